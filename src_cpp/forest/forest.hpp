@@ -10,7 +10,6 @@
 
 #include "base/interruption.hpp"
 #include "base/lazily_checked.hpp"
-#include "base/matrix.hpp"
 #include "base/types.hpp"
 #include "forest/nodes.hpp"
 #include "forest/row_tiles.hpp"

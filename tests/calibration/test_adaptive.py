@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdiforest.calibration._bases import Base, Candidates
-from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rank
 from hdiforest.calibration._selection import (
@@ -22,10 +21,10 @@ from hdiforest.calibration._selection import (
     widen_base,
 )
 
-from .twin import BASES, calibrate_oob, made
+from .twin import BASES, calibrate_oob, calibrate_split, made
 
 BASE = Base("raw", "hdi", 0.5)
-WIDE = BASE.of_width()
+WIDE = BASE.of_width
 TWO = (BASE, WIDE)
 GRADES = np.repeat(np.arange(-6.0, 7.0), 30)  # 390 targets, 13 distinct
 

@@ -77,8 +77,8 @@ def test_names_and_widths():
     base = Base("centred", "averaged", 0.5, 15)
     assert str(base) == "centred averaged 0.5 leaf 15"
     assert str(base._replace(min_samples_leaf=1)) == "centred averaged 0.5"
-    assert base.of_width() == Base("centred", "equal_tailed", 0.8, 15)
-    assert base.of_width().group == base.group
+    assert base.of_width == Base("centred", "equal_tailed", 0.8, 15)
+    assert base.of_width.group == base.group
 
 
 def candidates():
@@ -93,7 +93,7 @@ def test_each_group_has_the_widths_of_its_own_equal_tailed_interval():
     groups = whole.groups()
     assert [group.bases for group in groups] == [whole.bases[j : j + 6] for j in (0, 6, 12, 18)]
     for group in groups:
-        lower, upper = whole.ends_of(group.bases[0].of_width()).T
+        lower, upper = whole.ends_of(group.bases[0].of_width).T
         np.testing.assert_array_equal(group.widths, upper - lower)
         for base in group.bases:
             one = whole.only(base)
@@ -115,7 +115,7 @@ def test_without_an_equal_tailed_interval_there_are_no_widths():
     assert alone.widths_of(base) is None
     assert [group.widths for group in alone.groups()] == [None]
     with pytest.raises(ValueError, match=r"ends must hold the base raw equal_tailed 0\.8"):
-        alone.only(base.of_width())
+        alone.only(base.of_width)
 
 
 def test_points_have_the_unit_one():

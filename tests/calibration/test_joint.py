@@ -7,12 +7,11 @@ import pytest
 
 from hdiforest.calibration import JointCalibration
 from hdiforest.calibration._bases import FIXED_RAW, Candidates
-from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._joint import OutputRows, calibrate_jointly, joint_quantiles
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import Selected, first_half
 
-from .twin import finish, intervals_of, pad, score, widened
+from .twin import calibrate_split, finish, intervals_of, pad, score, widened
 
 COVERAGES = (0.5, 0.8, 0.95)
 

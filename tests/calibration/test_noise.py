@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from hdiforest.calibration._bases import candidate_bases
-from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._selection import Selected
 from hdiforest.metrics import coverage_score
 
-from .twin import calibrate_oob
+from .twin import calibrate_oob, calibrate_split
 
 BASES = candidate_bases(("raw",), ("hdi", "equal_tailed", "averaged"), (0.4, 0.8), (1, 5))
 COVERAGES = (0.5, 0.9)

@@ -61,7 +61,7 @@ def test_bases_quantiles_and_widths_are_known(
     monkeypatch.setattr(calibrate, "candidate_bases", partial(candidate_bases, levels=LEVELS))
     monkeypatch.setattr(_selection, "MIN_ROWS_TO_SELECT", 0)
     # That implementation does not allow for the optimism of the selection.
-    monkeypatch.setattr("hdiforest.calibration._calibrate.corrected", lambda rule: rule)
+    monkeypatch.setattr("hdiforest._model.calibrate.corrected", lambda rule: rule)
     X, y = load(name)
     order = np.random.default_rng(10_000).permutation(len(y))
     train, test = np.split(order, [round(0.8 * len(y))])

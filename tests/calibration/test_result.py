@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hdiforest.calibration._bases import FAMILIES, Base, candidate_bases
-from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import Calibration, CrossCheck
 from hdiforest.calibration._selection import Selected
 from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
 
-from .twin import calibrate_oob
+from .twin import calibrate_oob, calibrate_split
 
 BASES = candidate_bases(FAMILIES[:2])
 

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdiforest.calibration._bases import Base, Candidates, candidate_bases
-from hdiforest.calibration._calibrate import calibrate_split, select_out_of_bag
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._selection import (
     OBJECTIVES,
@@ -23,7 +22,7 @@ from hdiforest.calibration._selection import (
 from hdiforest.metrics import interval_score
 
 from . import twin
-from .twin import BASES, calibrate_oob, made
+from .twin import BASES, calibrate_oob, calibrate_split, made, select_out_of_bag
 
 COVERAGES = (0.5, 0.9)
 ONE_WIDTH = (0.0,)  # no slope to choose
@@ -273,7 +272,7 @@ def test_one_row_and_half_rows_have_no_cross_check():
 @pytest.fixture
 def uncorrected(monkeypatch):
     """Quantiles do not allow for the optimism of the selection."""
-    monkeypatch.setattr("hdiforest.calibration._calibrate.corrected", lambda rule: rule)
+    monkeypatch.setattr("hdiforest.calibration._selection.corrected", lambda rule: rule)
 
 
 @pytest.mark.usefixtures("uncorrected")

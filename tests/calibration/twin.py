@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hdiforest.calibration import _calibrate
-from hdiforest.calibration._bases import Base, candidate_bases
+from hdiforest._utils.checks import checked_coverages
+from hdiforest.calibration import _calibrate, _selection
+from hdiforest.calibration._bases import Base, Candidates, candidate_bases
+from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._selection import SLOPES, reselected, rule_for
 
 FAMILIES = ("raw", "centred")
 KINDS = ("hdi", "equal_tailed", "averaged")
@@ -28,9 +31,29 @@ class Choice(NamedTuple):
     unit: float
 
 
-def calibrate_oob(*args, **options):
+def selection(ends, y, y_train, coverages, *, bases, weights=None, objective="balanced", **options):
+    """What a rule takes, and the rule for so many rows; see `calibrate_oob`."""
+    candidates = Candidates.checked(bases, ends, y, weights)
+    rule = rule_for(len(candidates.y), objective, options.get("slopes", SLOPES))
+    postprocess = PostProcess.from_targets(y_train, clip=options.get("clip", True))
+    return (candidates, checked_coverages(coverages), postprocess), rule
+
+
+def select_out_of_bag(*args, **options):
+    known, rule = selection(*args, **options)
+    return rule(*known)
+
+
+def calibrate_oob(*args, selected=None, labels=None, **options):
     """The calibration without its cross-fit."""
-    return _calibrate.calibrate_oob(*args, **options)[0]
+    known, rule = selection(*args, **options)
+    rule = _selection.corrected(rule) if selected is None else reselected(selected)
+    return _calibrate.calibrate_oob(*known, rule, labels=labels)[0]
+
+
+def calibrate_split(*args, selected, confidence=None, labels=None, **options):
+    known, _ = selection(*args, **options)
+    return _calibrate.calibrate_split(*known, selected, confidence, labels)
 
 
 def lattice(y):

@@ -223,7 +223,7 @@ def test_a_given_regressor_is_not_changed():
             "baseline must be finite",
         ),
         ({"mean": {"share": 2.0, "baseline": 1.0, "penalty": None}}, {}, "share must be in"),
-        ({}, {"centred.mean_values": np.zeros(3)}, "leaf_values must be"),
+        ({}, {"mean_values": np.zeros(3)}, "leaf_values must be"),
     ],
 )
 def test_a_pickled_mean_is_checked(facts, arrays, message):

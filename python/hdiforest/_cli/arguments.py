@@ -369,8 +369,8 @@ def _add_labelled(add: Any) -> None:
 
 def _add_calibrating(add: Any) -> None:
     add("--objective", choices=OBJECTIVES, default="balanced", help="which of several calibrated "
-        "kinds of intervals is kept: the narrowest, or that of the best interval score, which also "
-        "counts how far targets lie outside (default: width)")  # fmt: skip
+        "kinds of intervals is kept: the narrowest, that of the best interval score, which also "
+        "counts how far targets lie outside, or one good at both (default: balanced)")  # fmt: skip
     add("--mean", choices=("boosting", "local_linear"), help="centre intervals on gradient "
         "boosting too, or on ridge regressions with the weights of the forest: narrower where that "
         "predicts better, and slower")  # fmt: skip

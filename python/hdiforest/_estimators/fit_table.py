@@ -63,15 +63,7 @@ def fit_table(
     Returns
     -------
     HDIForestRegressor
-        Fitted.
-
-    Raises
-    ------
-    ImportError, OSError
-        If pyarrow is not installed; if the file cannot be read.
-    ValueError
-        If an argument is out of range, a column is missing or cannot be a feature, or the target or
-        the weights are not finite numbers. All columns at fault stand in one message.
+        Fitted. All columns that are refused stand in one message.
 
     Examples
     --------

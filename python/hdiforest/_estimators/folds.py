@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -77,27 +77,26 @@ def fit_folds(
     X: Any,
     rows: TrainingRows,
     settings: Settings,
-    folds: Iterable[Fold],
-    grouped: bool,
+    how: CVPlus,
     n_threads: int,
 ) -> tuple[CrossCalibration, tuple[FittedForest, ...]]:
     """Fit and score each fold; return the calibration, and the forests without training rows.
 
     `new_model` returns an unfitted HDIForestRegressor, whose `fit` takes rows as those of X. Each
-    fold is calibrated out of bag by the settings. `grouped` says that folds keep groups together.
+    fold is calibrated out of bag by the settings.
 
     Scores are those of the calibrated intervals of each fold, to which the rows held out gave
     nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
     """
     forests, ends, targets, row_weights = [], [], [], []
     weights = rows.sample_weight
-    for fit, held_out in folds:
+    # All at once, so that what is refused is so before any work is done.
+    for fit, held_out in list(split_folds(rows, how, settings.random_state)):
         model = new_model()
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
-            model.fit(_safe_indexing(X, fit), rows.y[fit], _part(weights, fit))
+        _fit_part(model, X, rows, fit)
         forest = calibrate_if_possible(model.fitted_forest(), settings, n_threads)
-        if _has_infinite_intervals(forest):
+        own = forest.calibration
+        if isinstance(own, Calibration) and not all(np.isfinite(e.q_hat) for e in own.levels):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
         scored = checked_rows(model, _safe_indexing(X, held_out), model.fitted_forest())
@@ -110,10 +109,9 @@ def fit_folds(
         if weights is not None:
             row_weights.append(weights[held_out[finite]])
     postprocess = PostProcess.from_targets(rows.y[rows.has_weight], clip=settings.clip)
-    calibration = calibrate_cross(
-        ends, targets, settings.coverages, postprocess, grouped=grouped, weights=row_weights or None
-    )
-    return calibration, tuple(forests)
+    options: Any = {"grouped": how.groups is not None, "weights": row_weights or None}
+    args = ends, targets, settings.coverages, postprocess
+    return calibrate_cross(*args, **options), tuple(forests)
 
 
 def check_later_rows(
@@ -130,10 +128,7 @@ def check_later_rows(
     """
     order = order[rows.has_weight[order]]
     first, last = np.split(order, [3 * len(order) // 4])
-    weights = rows.sample_weight
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
-        model.fit(_safe_indexing(X, first), rows.y[first], _part(weights, first))
+    _fit_part(model, X, rows, first)
     by = settings.by
     if by is not None and by.array is not None:
         settings = replace(settings, by=replace(by, array=by.array[first]))
@@ -144,11 +139,17 @@ def check_later_rows(
     codes = forest.group_codes(scored, labels)
     ends = predict_calibrated(forest, scored, settings.coverages, n_threads, codes=codes)
     finite = ~np.isnan(ends).any(axis=(1, 2))
-    y, last_weights = rows.y[last[finite]], _part(weights, last[finite])
+    y, last_weights = rows.y[last[finite]], _part(rows.sample_weight, last[finite])
     return tuple(
         measure_cross_check(y, ends[finite, :, j], last_weights)
         for j in range(len(settings.coverages))
     )
+
+
+def _fit_part(model: Any, X: Any, rows: TrainingRows, part: NDArray[np.intp]) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
+        model.fit(_safe_indexing(X, part), rows.y[part], _part(rows.sample_weight, part))
 
 
 def warn_of_later_rows(calibration: Calibration) -> None:
@@ -229,12 +230,17 @@ def check_labels(by: ArrayLike | None, X: Any) -> NDArray[Any] | None:
     return labels
 
 
+def warn_of_new_groups(is_new: Sequence[NDArray[np.bool_]]) -> None:
+    """Warn if rows, in blocks, are of groups that the calibration had no rows of."""
+    n_new, n = sum(int(block.sum()) for block in is_new), sum(map(len, is_new))
+    if n_new:
+        warnings.warn(
+            f"{n_new:,} of {n:,} rows are of groups that the calibration had no rows of: they take "
+            "the conformal quantile of all rows, so nothing is promised of these groups",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
+
+
 def _part(weights: NDArray[np.float64] | None, rows: NDArray[np.intp]) -> Any:
     return None if weights is None else weights[rows]
-
-
-def _has_infinite_intervals(forest: FittedForest) -> bool:
-    calibration = forest.calibration
-    return isinstance(calibration, Calibration) and not all(
-        np.isfinite(level.q_hat) for level in calibration.levels
-    )

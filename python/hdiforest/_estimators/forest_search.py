@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from hdiforest._estimators.distribution_model import DistributionModel, Query
+from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.hdi_forest import (
     HDIForestRegressor,
     calibrate_with_cross_fit,
@@ -56,44 +56,39 @@ class ForestSearchOOB(DistributionModel):
         What to choose from: RandomForestRegressor, ExtraTreesRegressor or BaggingRegressor whose
         trees draw their rows, also in a Pipeline, and fitted ones in a ``FrozenEstimator``. None
         means three forests of 300 trees: RandomForestRegressor with a third of the features, with
-        all features, and ``ExtraTreesRegressor(bootstrap=True)``. The calibration of each chooses
-        among leaf sizes.
+        all features, and ``ExtraTreesRegressor(bootstrap=True)``.
     coverage : float, default=0.9
         The coverage of the intervals that are compared, above 0 and below 1.
     objective : {"balanced", "width", "interval_score"}, default="balanced"
-        What is least on the training rows, out of bag, both in the choice among forests and in the
-        calibration of each; see `HDIForestRegressor.calibrate`.
+        As in `HDIForestRegressor.calibrate`, for the choice among forests, too.
     n_jobs : int, default=None
         As of `HDIForestRegressor`, and for forests that say nothing. They are fitted in turn.
     verbose : bool, default=False
         Whether a line is printed when a forest is calibrated.
     random_state : int, RandomState or None, default=None
-        Forests without a random_state get one seed, the same for all, so that they draw the same
-        rows as far as their kinds do; it also chooses the rows of the calibration if there are more
-        than 20,000.
+        Seed of all forests without one, so that they draw the same rows as far as their kinds do;
+        and of the rows of the calibration if there are more than 20,000.
 
     Attributes
     ----------
     best_estimator_ : HDIForestRegressor
-        The calibrated model that was kept. It also has what is not repeated here, such as ``save``.
+        The calibrated model that was kept. It also has what is not repeated here, such as ``save``
+        and ``calibrate`` at other coverages.
     best_index_ : int
-        Its position in the list of forests.
+        Its position in the list of forests, the first of equal ones.
     coverage_ : float
         The coverage of the fit, which intervals have by default.
     results_ : dict of lists
-        "forest" (a clone of the given one, with the seed of its fit), "width" and "coverage" of its
-        calibrated intervals out of bag, "cross_check" (coverage of rows that neither selected
-        nor widened; NaN if rows are too few), "interval_score", and "seconds" of fit and
-        calibration. ``pandas.DataFrame`` makes a table of it.
+        "forest" (a clone of the given one, with the seed of its fit), "width", "coverage" and
+        "interval_score" of its calibrated intervals out of bag, "cross_check" (coverage of rows
+        that neither selected nor widened; NaN if rows are too few), and "seconds".
     calibration_, n_features_in_, feature_names_in_ : as of `best_estimator_`
-        The cross-check is of the choice among the forests, too: intervals of each half of the rows
-        are those of the forest that was best on the other half.
 
     Notes
     -----
-    Ties go to the earlier forest. No more than two fitted models are in memory at once. The least
-    of several widths is a little optimistic, and more so below 500 rows; the cross-check is not.
-    The intervals are calibrated for `coverage`; ``best_estimator_.calibrate`` does so for others.
+    The least of several widths is a little optimistic, and more so below 500 rows; the cross-check
+    of `calibration_`, which is of the choice among the forests, too, is not (:doc:`/calibration`).
+    No more than two fitted models are in memory at once.
 
     Examples
     --------
@@ -143,11 +138,6 @@ class ForestSearchOOB(DistributionModel):
         -------
         ForestSearchOOB
             The search itself.
-
-        Raises
-        ------
-        ImportError, ValueError
-            As `HDIForestRegressor.fit`, or if a forest cannot be calibrated out of bag.
         """
         forests = self._candidates()
         _check_forests(forests)
@@ -162,9 +152,8 @@ class ForestSearchOOB(DistributionModel):
         table: list[dict[str, Any]] = []
         fits: list[tuple[NDArray[np.intp], CrossFit]] = []
         for index, candidate in enumerate(forests):
-            model, entry, fit = self._fit_candidate(
-                index, candidate, X, y, sample_weight, seed, coverage
-            )
+            args = X, y, sample_weight, seed, coverage
+            model, entry, fit = self._fit_candidate(index, candidate, *args)
             table.append(entry)
             fits.append(fit)
             if self.verbose:
@@ -202,7 +191,7 @@ class ForestSearchOOB(DistributionModel):
         Returns
         -------
         (n, 2) or (n, 2, k) float64, or table
-            Lower and upper ends, in the unit of y.
+            As there.
         """
         check_is_fitted(self)
         if coverage is None:
@@ -212,20 +201,14 @@ class ForestSearchOOB(DistributionModel):
             options: Any = {"kind": kind, "by": by, "joint": joint, "output": output}
             return super().predict_interval(X, coverage, **options)
 
-    def _query(
-        self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
-    ) -> Array:
-        return self._best()._query(X, function, values, hint=hint)
+    def _query(self, *args: Any, **options: Any) -> Array:
+        return self._best()._query(*args, **options)
 
-    def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, **options: Any
-    ) -> tuple[Array, Array]:
-        return self._best()._predict_calibrated(X, coverage, **options)
+    def _predict_calibrated(self, *args: Any, **options: Any) -> Array:
+        return self._best()._predict_calibrated(*args, **options)
 
-    def _read_distributions(
-        self, X: Any, readings: Any, values: Array | None = None, *, hint: bool = False
-    ) -> Array:
-        return self._best()._read_distributions(X, readings, values, hint=hint)
+    def _read_distributions(self, *args: Any, **options: Any) -> Array:
+        return self._best()._read_distributions(*args, **options)
 
     @property
     def calibration_(self) -> AnyCalibration:

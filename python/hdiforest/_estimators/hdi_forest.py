@@ -22,19 +22,24 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
-from hdiforest._estimators.distribution_model import DistributionModel, Query, Readings, query_of
+from hdiforest._estimators.distribution_model import (
+    DistributionModel,
+    Query,
+    Readings,
+    join_columns,
+    query_of,
+)
 from hdiforest._estimators.folds import (
     check_labels,
     check_later_rows,
     fit_folds,
     group_source,
     order_of_rows,
-    split_folds,
     warn_of_later_rows,
+    warn_of_new_groups,
 )
 from hdiforest._estimators.input_rows import (
     Block,
-    Rows,
     checked_blocks,
     checked_rows,
     concatenated,
@@ -138,25 +143,20 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     Parameters
     ----------
     estimator : estimator, default=None
-        The forest to fit: RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor,
-        ExtraTreeRegressor, BaggingRegressor of such trees or another ForestRegressor; also as the
-        last step of a Pipeline, and in a search like GridSearchCV or a TransformedTargetRegressor,
-        whose leaves then hold the targets in their own unit. None means
+        The forest to fit, or in a ``FrozenEstimator`` a fitted one to keep: scikit-learn's
+        RandomForestRegressor, ExtraTreesRegressor and others, alone or in a Pipeline, a search or a
+        TransformedTargetRegressor (:doc:`/forests`). None means
         ``ExtraTreesRegressor(300, bootstrap=True)``, which has the narrowest calibrated intervals
-        of those compared. A fitted one in a ``FrozenEstimator`` is kept as it is. In a model that
-        was loaded from a file, a description of its forest.
+        of those compared. In a model that was loaded from a file, a description of its forest.
     weights : {"all", "inbag", "oob", "monotonic"}, default="all"
         Which training rows of a leaf count: every one (the paper's definition), as often as the
-        tree's bootstrap drew it, or only those that the tree did not see. With "inbag" `predict`
-        equals the forest's where `predict_matches_forest_`. "monotonic" is for forests with
-        ``monotonic_cst``: as "inbag", and each target is moved within the bounds that the
-        constraints set its leaf. Means, quantiles and the ends of all intervals but "hdi" and
-        "smoothed_hdi" are then monotonic, too.
+        tree's bootstrap drew it, or only those that the tree did not see. "monotonic" is "inbag"
+        for forests with ``monotonic_cst``, with targets moved within the bounds of their leaves
+        (:doc:`/monotonic`).
     calibration : "auto", bool, float or sequence of floats, default="auto"
         What `fit` calibrates, as `calibrate` does by "oob": the coverages that are named, or with
-        True those of its default ones that there are rows enough for. It is an error where it
-        cannot be done. "auto" then leaves it out, and else is as True: that needs trees enough that
-        leave rows out, and rows enough for a coverage of 0.9.
+        True those of its default ones that there are rows enough for. Where that cannot be done it
+        is an error, and "auto" leaves it out (:doc:`/calibration`).
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
@@ -168,53 +168,28 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     estimator_ : estimator
         The fitted forest; absent from a model that was loaded from a file.
     scorer_ : hdicore.Scorer
-        The compiled model.
-    weights_ : str
-        The `weights` it was made with.
-    preprocessing_ : Pipeline
-        The fitted steps before the forest, which all methods apply to X; only if there are some.
     calibration_ : hdiforest.calibration.Calibration, CrossCalibration or JointCalibration
-        What `fit` or `calibrate` chose for each coverage; absent without a calibration. The last is
-        of several outputs.
+    preprocessing_ : Pipeline
+    weights_ : str
     predict_matches_forest_ : bool
-        Whether `predict` must give the predictions of the scikit-learn forest, up to rounding: its
-        leaves predict means of y, and `weights` count rows as its trees drew them.
     n_features_in_, n_outputs_, n_training_rows_ : int
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
 
-    See Also
-    --------
-    ForestSearchOOB : Fits several forests and keeps the one with the narrowest intervals.
-    from_leaves : A model of any forest that reports the leaves of rows.
-    fit_table : Fits a model to a table with strings, dates and missing cells.
-
     Notes
     -----
-    All methods raise NotFittedError if the model is not fitted, and ValueError if an argument is
-    refused; their own sections name what else they raise.
+    All methods raise NotFittedError if the model is not fitted, ValueError if an argument is
+    refused, ImportError if a library is missing, and OSError if a file cannot be read or written.
 
-    Intervals of the forest's own kinds are closed and end at training targets. The mean may lie
-    outside an HDI, and intervals at a higher coverage need not contain those at a lower one.
-    Calibrated intervals have other ends, and are nested.
+    X may be an array, a table of pandas, polars, pyarrow or any library with the Arrow C interface
+    (which needs pyarrow), or a dict of columns. Tables are read by name: other names, or another
+    order, than those of the fit are errors.
 
-    X may be an array or a table of pandas, polars, pyarrow or any library whose tables offer the
-    Arrow C interface (``__arrow_c_stream__``, ``__arrow_c_array__``), which needs pyarrow, or a
-    dict of columns. Tables are read by name: other names, or another order, than those of the fit
-    are errors. Steps of a Pipeline decide themselves what tables they accept.
-
-    The model keeps copies of X (as float32), y and sample_weight, so the caller may reuse these
-    arrays. The forest itself is shared: ``estimator_`` is the given one, but nothing is read from
-    it after the fit, and a later refit of it does not change the model.
-
-    ``clone`` gives an unfitted model. That of a model made by `from_forest` has the same forest,
-    and fits on the rows of the forest's own fit only; that of a loaded model refuses to fit,
-    because the file does not say how its forest was grown. Where a fitted model must outlive
-    ``clone``, put it in a ``sklearn.frozen.FrozenEstimator``.
-
-    Pickle, joblib, skops and MLflow store the model as plain arrays. skops asks whether the type
-    ``hdiforest._estimators.hdi_forest.HDIForestRegressor`` is trusted, and scikit-learn's
-    ``sklearn.tree._tree.Tree``, or for a loaded model ``StoredForest`` beside the former.
+    The forest is shared, X, y and sample_weight are copied, and a later refit of the forest does
+    not change the model. ``clone`` gives an unfitted one: after `from_forest` it fits on the rows
+    of the forest's own fit only, after `load` it refuses to fit. A
+    ``sklearn.frozen.FrozenEstimator`` around a fitted model outlives ``clone``. Copies, pickles
+    and skops: :doc:`/backend`.
 
     Examples
     --------
@@ -266,27 +241,16 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         forest : fitted estimator
             See the class.
         X, y, sample_weight : table and arrays as in `fit`
-            Those the forest was fitted on, in the same order; those of the Pipeline if it is in
-            one. They are copied.
+            Those the forest, or the Pipeline it is in, was fitted on, in the same order. Every
+            leaf's weight and mean is compared with the forest's own record.
         weights, calibration, n_jobs : optional
             See the class. By default nothing is calibrated, as that takes longer than the rest.
 
         Returns
         -------
         HDIForestRegressor
-            A fitted model.
-
-        Raises
-        ------
-        ValueError
-            If the forest is not understood or not fitted, or X, y and sample_weight are not those
-            of its fit: every leaf's weight and mean is compared with the forest's own record.
-
-        Warns
-        -----
-        UserWarning
-            If the leaves of the forest do not hold the means of their rows: with
-            ``monotonic_cst`` and with ``criterion="absolute_error"``.
+            A fitted model. Leaves that do not hold the means of their rows, as with
+            ``monotonic_cst`` and with ``criterion="absolute_error"``, get a warning, as from `fit`.
         """
         frozen = FrozenEstimator(forest)
         model = cls(frozen, weights=weights, calibration=calibration, n_jobs=n_jobs)
@@ -297,29 +261,14 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Parameters
         ----------
-        X, y : (n, n_features) array or table, and (n,) or (n, n_outputs) array
-            The training rows and their targets.
-        sample_weight : (n,) array, optional
-            Passed to the forest. With ``weights`` "all" and "oob" rows also weigh so much in
-            their leaves; "inbag" uses what the trees themselves used.
+        X, y, sample_weight : (n, n_features) array or table, (n,) or (n, n_outputs) array, and (n,)
+            The training rows, their targets, and weights to pass to the forest. With ``weights``
+            "all" and "oob" rows also weigh so much in their leaves.
 
         Returns
         -------
         HDIForestRegressor
-            The model itself.
-
-        Raises
-        ------
-        ImportError
-            If X is Arrow data or a dict of columns, and pyarrow is not installed.
-        ValueError
-            If a frozen forest was fitted on other rows, the model shall be calibrated and cannot
-            be, or it was loaded from a file and has no forest to fit.
-
-        Warns
-        -----
-        UserWarning
-            As `from_forest`.
+            The model itself. It is as it was before if anything is refused.
         """
         if self.weights not in tuple(WEIGHTINGS):
             raise ValueError(f"weights must be {ANY_WEIGHTING}, got {self.weights!r}")
@@ -419,7 +368,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
     @property
     def calibration_(self) -> AnyCalibration:
-        """What was chosen for each coverage; absent from a model without a calibration."""
+        """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
         fitted: FittedForest | None = getattr(self, "_fitted", None)
         if fitted is None or fitted.calibration is None:
             raise AttributeError("this model has no calibration_; call calibrate first")
@@ -432,11 +381,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         -------
         FittedForest
             The compiled forest, the index of its training rows, and its calibration.
-
-        Raises
-        ------
-        OSError
-            If it maps a file that was written to.
         """
         try:
             fitted = self._fitted
@@ -469,12 +413,15 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
     @property
     def predict_matches_forest_(self) -> bool:
-        """Whether `predict` must give the forest's own predictions, up to rounding."""
+        """Whether `predict` must give the forest's own predictions, up to rounding.
+
+        Its leaves then predict means of y, and `weights` count rows as its trees drew them.
+        """
         return self._fitted.matches_forest
 
     @property
     def preprocessing_(self) -> Pipeline:
-        """The fitted steps before the forest; absent if there are none."""
+        """The fitted steps before the forest, which all methods apply to X; absent without any."""
         steps = self._steps
         if steps is None:
             raise AttributeError("this model has no preprocessing_: its forest has no steps")
@@ -494,61 +441,52 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             # One row takes a microsecond less than through blocks.
             return function(fitted.scorer, X, n_threads=self._n_threads(len(X)))
 
-        def answer(block: Block) -> Array:
-            n_threads = self._n_threads(len(block.rows))
+        def answer(block: Block, n_threads: int) -> Array:
             return function(fitted.scorer, block.rows, *block.per_row, n_threads=n_threads)
 
-        return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
+        return self._by_block(X, answer, values, hint=hint)
+
+    def _by_block(
+        self, X: Any, answer: Callable[[Block, int], Array], values: Any = None, *, hint: bool
+    ) -> Array:
+        """Return answers to blocks of rows and numbers of threads as one array."""
+        blocks = checked_blocks(self, X, self.fitted_forest(), values, hint=hint)
+        return concatenated(answer(block, self._n_threads(len(block.rows))) for block in blocks)
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, joint: bool = False
-    ) -> tuple[Array, Array]:
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
+    ) -> Array:
         fitted = self.fitted_forest()
-        labels, n_before, n_new = check_labels(by, X), 0, 0
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
-        means, ends = [], []
-        for block in checked_blocks(self, X, fitted, hint=True):
-            n_threads = self._n_threads(len(block.rows))
+        of_new_groups: list[NDArray[np.bool_]] = []
+
+        def answer(block: Block, n_threads: int) -> Array:
             shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
-            means.append(np.empty(shape if with_mean else 0))
-            mean = means[-1] if with_mean else None
+            mean = np.empty(shape) if with_mean else None
             of_folds = [steps.rows(block.given) for steps in steps_of_folds]
-            own = None if labels is None else labels[n_before : n_before + len(block.rows)]
-            codes = fitted.group_codes(block.rows, own)
-            ends.append(
-                predict_calibrated(
-                    fitted, block.rows, coverage, n_threads, mean, of_folds, codes, joint
-                )
-            )
-            n_before += len(block.rows)
-            n_new += 0 if codes is None else int(np.count_nonzero(codes < 0))
-        if n_new:
-            warnings.warn(
-                f"{n_new:,} of {n_before:,} rows are of groups that the calibration had no rows "
-                "of: they take the conformal quantile of all rows, so nothing is promised of these "
-                "groups",
-                UserWarning,
-                stacklevel=callers_level(),
-            )
-        return concatenated(means), concatenated(ends)
+            codes = fitted.group_codes(block.rows, *block.per_row)
+            if codes is not None:
+                of_new_groups.append(codes < 0)
+            args = block.rows, coverage, n_threads, mean, of_folds, codes, joint
+            ends = predict_calibrated(fitted, *args)
+            return ends if mean is None else join_columns(mean, ends)
+
+        answers = self._by_block(X, answer, check_labels(by, X), hint=True)
+        warn_of_new_groups(of_new_groups)
+        return answers
 
     def _read_distributions(
         self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
     ) -> Array:
         fitted = self.fitted_forest()
 
-        def answer(block: Block) -> Array:
-            n_threads = self._n_threads(len(block.rows))
-            if any(len(each) != len(block.rows) for each in block.per_row):
-                raise ValueError(f"y must have {len(block.rows)} rows, as many as X")
-
-            def of_output(part: FittedForest, output: int) -> Array:
-                own = [each[:, output] if fitted.outputs else each for each in block.per_row]
+        def answer(block: Block, n_threads: int) -> Array:
+            def of_output(part: FittedForest, output: int, *own: Array) -> Array:
                 return read_distributions(part, block.rows, readings[output], n_threads, own)
 
-            return of_outputs(of_output, fitted)
+            return of_outputs(fitted, of_output, *block.per_row)
 
-        return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
+        return self._by_block(X, answer, values, hint=hint)
 
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
@@ -562,22 +500,17 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         -------
         scipy.sparse.csr_array of shape (n, n_training_rows), float64
             Rows sum to 1, or are empty where no tree has a training row in the row's leaf (possible
-            with ``weights="oob"``). Columns follow the order of the training rows.
-
-        Notes
-        -----
-        With ``weights="monotonic"`` these are the weights of "inbag": the rows with their own
-        targets, which leaves may have moved. The first call indexes the training rows one by one
-        and keeps that index. Without training rows it is a ValueError.
+            with ``weights="oob"``). Columns follow the order of the training rows, without which
+            this is a ValueError. With ``weights="monotonic"`` they are those of "inbag". The first
+            call indexes the training rows one by one and keeps that index.
         """
-        fitted = self.fitted_forest()
-        blocks = []
+        fitted, weights = self.fitted_forest(), []
         for block in checked_blocks(self, X, fitted):
-            scorer, n_threads = fitted.row_scorer(self._n_threads), self._n_threads(len(block.rows))
-            indptr, indices, data = scorer.weights(block.rows, n_threads=n_threads)
-            shape = (len(block.rows), fitted.n_training_rows)
-            blocks.append(csr_array((data, indices, indptr), shape=shape))
-        return blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
+            scorer, n = fitted.row_scorer(self._n_threads), len(block.rows)
+            indptr, indices, data = scorer.weights(block.rows, n_threads=self._n_threads(n))
+            shape = (n, fitted.n_training_rows)
+            weights.append(csr_array((data, indices, indptr), shape=shape))
+        return weights[0] if len(weights) == 1 else vstack(weights, format="csr")
 
     def sample(
         self,
@@ -592,14 +525,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            As in `predict`.
-        n_samples, random_state : int, default=1, and int, RandomState or None, default=None
+        X, n_samples, random_state : rows as in `predict`, int, and int, RandomState or None
             Draws per row, and their seed.
-        kind : {"calibrated", "raw"}, optional
+        kind, output : {"calibrated", "raw"}, optional, and str, default="numpy"
             As in `predict_quantiles`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            As in `predict`.
 
         Returns
         -------
@@ -631,13 +560,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         fitted = self.fitted_forest()
         scalar = fitted.scorer.index.scalar_output
 
-        def draws(rows: Rows) -> NDArray[np.float64]:
-            uniforms = random.random_sample((len(rows), n_samples))
-            scorer = fitted.scorer if scalar else fitted.row_scorer(self._n_threads)
-            n_threads = self._n_threads(len(rows))
-            return scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
+        scorer = fitted.scorer if scalar else fitted.row_scorer(self._n_threads)
 
-        drawn = concatenated(draws(block.rows) for block in checked_blocks(self, X, fitted))
+        def draws(block: Block, n_threads: int) -> NDArray[np.float64]:
+            uniforms = random.random_sample((len(block.rows), n_samples))
+            return scorer.draws(block.rows, uniforms, n_threads=n_threads, out=uniforms)
+
+        drawn = self._by_block(X, draws, hint=False)
         if scalar:
             return drawn
         empty = np.isnan(drawn)
@@ -684,25 +613,22 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         method : OutOfBag, Split, CVPlus, JackknifePlus, or their name, optional
             "oob", "split", "cv+" or "jackknife+" with its default arguments, or an object of one of
             the classes of `hdiforest.calibration`, which say what each does and guarantees. By
-            default "split" if there are X and y, else "oob".
+            default "split" if there are X and y, else "oob". Several outputs take these two alone.
+            "cv+" and `order` fit again: a loaded model has no forest for this, and an unpickled one
+            with steps no table.
         kinds : sequence of str, optional
-            Kinds of intervals to choose among: by default "hdi", "equal_tailed" and "averaged",
-            with ends midway between those of the first two. With ``weights="monotonic"``
-            "equal_tailed" alone, so that the ends of calibrated intervals are monotonic, too.
-            "smoothed_hdi" is the fourth.
+            Kinds to choose among, of "hdi", "equal_tailed", "averaged" and "smoothed_hdi": by
+            default the first three; with ``weights="monotonic"`` "equal_tailed" alone.
         mean : "local_linear", "boosting" or regressor, optional
-            Another model of the mean, on which to centre the intervals together with the forest's.
-            "local_linear" is a ridge regression around each row on the five features that explain
-            most, kept only where it is better. "boosting" is scikit-learn's
-            HistGradientBoostingRegressor. A regressor is cloned, and fitted in five folds and on
-            all training rows, as arrays without names. Needs ``weights="all"``.
+            Another model of the mean, on which to centre the intervals together with the forest's:
+            a ridge regression around each row, scikit-learn's HistGradientBoostingRegressor, or one
+            that is cloned, and fitted in five folds and on all training rows, as arrays without
+            names. Needs ``weights="all"``.
         objective : {"balanced", "width", "interval_score"}, default="balanced"
-            What is least among candidates, out of bag: the mean width W at equal coverage; the
-            mean interval score S, which also counts how far targets lie outside; or
-            log W + 1.5 log S.
+            What is least among candidates, out of bag: the mean width W at equal coverage, the
+            mean interval score S, or log W + 1.5 log S.
         adaptive : bool, default=True
-            Whether conformal quantiles may grow with the width of a row's interval, where that is
-            better.
+            Whether conformal quantiles may grow with the width of a row's interval.
         min_samples_leaf : sequence of int, default=(1, 5, 15)
             Leaf sizes to choose among: trees are pruned as by `prune`, and the model then is the
             pruned one. 1 leaves the trees as they grew. Below 500 rows the least is taken. Not of
@@ -712,16 +638,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         by : str, int, (n_rows,) array or callable, optional
             The groups of the calibration rows, for "oob" and "split": the name or number of a
             column of X, one label a row, or a function of rows (n, n_features) that returns them.
-            Each group with enough rows for a coverage, 1 / (1 - coverage) - 1, has a conformal
-            quantile of its own; other rows take the common one. Missing labels are a group.
             Files keep nothing but a column; otherwise `predict_interval` needs the labels.
         order : str, int or (n_training_rows,) array, optional
             What the training rows are ordered by, such as their time, for "oob": numbers, dates or
-            texts, or the name or number of a column. A forest is fitted on the first three quarters
-            of the rows, and `calibration_` shows the coverage of the others, the later ones.
+            texts, or the name or number of a column. `calibration_` then shows how a forest of the
+            first three quarters of the rows covers the others, the later ones.
         random_state : int, RandomState or None, default=None
-            Seed of the choice of training rows, if there are more than the method takes, of folds,
-            and of "boosting".
+            Seed of folds, of "boosting", and of the choice among too many training rows.
 
         Returns
         -------
@@ -729,29 +652,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             The model itself. `calibration_` shows what was chosen, and the coverage of rows that
             took no part in the choice.
 
-        Raises
-        ------
-        ValueError
-            If the model has no training rows, or several outputs and method or `order` is for one,
-            too few trees leave rows out, the rows for "split" are training rows, or a loaded model
-            has no forest, or an unpickled one no table, to fit for "cv+" or `order`.
-
-        Warns
-        -----
-        UserWarning
-            If later rows are covered by more than four standard errors less than the cross-check
-            says; and of infinite intervals.
-
         Notes
         -----
-        Candidates are intervals at nine levels, of the targets and, with ``weights="all"``, of
-        residuals around the mean of the leaves. Each is widened by the conformal quantile of its
-        scores, and the best is kept. From 4,000 calibration rows on they are compared on 2,000, and
-        the best is widened by the others; below 500 rows nothing is compared, and the base is
-        equal-tailed at 0.8. Weights of the training rows are weights of their scores. No training
-        row takes part in its own interval, nor in the residuals of the others, unless another
-        regressor is the `mean`. Local linear means: Friedberg, Tibshirani, Athey and Wager, "Local
-        linear forests", JCGS 30, 2021. O(entries of its leaves + atoms log atoms) for each row.
+        Every step, the guarantees and the sources: :doc:`/calibration`. Infinite intervals get a
+        warning, and later rows that are covered by more than four standard errors less than the
+        cross-check says. O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted, how = self.fitted_forest().before_calibration(), resolve_method(method, X, y)
         settings = Settings(
@@ -773,11 +678,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         if order is not None:
             rank = order_of_rows(fitted, order, how)
             refit = self._refit(fitted, "order")
-        if isinstance(how, CVPlus):
-            self._fitted = self._calibrate_by_folds(fitted, settings, how)
-            return self
         n_threads = self._n_threads()
-        if isinstance(how, Split):
+        if isinstance(how, CVPlus):
+            new_model, table = self._refit(fitted, "method='cv+'")
+            rows_of_fit = fitted.require_training_rows()
+            found = fit_folds(new_model, table, rows_of_fit, settings, how, n_threads)
+            self._fitted = fitted.uncalibrated(calibration=found[0], folds=found[1])
+        elif isinstance(how, Split):
             rows = checked_rows(self, X, fitted)
             targets = check_targets("y", cast("ArrayLike", y), fitted.n_outputs)
             if len(targets) != len(rows):
@@ -806,41 +713,20 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Parameters
         ----------
         min_samples_leaf : int
-            A node becomes a leaf if one of its children holds fewer rows that its tree drew.
+            A node becomes a leaf if one of its children holds fewer rows that its tree drew. Not
+            of ``weights="monotonic"``.
 
         Returns
         -------
         HDIForestRegressor
-            Another model, without a calibration. It answers as one of the pruned trees:
-            `predict` gives means of the larger leaves, and `predict_matches_forest_` is False if
-            anything was pruned.
-
-        Raises
-        ------
-        NotFittedError, ValueError
-            If the model is not fitted; if the number is no whole one from 1 on, or the model has no
-            training rows or ``weights="monotonic"``.
-
-        Notes
-        -----
-        Nothing is fitted or routed again: O(nodes + entries of the leaves). Trees that split off
-        single rows near the root, as on heavy-tailed targets, may shrink to few leaves.
+            Another model, without a calibration, which answers as one of the pruned trees. Those
+            that split off single rows near the root, as on heavy-tailed targets, may shrink to few
+            leaves. O(nodes + entries of the leaves).
         """
         fitted = self.fitted_forest().before_calibration()
         model = copy.copy(self)
         model._fitted = prune(fitted, min_samples_leaf, self._n_threads())
         return model
-
-    def _calibrate_by_folds(
-        self, fitted: FittedForest, settings: Settings, how: CVPlus
-    ) -> FittedForest:
-        new_model, X = self._refit(fitted, "method='cv+'")
-        rows = fitted.require_training_rows()
-        folds = list(split_folds(rows, how, settings.random_state))
-        calibration, forests = fit_folds(
-            new_model, X, rows, settings, folds, how.groups is not None, self._n_threads()
-        )
-        return fitted.uncalibrated(calibration=calibration, folds=forests)
 
     def _refit(self, fitted: FittedForest, what: str) -> tuple[Callable[[], Any], Any]:
         """Return what makes an unfitted model of the same forest, and the table to fit it on."""
@@ -867,28 +753,15 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     def save(self, path: str | os.PathLike[str], *, training_rows: bool = True) -> None:
         """Write the model to a file in safetensors format, whole or not at all.
 
+        Needs safetensors, and skops if the model has steps before its forest, or a regressor as
+        `mean` of `calibrate`.
+
         Parameters
         ----------
-        path : path
-            Replaced if it exists.
-        training_rows : bool, default=True
-            Whether to include the training rows (X as float32), which `predict_weights`, the
-            ``oob_`` methods and joint draws of several outputs need. The file always holds the
-            distinct values of y, and the range of each feature.
-
-        Raises
-        ------
-        ImportError, OSError
-            If safetensors is not installed; or skops, and the model has steps before its forest; if
-            the file cannot be written.
-        ValueError
-            If the model was itself loaded without training rows, or has steps before its forest
-            that skops cannot store.
-
-        Notes
-        -----
-        Steps of a Pipeline, and a regressor given as `mean` to `calibrate`, are stored as skops
-        stores them; everything else is arrays and facts.
+        path, training_rows : path, and bool, default=True
+            A file, replaced if it exists, and whether to include the training rows (X as float32),
+            which `predict_weights`, the ``oob_`` methods and joint draws of several outputs need.
+            It always holds the distinct values of y, and the range of each feature.
         """
         fitted = self.fitted_forest()
         if training_rows and fitted.training_rows is None:
@@ -907,18 +780,15 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     ) -> Self:
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
-        The file is memory-mapped: its arrays are not copied, and processes that load the same file
-        share them. Everything is checked before it is used: what describes the model now, nodes,
-        leaves and training rows when a query reads them, and the rest once an eighth of the leaves
-        was read. If the file is written to in place, whatever reads the model afterwards raises
-        OSError; a file that is renamed over it changes nothing.
+        The file is memory-mapped, and processes that load the same one share its pages. Everything
+        is checked before it is used. If the file is written to in place, whatever reads the model
+        afterwards raises OSError; a file that is renamed over it changes nothing
+        (:doc:`/production`).
 
         Parameters
         ----------
-        path : path
-            Of a file that `save` wrote.
-        n_jobs : int, default=None
-            See the class; None means 1.
+        path, n_jobs : path, and int, default=None
+            Of a file that `save` wrote; and see the class, None means 1.
         verify : bool, default=False
             Whether to check everything now, and the checksums of large arrays, which tell whether
             a bit of the file has changed. ``hdiforest inspect`` does so, too.
@@ -926,45 +796,29 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Whether to map the file. If not, each process reads a copy of its own and checks it
             whole, and nothing that happens to the file later matters.
         trusted : sequence of str or type, default=()
-            Types that the steps before the forest may be made of, besides those that skops trusts:
-            most of scikit-learn's, but not its trees. An error lists those that a file has more;
-            steps of a trusted type may run its code.
+            Types that the steps before the forest may be made of, besides those that skops trusts.
+            Such steps may run code (:doc:`/forests`).
 
         Returns
         -------
         HDIForestRegressor
-            A fitted model, without its forest.
-
-        Raises
-        ------
-        ImportError, OSError
-            If skops is not installed, and the model has steps before its forest; if the file cannot
-            be read.
-        ValueError
-            If it is not a model, is damaged, comes from a newer version, or has steps of types that
-            are not trusted.
+            A fitted model, without its forest. A file that is damaged or no model is a ValueError.
         """
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content
-        forest = StoredForest(
-            fitted.scorer.forest.n_trees,
-            fitted.n_features,
-            fitted.n_outputs,
-            fitted.n_training_rows,
-            fitted.allow_nan,
-        )
+        sizes = fitted.n_features, fitted.n_outputs, fitted.n_training_rows
+        forest = StoredForest(fitted.scorer.forest.n_trees, *sizes, fitted.allow_nan)
         model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
+        model._fitted, model._target_names = fitted, fitted.target_names
         names: Any = fitted.feature_names
         n_features: int | None = fitted.n_features
-        if isinstance(fitted.encoder, TableSteps):
-            names = fitted.encoder.names
-            n_features = getattr(fitted.encoder.pipeline, "n_features_in_", None)
+        if model._steps is not None:
+            names = model._steps.names
+            n_features = getattr(model._steps.pipeline, "n_features_in_", None)
         if n_features is not None:  # there is no number of them for steps that read texts
             model.n_features_in_ = n_features
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
-        model._target_names = fitted.target_names
-        model._fitted = fitted
         return model
 
     def _n_threads(self, n_rows: int | None = None) -> int:

@@ -61,7 +61,7 @@ def checked_blocks(
         if not is_plain(X, model, fitted):
             options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
             rows = _validated(model, rows_for_sklearn(X), fitted.allow_nan, **options)
-        n, blocks = len(rows), [Block(rows, X, () if per_row is None else (per_row,))]
+        n, blocks = len(rows), [Block(rows, X, checked_per_row(per_row, len(rows)))]
     else:
         frame = frame_of(X)
         is_steps = isinstance(encoder, TableSteps)
@@ -80,16 +80,21 @@ def checked_blocks(
 def _encoded_blocks(
     frame: Frame, encoder: TableEncoder | TableSteps, fitted: FittedForest, per_row: Any
 ) -> Iterator[Block]:
-    n = frame.n_rows
-    values = () if per_row is None else (np.asarray(per_row),)
-    if values and n is not None and values[0].shape[:1] != (n,):
-        raise ValueError(f"y must have {n} rows, as many as X, got shape {values[0].shape}")
+    values = checked_per_row(per_row, frame.n_rows)
     for part, given in frame.blocks(max(1, BLOCK_CELLS // fitted.n_features)):
         if isinstance(encoder, TableSteps):
             rows = encoder.rows(given)
         else:
             rows, _ = fitted.encode(given.native, encoder, part.start or 0)
         yield Block(rows, given, tuple(each[part] for each in values))
+
+
+def checked_per_row(y: ArrayLike | None, n: int | None) -> tuple[NDArray[Any], ...]:
+    """Return values of each of n rows, if there are any, or raise ValueError if not as many."""
+    values = () if y is None else (np.asarray(y),)
+    if values and n is not None and values[0].shape[:1] != (n,):
+        raise ValueError(f"y must have {n} rows, as many as X, got shape {values[0].shape}")
+    return values
 
 
 def rows_for_sklearn(X: Any) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,20 +19,28 @@ from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
     Readings,
+    join_columns,
     query_mean_and_intervals,
     query_of,
 )
-from hdiforest._estimators.input_rows import concatenated
+from hdiforest._estimators.input_rows import checked_per_row, concatenated
 from hdiforest._model.leaf_blocks import all_leaves, leaves_by_block
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_choice, check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
-from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS, BaseKind, check_base
+from hdiforest.calibration._bases import (
+    DEFAULT_COVERAGES,
+    KINDS,
+    BaseKind,
+    Candidates,
+    check_base,
+)
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._distribution import BASE_LEVELS
 from hdiforest.calibration._methods import resolve_method
+from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.serving import _model_file as model_file
@@ -79,16 +87,9 @@ class LeafModel(DistributionModel):
     Notes
     -----
     `apply` gets rows as the caller gives them: lists, arrays, sparse matrices that can be sliced,
-    and tables of pandas, polars and pyarrow in blocks of at most 2**22 leaf ids, so that memory
-    does not grow with their number. Anything else is passed whole.
-
-    Trees that were fitted one after the other on residuals (boosting) share leaves among rows that
-    they treat alike, but that is a similarity and no estimate of a distribution by the paper's
-    argument: check its coverage, or `calibrate` on rows that took no part in the fit.
-
-    A model can be pickled if `apply` can: bound methods, functions of a module and
-    `functools.partial` of them can, and lambdas cannot. ``clone`` gives an unfitted model with the
-    same `apply`.
+    and tables of pandas, polars and pyarrow in blocks of at most 2**22 leaf ids. Anything else is
+    passed whole. A model can be pickled if `apply` can. Boosted trees want `calibrate`, because
+    rows that share their leaves are no sample of a distribution (:doc:`/other_forests`).
     """
 
     _index: LeafIndex
@@ -120,49 +121,35 @@ class LeafModel(DistributionModel):
 
         Parameters
         ----------
-        X : rows, as `apply` takes them
-            Training rows of the forest, or any others whose targets are to be shown.
-        y, sample_weight : (n,) or (n, n_outputs) array, and (n,) array, optional
-            Their targets, and what rows weigh in their leaves. Every row counts in each of its
-            leaves (the paper's definition).
+        X, y, sample_weight : rows as `apply` takes them, (n,) or (n, n_outputs) array, and (n,)
+            Training rows of the forest, or any others whose targets are to be shown; their targets,
+            and what they weigh. Every row counts in each of its leaves (the paper's definition).
 
         Returns
         -------
         LeafModel
-            The model itself.
-
-        Raises
-        ------
-        ValueError
-            If leaves, y or sample_weight are out of range or of different lengths. Later, if a new
-            row lies in a leaf that no row of X lies in: then X are not the rows of the fit, or the
-            trees are of a kind that needs `n_leaves`.
+            The model itself. It refuses new rows in a leaf that no row of X lies in: then X are not
+            the rows of the fit, or the trees are of a kind that needs `n_leaves`.
         """
         leaves, n_threads = all_leaves(self.apply, X), thread_count(self.n_jobs)
         new_index: Callable[..., LeafIndex] = LeafIndex.from_leaves
         if self.n_leaves is not None:
             new_index = partial(LeafIndex, n_leaves=self.n_leaves)
         index = new_index(leaves, y, sample_weight=sample_weight, n_threads=n_threads)
-        self._keep(index, len(leaves))
+        self._keep(IndexedLeaves(index, len(leaves)))
         self._learn_labels(X, y)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index of the training rows, and a calibration, to a file in safetensors format.
 
-        `apply` is not written, as that would need code in the file: save the forest with its own
-        library, and give its function to `load`. For boosters `hdiforest.adapters.boosters` makes
-        it of what is loaded: ``LightGBMLeaves(lightgbm.Booster(model_file="forest.txt"))``.
+        `apply` is not written: save the forest with its own library, and give its function to
+        `load` (:doc:`/other_forests`).
 
         Parameters
         ----------
         path : path
             Replaced if it exists.
-
-        Raises
-        ------
-        ImportError, NotFittedError, OSError
-            As `HDIForestRegressor.save`.
         """
         check_is_fitted(self)
         model_file.save_leaves(self._leaves(), Path(path))
@@ -181,24 +168,17 @@ class LeafModel(DistributionModel):
 
         Parameters
         ----------
-        path, apply : path and callable
-            Of a file that `save` wrote, and from rows to leaf ids, as at `fit`.
-        n_jobs, verify, mapped : optional
-            See the class, and `HDIForestRegressor.load`: the file is mapped as there.
+        path, apply, n_jobs, verify, mapped : path, callable, and options
+            See the class and `HDIForestRegressor.load`.
 
         Returns
         -------
         LeafModel
             A fitted model.
-
-        Raises
-        ------
-        OSError, ValueError
-            As `HDIForestRegressor.load`.
         """
         loaded = model_file.load_leaves(Path(path), verify=verify, mapped=mapped)
         model = cls(apply, n_jobs=n_jobs)
-        model._keep_leaves(loaded.content)
+        model._keep(loaded.content)
         model._check_file = loaded.check_file
         return model
 
@@ -207,51 +187,38 @@ class LeafModel(DistributionModel):
         own = self.n_training_rows_, getattr(self, "calibration_", None), self._target_names
         return IndexedLeaves(self._require_index(), *own)
 
-    def _keep_leaves(self, leaves: IndexedLeaves) -> None:
-        self._keep(leaves.index, leaves.n_training_rows)
+    def _keep(self, leaves: IndexedLeaves) -> None:
+        self._index, self._check_file = leaves.index, None
+        self.n_outputs_, self.n_training_rows_ = leaves.index.n_outputs, leaves.n_training_rows
         self._target_names = leaves.target_names
+        self.__dict__.pop("calibration_", None)  # of other rows
         if leaves.calibration is not None:
             self.calibration_ = leaves.calibration
-
-    def _keep(self, index: LeafIndex, n_training_rows: int | None) -> None:
-        self._index, self._check_file = index, None
-        self.n_outputs_ = index.n_outputs
-        self.n_training_rows_ = n_training_rows
-        if hasattr(self, "calibration_"):
-            del self.calibration_  # of other rows
 
     def _query(
         self, X: Any, function: Query, values: ArrayLike | None = None, **_hint: bool
     ) -> Array:  # which is not given: there is no digest of the rows of the fit
         check_is_fitted(self)
-        n = frame_of(X).n_rows
-        points = None if values is None else np.asarray(values)
-        if points is not None and n is not None and points.shape[:1] != (n,):
-            raise ValueError(f"y must have {n} rows, as many as X, got shape {points.shape}")
+        per_row = checked_per_row(values, frame_of(X).n_rows)
         index, n_threads = self._require_index(), thread_count(self.n_jobs)
-
-        def answers(rows: slice, leaves: NDArray[Any]) -> Array:
-            row_values = () if points is None else (points[rows],)
-            return function(index, leaves, *row_values, n_threads=n_threads)
-
-        blocks = leaves_by_block(self.apply, X, index.n_trees)
-        return concatenated(answers(rows, leaves) for rows, leaves in blocks)
+        return concatenated(
+            function(index, leaves, *(each[rows] for each in per_row), n_threads=n_threads)
+            for rows, leaves in leaves_by_block(self.apply, X, index.n_trees)
+        )
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, **_joint: bool
-    ) -> tuple[Array, Array]:  # boxes of one output are its intervals
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, **_joint: bool
+    ) -> Array:  # boxes of one output are its intervals
         if by is not None:
             raise ValueError("by must be None: the calibration was not made by groups")
         calibration = self.calibration_
         at = calibration.positions(coverage)
         base = calibration.bases[0]  # of all levels
-        function = query_of("intervals", [base.level], base.kind)
-        if with_mean:
-            function = partial(query_mean_and_intervals, coverage=[base.level], kind=base.kind)
-        values = self._query(X, function)
-        ends = values[:, 1:, None] if with_mean else values
-        intervals = calibration.intervals(np.repeat(ends, len(calibration.levels), 2))[..., at]
-        return values[:, 0] if with_mean else np.empty(0), intervals
+        function = partial(query_mean_and_intervals, coverage=[base.level], kind=base.kind)
+        columns = self._query(X, function)
+        ends = np.repeat(columns[:, 1:, None], len(calibration.levels), 2)
+        intervals = calibration.intervals(ends)[..., at]
+        return join_columns(columns[:, 0], intervals) if with_mean else intervals
 
     def _read_distributions(
         self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
@@ -277,7 +244,8 @@ class LeafModel(DistributionModel):
         Parameters
         ----------
         X, y : rows and (n,) array
-            Rows that took no part in the fit, as `apply` takes them, and their targets.
+            Rows that took no part in the fit, as `apply` takes them, and their targets. Whether
+            they did take part cannot be seen here.
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             As in `HDIForestRegressor.calibrate`.
         method : Split or "split", optional
@@ -286,23 +254,13 @@ class LeafModel(DistributionModel):
             Intervals to widen: "hdi", "equal_tailed" or "smoothed_hdi", and the share of the
             distribution that they hold. It must not be chosen by these rows.
         clip : bool, default=True
-            Whether intervals end where the training targets do; never below 200 distinct ones.
+            As in `HDIForestRegressor.calibrate`.
 
         Returns
         -------
         LeafModel
-            The model itself. `calibration_` shows the conformal quantiles and what is guaranteed.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, the model has several outputs, or a row has no interval.
-
-        Notes
-        -----
-        Split conformal prediction. The index knows no counts of targets, so intervals are not
-        snapped to a lattice. Whether the rows took part in the fit of the forest cannot be seen
-        here.
+            The model itself, of one output. Its intervals are not snapped to a lattice, because the
+            index knows no counts of targets.
         """
         check_is_fitted(self)
         if self.n_outputs_ > 1:
@@ -324,10 +282,10 @@ class LeafModel(DistributionModel):
         n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
-        options: dict[str, Any] = {"confidence": how.confidence, "clip": clip}
-        options |= {"selected": [Selected(interval)] * len(coverages), "bases": [interval]}
-        atoms = self._require_index().atoms(0)
-        calibration = calibrate_split(ends, targets, atoms, coverages, **options)
+        postprocess = PostProcess.from_targets(self._require_index().atoms(0), clip=clip)
+        selected = [Selected(interval)] * len(coverages)
+        candidates = Candidates.checked([interval], ends, targets)
+        calibration = calibrate_split(candidates, coverages, postprocess, selected, how.confidence)
         quantiles = self._query(X, query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
         self.calibration_ = with_distribution(calibration, quantiles, targets)
         return self
@@ -362,10 +320,10 @@ class LeafModel(DistributionModel):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        stored = state.pop("_leaves", None)
+        leaves = state.pop("_leaves", None)
         super().__setstate__(state)
-        if stored is not None:
-            self._keep_leaves(leaves_from_arrays(Parts(**stored)))
+        if leaves is not None:
+            self._keep(leaves_from_arrays(Parts(**leaves)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -393,16 +351,6 @@ def from_leaves(
     -------
     LeafModel
         A fitted model.
-
-    Raises
-    ------
-    ValueError
-        As `LeafModel.fit`.
-
-    See Also
-    --------
-    from_lightgbm, from_xgboost, from_catboost : Take fitted models of these libraries.
-    hdicore.LeafIndex.from_leaves : The same one step below, from leaf ids alone.
 
     Examples
     --------
@@ -446,5 +394,5 @@ def from_index(
     array([2., 5.])
     """
     model = LeafModel(apply, n_jobs=n_jobs)
-    model._keep(index, n_training_rows)
+    model._keep(IndexedLeaves(index, n_training_rows))
     return model

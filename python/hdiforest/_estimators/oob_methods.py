@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
-from hdiforest._estimators.distribution_model import DistributionModel, Query, Readings, query_of
+from hdiforest._estimators.distribution_model import (
+    DistributionModel,
+    Query,
+    Readings,
+    join_columns,
+    query_of,
+)
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import (
     AnyKind,
@@ -23,9 +28,90 @@ from hdiforest._model.predict import (
 )
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
 from hdiforest._tables.frames import Output
-from hdiforest._tables.names import quantile_names
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.hints import callers_level
+
+ALL: Any = None  # training rows, in place of X
+
+
+class OutOfBagDistributions(DistributionModel):
+    """What a model predicts for its training rows, each by trees that did not draw it.
+
+    `result` is what is asked for, in warnings and errors.
+    """
+
+    def __init__(self, model: OutOfBagMixin, result: str) -> None:
+        self.model = model
+        self.result = result
+        self._fitted = model.fitted_forest()
+        self._target_names, self._row_labels = model._target_names, model._row_labels
+        self.n_outputs_ = self._fitted.n_outputs
+        if self._fitted.calibration is not None:
+            self.calibration_ = self._fitted.calibration
+
+    def _query(
+        self, _X: Any, function: Query, values: ArrayLike | None = None, **_hint: bool
+    ) -> Array:
+        numbers: Array = self.answer(function, values)
+        self._warn_of_nan(numbers)
+        return numbers
+
+    def _predict_calibrated(
+        self, _X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
+    ) -> Array:
+        _require_bags(self._fitted, self.result)
+        args = coverage, self.model._n_threads(), by
+
+        def answer(part: FittedForest, _: int) -> Array:
+            return predict_calibrated_out_of_bag(part, *args)
+
+        ends = of_outputs(self._fitted, answer, joint=joint)
+        self._warn_of_nan(ends)
+        # The rows without a mean are those without an interval, of which a warning was given.
+        return join_columns(self.answer(query_of("mean")), ends) if with_mean else ends
+
+    def _read_distributions(
+        self, _X: Any, readings: Readings, values: Array | None = None, **_hint: bool
+    ) -> Array:
+        _require_bags(self._fitted, self.result)
+        n_threads, targets = self.model._n_threads(), () if values is None else (values,)
+
+        def answer(part: FittedForest, output: int, *own: Array) -> Array:
+            return read_distributions_out_of_bag(part, readings[output], n_threads, own)
+
+        numbers = of_outputs(self._fitted, answer, *targets)
+        self._warn_of_nan(numbers)
+        return numbers
+
+    def _warn_of_nan(self, numbers: Array) -> None:
+        of_rows = np.isnan(numbers).reshape(len(numbers), -1)
+        _warn_of_empty(np.asarray(of_rows.any(axis=1)), self.result)
+
+    def answer(
+        self,
+        function: Callable[..., Any],
+        values: ArrayLike | None = None,
+        of: Array | None = None,
+    ) -> Any:
+        """Call a function of leaves and of an index of the targets, or of numbers `of` rows."""
+        fitted = self._fitted
+        rows, bags = _require_bags(fitted, self.result)
+        forest = fitted.scorer.forest
+        per_row = () if values is None else (np.asarray(values),)
+        if of is None:
+            # A query for no rows refuses wrong arguments before the training rows are indexed.
+            no_leaves = np.empty((0, forest.n_trees), dtype=np.int32)
+            function(fitted.scorer.index, no_leaves, *(each[:0] for each in per_row))
+        n_threads = self.model._n_threads()
+        leaves = forest.leaves(rows.X, n_threads=n_threads)
+        # Where leaves count drawn rows only, none of a tree that did not draw a row counts it.
+        leave_out = None if fitted.weights in IN_BAG else np.arange(len(leaves))
+        index = fitted.scorer.index
+        if leave_out is not None or of is not None:
+            options: Any = {"targets": of, "keep_row_weights": leave_out is not None}
+            index = rows.index(forest, leaves, fitted.weights, **options, n_threads=n_threads)
+        leaves[bags.matrix() > 0] = -1
+        return function(index, leaves, *per_row, leave_out=leave_out, n_threads=n_threads)
 
 
 class OutOfBagMixin(DistributionModel):
@@ -50,24 +136,17 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         (n_training_rows,) or (n_training_rows, n_outputs) float64, or table
-            As of `predict`. NaN, with a warning, for rows that every tree has seen. With
-            ``weights="inbag"`` the other rows equal the forest's own ``oob_prediction_``.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted, as from all ``oob_`` methods.
-        ValueError
-            If every tree was fitted on all rows, the model has no training rows, or an argument is
-            refused, as from all ``oob_`` methods.
+            As of `predict`. With ``weights="inbag"`` equal to the forest's own ``oob_prediction_``.
 
         Notes
         -----
+        All ``oob_`` methods give NaN, with a warning, for rows that every tree has seen, and raise
+        ValueError if every tree was fitted on all rows, or the model has no training rows.
+
         A row never takes part in its own distribution: with ``weights`` "all" and "oob" it still
         lies in the leaves of these trees, is left out of them, and the others share its weight.
         """
-        values = partial(self._query_numbers, "prediction", query_of("mean"))
-        return self._format(output, "prediction", values, None)
+        return OutOfBagDistributions(self, "prediction").predict(ALL, output=output)
 
     def oob_interval(
         self,
@@ -90,39 +169,11 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         (n_training_rows, 2) or (n_training_rows, 2, k) float64, or table
-            As of `predict_interval`. NaN, with a warning, for rows that every tree has seen.
-
-        Raises
-        ------
-        AttributeError
-            If kind is "calibrated" and the model is not.
-        NotFittedError, ValueError
-            As `oob_prediction`, or if the calibration has no such intervals.
-
-        Notes
-        -----
-        Calibrated intervals have the quantiles of `calibration_`, of which the row decided one part
-        in the number of calibration rows: of these `calibration_` gives the cross-check.
+            As of `predict_interval`. The row decided one part in the number of calibration rows of
+            its own quantile: `calibration_` has a cross-check.
         """
-        self._check_calibrated(kind, by, joint)
-        ask = partial(self._query_numbers, "interval")
-        calibrated = partial(self._oob_calibrated, by=by, joint=joint)
-        read = partial(self._read_out_of_bag, "interval")
-        return self._format_intervals(None, coverage, kind, output, ask, calibrated, read)
-
-    def _oob_calibrated(
-        self, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None, joint: bool
-    ) -> tuple[Array, Array]:
-        fitted = self.fitted_forest()
-        _require_bags(fitted, "interval")
-        args = coverage, self._n_threads(), by
-        ends = of_outputs(lambda e, _: predict_calibrated_out_of_bag(e, *args), fitted, joint)
-        _warn_of_nan(ends, "interval")
-        # The rows without a mean are those without an interval, of which a warning was given.
-        mean = np.empty(0)
-        if with_mean:
-            mean = self._query_out_of_bag("prediction", query_of("mean"))
-        return mean, ends
+        options: Any = {"kind": self._kind(kind), "by": by, "joint": joint, "output": output}
+        return OutOfBagDistributions(self, "interval").predict_interval(ALL, coverage, **options)
 
     def oob_quantiles(
         self,
@@ -143,12 +194,11 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         (n_training_rows,) or (n_training_rows, k) float64, or table
-            As of `predict_quantiles`. NaN, with a warning, for rows that every tree has seen.
+            As of `predict_quantiles`.
         """
-        ask = partial(self._query_numbers, "quantiles")
-        read = partial(self._read_out_of_bag, "quantiles")
-        values = self._quantiles_by(quantiles, self._oob_kind(kind), interpolation, ask, read)
-        return self._format(output, partial(quantile_names, quantiles), values, None)
+        options: Any = {"kind": self._oob_kind(kind), "interpolation": interpolation}
+        source = OutOfBagDistributions(self, "quantiles")
+        return source.predict_quantiles(ALL, quantiles, **options, output=output)
 
     def oob_cdf(
         self,
@@ -172,7 +222,7 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         array of the shape of y, float64, or table
-            NaN, with a warning, for rows that every tree has seen.
+            As of `predict_cdf`.
         """
         targets = self.fitted_forest().require_training_rows().y
         points = targets if y is None else np.asarray(y, dtype=np.float64)
@@ -181,9 +231,8 @@ class OutOfBagMixin(DistributionModel):
                 f"y must begin with the shape {targets.shape} of the training targets, got "
                 f"{points.shape}"
             )
-        ask, read = partial(self._query_numbers, "cdf"), partial(self._read_out_of_bag, "cdf")
-        values = self._cdf_by(points, inclusive, self._oob_kind(kind), ask, read)
-        return self._format(output, "cdf", values, None)
+        options: Any = {"inclusive": inclusive, "kind": self._oob_kind(kind), "output": output}
+        return OutOfBagDistributions(self, "cdf").predict_cdf(ALL, points, **options)
 
     def oob_weights(self) -> csr_array:
         """Weight of every training row for every other, from the trees that did not see the latter.
@@ -191,13 +240,13 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         scipy.sparse.csr_array of shape (n_training_rows, n_training_rows), float64
-            Row i is the distribution for training row i, and column j the weight of row j in it.
-            Rows sum to 1 and the diagonal is 0. A row that every tree has seen is empty, with a
-            warning.
+            Row i holds the weights for training row i: they sum to 1, and its own is 0. A row that
+            every tree has seen is empty, with a warning.
         """
         n = len(self.fitted_forest().require_training_rows().y)
         positions = np.arange(n, dtype=np.float64)
-        indptr, indices, data = self._query_out_of_bag("weights", LeafIndex.weights, of=positions)
+        source = OutOfBagDistributions(self, "weights")
+        indptr, indices, data = source.answer(LeafIndex.weights, of=positions)
         _warn_of_empty(np.diff(indptr) == 0, "weights")
         return csr_array((data, indices, indptr), shape=(n, n))
 
@@ -205,40 +254,6 @@ class OutOfBagMixin(DistributionModel):
         """Return the kind of distributions that is meant: not all are calibrated out of bag."""
         has_none = kind is None and self.fitted_forest().why_not_out_of_bag() is not None
         return "raw" if has_none else kind
-
-    def _read_out_of_bag(self, result: str, readings: Readings, *values: Array) -> Array:
-        fitted = self.fitted_forest()
-        _require_bags(fitted, result)
-
-        def answer(part: FittedForest, output: int) -> Array:
-            own = [each[:, output] if fitted.outputs else each for each in values]
-            return read_distributions_out_of_bag(part, readings[output], self._n_threads(), own)
-
-        numbers = of_outputs(answer, fitted)
-        _warn_of_nan(numbers, result)
-        return numbers
-
-    def _query_numbers(self, result: str, function: Query, *values: Array) -> Array:
-        numbers: Array = self._query_out_of_bag(result, function, *values)
-        _warn_of_nan(numbers, result)
-        return numbers
-
-    def _query_out_of_bag(
-        self, result: str, function: Callable[..., Any], *values: Array, of: Array | None = None
-    ) -> Any:
-        """Call a function of leaves and of an index of the targets, or of numbers `of` rows."""
-        fitted = self.fitted_forest()
-        rows, bags = _require_bags(fitted, result)
-        forest = fitted.scorer.forest
-        if of is None:
-            # A query for no rows refuses wrong arguments before the training rows are indexed.
-            no_leaves = np.empty((0, forest.n_trees), dtype=np.int32)
-            function(fitted.scorer.index, no_leaves, *(each[:0] for each in values))
-        n_threads = self._n_threads()
-        leaves = forest.leaves(rows.X, n_threads=n_threads)
-        index, leave_out = _index_and_own_rows(fitted, rows, leaves, of, n_threads)
-        leaves[bags.matrix() > 0] = -1
-        return function(index, leaves, *values, leave_out=leave_out, n_threads=n_threads)
 
 
 def _require_bags(fitted: FittedForest, result: str) -> tuple[TrainingRows, Bags]:
@@ -250,37 +265,6 @@ def _require_bags(fitted: FittedForest, result: str) -> tuple[TrainingRows, Bags
             "was fitted on all rows"
         )
     return rows, rows.bags
-
-
-def _index_and_own_rows(
-    fitted: FittedForest,
-    rows: TrainingRows,
-    leaves: NDArray[np.int32],
-    targets: NDArray[np.float64] | None,
-    n_threads: int,
-) -> tuple[LeafIndex, NDArray[np.intp] | None]:
-    """Return the index to read, and which of its rows each training row must leave out.
-
-    If leaves count drawn rows only, none of a tree that did not draw a row counts the row.
-    """
-    leave_out = None if fitted.weights in IN_BAG else np.arange(len(leaves))
-    if leave_out is None and targets is None:
-        return fitted.scorer.index, None
-    index = rows.index(
-        fitted.scorer.forest,
-        leaves,
-        fitted.weights,
-        targets=targets,
-        keep_row_weights=leave_out is not None,
-        n_threads=n_threads,
-    )
-    return index, leave_out
-
-
-def _warn_of_nan(numbers: Array, result: str) -> None:
-    """Warn if training rows, along the first axis, have no numbers."""
-    of_rows = np.isnan(numbers).reshape(len(numbers), -1)
-    _warn_of_empty(np.asarray(of_rows.any(axis=1)), result)
 
 
 def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:

@@ -23,6 +23,7 @@ from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows, TreeBlock
+from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, check_flag, check_names, check_whole_number
 from hdiforest.calibration import Calibration, OutOfBag
 from hdiforest.calibration._bases import (
@@ -39,12 +40,11 @@ from hdiforest.calibration._calibrate import (
     calibrate_cross,
     calibrate_oob,
     calibrate_split,
-    select_out_of_bag,
 )
 from hdiforest.calibration._joint import calibrate_jointly
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
-from hdiforest.calibration._result import base_quantiles, with_distribution
+from hdiforest.calibration._result import JointCalibration, base_quantiles, with_distribution
 from hdiforest.calibration._selection import (
     MAX_ROWS_TO_SELECT,
     MIN_ROWS_TO_SELECT,
@@ -52,7 +52,10 @@ from hdiforest.calibration._selection import (
     SLOPES,
     Objective,
     Selected,
+    corrected,
     first_half,
+    reselected,
+    rule_for,
 )
 
 LEAF_SIZES = (1, 5, 15)
@@ -77,17 +80,6 @@ class Settings:
 def default_kinds(fitted: FittedForest) -> Sequence[BaseKind]:
     """Return the kinds of intervals to choose among: for monotonic ones those whose ends are."""
     return ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
-
-
-def _slopes(fitted: FittedForest, settings: Settings) -> Sequence[float]:
-    """Return the slopes to choose among: monotonic ends must not depend on widths."""
-    is_fixed = fitted.weights == "monotonic" or "equal_tailed" not in settings.kinds
-    return (0.0,) if is_fixed or not settings.adaptive else SLOPES
-
-
-def _leaf_sizes(fitted: FittedForest, settings: Settings) -> Sequence[int]:
-    """Return the leaf sizes to choose among: bounds of monotonic leaves cannot be merged."""
-    return (1,) if fitted.weights == "monotonic" else settings.leaf_sizes
 
 
 def check_calibration(fitted: FittedForest, settings: Settings) -> None:
@@ -120,7 +112,7 @@ def calibrate_out_of_bag(
     """
     if fitted.n_outputs == 1:
         return calibrate_and_cross_fit(fitted, settings, n_threads, blocks)[0]
-    training, settings = fitted.require_training_rows(), _with_seed(settings)
+    training = fitted.require_training_rows()
     blocks = blocks or list(training.blocks(fitted.scorer.forest, None, n_threads))
     parts = [fitted.of_output(output, n_threads) for output in range(fitted.n_outputs)]
     found = [calibrate_and_cross_fit(part, settings, n_threads, blocks) for part in parts]
@@ -166,13 +158,14 @@ def _calibrate_on(
     Where there are many rows, candidates are compared on some of them, and the selected one is
     widened on the others.
     """
-    rows = _draw_rows(source.usable, settings.max_rows, settings.random_state)
-    is_divided = len(rows) >= 2 * MAX_ROWS_TO_SELECT
-    compared = rows
-    if is_divided:
-        compared = _draw_rows(rows, MAX_ROWS_TO_SELECT, settings.random_state)
-        rows = np.setdiff1d(rows, compared)
-    sizes = _leaf_sizes(source.fitted, settings)
+    drawn = _draw_rows(source.usable, settings.max_rows, settings.random_state)
+    is_divided = len(drawn) >= 2 * MAX_ROWS_TO_SELECT
+    n_compared = MAX_ROWS_TO_SELECT if is_divided else len(drawn)
+    compared = _draw_rows(drawn, n_compared, settings.random_state)
+    sizes, adaptive = settings.leaf_sizes, settings.adaptive and "equal_tailed" in settings.kinds
+    if source.fitted.weights == "monotonic":
+        # Bounds of leaves cannot be merged, and monotonic ends must not depend on widths.
+        sizes, adaptive = (1,), False
     if len(compared) < MIN_ROWS_TO_SELECT:
         sizes = (min(sizes),)
     sources = {m: source.pruned(m) for m in sizes}
@@ -184,27 +177,25 @@ def _calibrate_on(
         ],
         axis=-1,
     )
-    options: dict[str, Any] = {"y_train": source.targets, "coverages": settings.coverages}
-    options |= {"clip": settings.clip, "objective": settings.objective}
-    options["slopes"] = _slopes(source.fitted, settings)
+    rows, candidates = _known(source.rows, compared, bases, ends)
+    postprocess = PostProcess.from_targets(source.targets, clip=settings.clip)
+    rule = rule_for(len(rows), settings.objective, SLOPES if adaptive else (0.0,))
     if is_divided:
-        _, observed = _observed(source.rows, compared, ends)
-        selected = select_out_of_bag(**observed, **options, bases=bases)
-        options["selected"] = selected
-        bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width())))
-        ends = sources[bases[0].min_samples_leaf].intervals(rows, bases)
-    rows, observed = _observed(source.rows, rows, ends)
+        selected = rule(candidates, settings.coverages, postprocess)
+        bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width)))
+        others = np.setdiff1d(drawn, compared)
+        ends = sources[bases[0].min_samples_leaf].intervals(others, bases)
+        rows, candidates = _known(source.rows, others, bases, ends)
     in_first = first_half(len(source.rows.y))[rows]
-    labels = None
-    if settings.by is not None:
-        labels = settings.by.labels(source.rows.X)[rows]
+    labels = None if settings.by is None else settings.by.labels(source.rows.X)[rows]
+    rule = reselected(selected) if is_divided else corrected(rule)
     calibration, fit = calibrate_oob(
-        **observed, **options, bases=bases, in_first=in_first, labels=labels
+        candidates, settings.coverages, postprocess, rule, in_first, labels
     )
     best = sources[calibration.bases[0].min_samples_leaf]
     if not intervals_alone:
         quantiles = best.intervals(rows, base_quantiles(calibration))[:, 1]
-        calibration = with_distribution(calibration, quantiles, observed["y"], observed["weights"])
+        calibration = with_distribution(calibration, quantiles, candidates.y, candidates.weights)
     families = {base.family for base in calibration.bases} - {"raw"}
     centred = best.centred_forest(families.pop()) if families else None
     grown = None if best is source else source.fitted.uncalibrated()
@@ -215,14 +206,14 @@ def _calibrate_on(
     return forest, rows, fit
 
 
-def _observed(
-    training: TrainingRows, rows: NDArray[np.intp], ends: NDArray[np.float64]
-) -> tuple[NDArray[np.intp], dict[str, Any]]:
-    """Return the rows with finite ends (n, 2, m), and their ends, targets and weights."""
+def _known(
+    training: TrainingRows, rows: NDArray[np.intp], bases: tuple[Base, ...], ends: Array
+) -> tuple[NDArray[np.intp], Candidates]:
+    """Return the rows with finite ends (n, 2, m), and what is known of them."""
     finite = np.isfinite(ends).all(axis=(1, 2))
     rows = rows[finite]
     weights = _weights_of(training, rows)
-    return rows, {"ends": ends[finite], "y": training.y[rows], "weights": weights}
+    return rows, Candidates.checked(bases, ends[finite], training.y[rows], weights)
 
 
 def calibrate_finite_coverages(
@@ -237,9 +228,15 @@ def calibrate_finite_coverages(
     """
     with ignore_infinite_intervals():
         result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
+        if isinstance(joint := result.calibration, JointCalibration):
+            finite = np.array(joint.coverages)[np.isfinite(joint.q_hat).all(axis=1)]
+            if 0 < len(finite) < len(joint.levels):
+                settings = replace(settings, coverages=tuple(finite.tolist()))
+                result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
     n_rows = cast("AnyCalibration", result.calibration).n
-    result = result.with_finite_coverages()
-    if result.calibration is None or not result.calibration.has(USUAL_COVERAGE):
+    if isinstance(result.calibration, Calibration):
+        result = result.with_finite_coverages()
+    if result.calibration is None or USUAL_COVERAGE not in result.calibration:
         raise ValueError(
             f"coverage {USUAL_COVERAGE:g} needs {rows_needed(USUAL_COVERAGE)} calibration rows, "
             f"and there are {n_rows}"
@@ -273,7 +270,7 @@ def calibrate_by_split(
     fitted: FittedForest,
     settings: Settings,
     X: NDArray[Any],
-    y: NDArray[np.float64],
+    y: Array,
     confidence: float | None,
     n_threads: int,
 ) -> FittedForest:
@@ -285,7 +282,7 @@ def calibrate_by_split(
     _refuse_training_rows(X, y, rows.X, rows.y)
     if fitted.n_outputs == 1:
         return _split_output(fitted, settings, X, y, confidence, n_threads)[0]
-    settings, forests, known = _with_seed(settings), [], []
+    forests, known = [], []
     for output, own in enumerate(y.T.copy()):
         part = fitted.of_output(output, n_threads)
         forest, of_rows = _split_output(part, settings, X, own, confidence, n_threads)
@@ -298,7 +295,7 @@ def _split_output(
     fitted: FittedForest,
     settings: Settings,
     X: NDArray[Any],
-    y: NDArray[np.float64],
+    y: Array,
     confidence: float | None,
     n_threads: int,
 ) -> tuple[FittedForest, tuple[Candidates, list[list[Selected]]]]:
@@ -321,21 +318,16 @@ def _split_output(
     n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
     if n_empty > 0:
         raise ValueError(f"{n_empty} of the {len(X)} rows of X have no interval")
+    candidates = Candidates.checked(bases, ends, y)
+    postprocess = PostProcess.from_targets(y_train, clip=settings.clip)
+    labels = None if settings.by is None else settings.by.labels(X)
     calibration = calibrate_split(
-        ends,
-        y,
-        y_train,
-        settings.coverages,
-        selected=selected,
-        bases=bases,
-        confidence=confidence,
-        clip=settings.clip,
-        labels=None if settings.by is None else settings.by.labels(X),
+        candidates, settings.coverages, postprocess, selected, confidence, labels
     )
     quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
     calibration = _with_feature(with_distribution(calibration, quantiles, y), settings)
-    known = Candidates(bases, ends, y, None), [selected] * 3
-    return replace(fitted, calibration=calibration, by=settings.by), known
+    forest = replace(fitted, calibration=calibration, by=settings.by)
+    return forest, (candidates, [selected] * 3)
 
 
 def _with_feature(calibration: Calibration, settings: Settings) -> Calibration:
@@ -385,14 +377,7 @@ def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
         )
 
 
-def _with_seed(settings: Settings) -> Settings:
-    """Return settings with which all outputs draw the same rows."""
-    if settings.random_state is not None:
-        return settings
-    return replace(settings, random_state=int(np.random.default_rng().integers(2**31)))
-
-
-def _weights_of(training: TrainingRows, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:
+def _weights_of(training: TrainingRows, rows: NDArray[np.intp]) -> Array | None:
     return None if training.sample_weight is None else training.sample_weight[rows]
 
 
@@ -404,12 +389,10 @@ def _draw_rows(
     return np.sort(np.random.default_rng(random_state).choice(usable, max_rows, replace=False))
 
 
-def _refuse_training_rows(
-    X: NDArray[Any], y: NDArray[np.float64], X_train: NDArray[Any], y_train: NDArray[np.float64]
-) -> None:
+def _refuse_training_rows(X: NDArray[Any], y: Array, X_train: NDArray[Any], y_train: Array) -> None:
     """Raise ValueError if more than half of some rows are training rows, targets included."""
 
-    def keys(rows: NDArray[Any], targets: NDArray[np.float64]) -> Iterator[bytes]:
+    def keys(rows: NDArray[Any], targets: Array) -> Iterator[bytes]:
         floats = np.ascontiguousarray(rows, dtype=np.float32)
         return (row.tobytes() + t.tobytes() for row, t in zip(floats, targets, strict=True))
 

@@ -145,15 +145,11 @@ class FittedForest:
 
     def with_finite_coverages(self) -> FittedForest:
         """Return the forest without the coverages that its calibration had too few rows for."""
-        k = cast("Calibration | JointCalibration", self.calibration).n_finite
-        return self._with_first(k) if k > 0 else self.uncalibrated()
-
-    def _with_first(self, k: int) -> FittedForest:
-        calibration = cast("Calibration | JointCalibration", self.calibration).first(k)
-        if isinstance(calibration, JointCalibration):
-            outputs = tuple(part._with_first(k) for part in self.outputs)
-            own = tuple(cast("Calibration", part.calibration) for part in outputs)
-            return replace(self, calibration=replace(calibration, outputs=own), outputs=outputs)
+        calibration = cast("Calibration", self.calibration)
+        n_finite = sum(np.isfinite(level.q_hat) for level in calibration.levels)
+        if n_finite == 0:
+            return self.uncalibrated()
+        calibration = calibration.first(n_finite)
         needs_centred = any(base.family != "raw" for base in calibration.bases)
         return replace(
             self, calibration=calibration, centred=self.centred if needs_centred else None
@@ -217,6 +213,8 @@ class FittedForest:
 
         Raises ValueError if `labels` are missing, or not as many, or given and not asked for.
         """
+        if self.outputs:  # whose groups are the same
+            return self.outputs[0].group_codes(X, labels)
         groups = self.groups
         if groups is None:
             if labels is not None:
@@ -267,8 +265,8 @@ class FittedForest:
     def encoder_for(self, columns: Sequence[str]) -> TableEncoder | TableSteps:
         """Return how a table with these columns becomes features.
 
-        Without an encoder these are plain numbers, by name; or in the order of the columns, if the
-        forest was fitted without names. Raises ValueError if they are not as many then.
+        Without an encoder these are plain numbers, by name; of a forest without names by their
+        order, and ValueError if there are not as many.
         """
         if self.encoder is not None:
             return self.encoder
@@ -285,9 +283,8 @@ class FittedForest:
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return the features of the rows of a pyarrow Table, and their counts.
 
-        `first_row`, the number of the rows before the table's own, is for messages. Raises
-        EncodingError if the table cannot be encoded, or has missing cells that the forest does not
-        take.
+        `first_row` rows are before the table's, for messages. Raises EncodingError if the table
+        cannot be encoded, or has missing cells that the forest does not take.
         """
         X, counts = encoder.encode(table, first_row=first_row, feature_range=self.feature_range)
         if not self.allow_nan:
@@ -356,8 +353,7 @@ def base_intervals(
 ) -> Array:
     """Return the intervals of rows by each of k bases, (n, 2, k).
 
-    All but raw ones need `fitted.centred`. `mean`, an array (n,), is filled with the means of the
-    rows, in the same pass as raw intervals.
+    All but raw ones need `fitted.centred`. `mean` (n,) is filled with the means of the rows.
     """
     if mean is not None and all(base.family != "raw" for base in bases):
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)

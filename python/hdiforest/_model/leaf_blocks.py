@@ -23,13 +23,8 @@ def leaves_by_block(
     """Yield slices of rows and their leaf ids, (rows of the slice, n_trees), as `apply` gives them.
 
     Blocks hold at most `BLOCK_IDS` ids, or one row. The only block is X itself if it is no larger
-    or cannot be sliced. `apply` is not called for no rows, if the number of trees is known.
-
-    Raises
-    ------
-    ValueError
-        If `apply` is no function, or returns another number of rows than it was given, or of trees
-        than before.
+    or cannot be sliced. `apply` is not called for no rows, if the number of trees is known. Raises
+    ValueError if it is no function, or returns other numbers of rows or trees than it should.
     """
     if not callable(apply):
         raise ValueError(

@@ -33,23 +33,6 @@ class OutOfBagMeans(NamedTuple):
     leaf_weight: Array  # (n_leaves.sum(),) of the rows drawn
 
 
-def out_of_bag_means(
-    rows: TrainingRows, leaves: Leaves, counts: Counts | None, forest: Forest, n_threads: int = 0
-) -> OutOfBagMeans:
-    """Sum up tree after tree; leaves and counts (n, n_trees) are of the rows. O(n * n_trees)."""
-    if counts is None:
-        raise ValueError("every tree was fitted on all rows, so none is out of bag")
-    weight = rows.sample_weight if rows.counts_are_weighted else None
-    means = OutOfBagMeans(
-        *_out_of_bag_means(
-            leaves.T, counts.T, rows.y, forest.n_leaves, draw_weight=weight, n_threads=n_threads
-        )
-    )
-    if not np.isfinite(means.centres).all():
-        raise ValueError("the targets of the training rows are too large to be averaged")
-    return means
-
-
 class RowIndex(NamedTuple):
     """Training rows by leaf, each with an atom of its own, and the row of each atom."""
 
@@ -74,6 +57,7 @@ class OutOfBagIntervals:
         self._forest: Forest = fitted.scorer.forest
         self._n_threads = n_threads
         self._mean = mean
+        self._is_local = isinstance(mean, str) and mean == "local_linear"
         self._random_state = random_state
         self.rows: TrainingRows = fitted.require_training_rows()
         self._grown = self  # of trees that are not pruned
@@ -126,10 +110,6 @@ class OutOfBagIntervals:
             return ("raw", "stacked", "centred")
         return ("raw", "centred" if self._mean is None else "stacked")
 
-    @property
-    def _is_local(self) -> bool:
-        return isinstance(self._mean, str) and self._mean == "local_linear"
-
     @cached_property
     def usable(self) -> NDArray[np.intp]:
         """Training rows that enough trees did not draw. May be empty."""
@@ -166,8 +146,25 @@ class OutOfBagIntervals:
 
     @cached_property
     def means(self) -> OutOfBagMeans:
-        """Out-of-bag means of all training rows."""
-        return out_of_bag_means(self.rows, self.leaves, self.counts, self._forest, self._n_threads)
+        """Out-of-bag means of all training rows. O(n * n_trees)."""
+        if self.counts is None:
+            raise ValueError("every tree was fitted on all rows, so none is out of bag")
+        summed_up = _out_of_bag_means(
+            self.leaves.T,
+            self.counts.T,
+            self.rows.y,
+            self._forest.n_leaves,
+            draw_weight=self._draw_weight,
+            n_threads=self._n_threads,
+        )
+        if not np.isfinite(summed_up[0]).all():
+            raise ValueError("the targets of the training rows are too large to be averaged")
+        return OutOfBagMeans(*summed_up)
+
+    @property
+    def _draw_weight(self) -> Array | None:
+        """Weights of the rows that a tree drew, (n,); None: all weigh alike."""
+        return self.rows.sample_weight if self.rows.counts_are_weighted else None
 
     @cached_property
     def row_weights(self) -> Array | None:
@@ -228,9 +225,8 @@ class OutOfBagIntervals:
         while families:  # one merge serves raw and centred intervals, or stacked ones
             together = [f for f in families if f == "raw" or f == families[-1]]
             families = [f for f in families if f not in together]
-            ends |= zip(
-                together, self._merged_intervals(rows, together, all_kinds, all_levels), strict=True
-            )
+            merged = self._merged_intervals(rows, together, all_kinds, all_levels)
+            ends |= zip(together, merged, strict=True)
 
         def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
             if family not in ends:
@@ -259,7 +255,7 @@ class OutOfBagIntervals:
             levels,
             cast("list[Kind]", kinds),
             ["raw" if family == "raw" else "centred" for family in families],
-            draw_weight=self.rows.sample_weight if self.rows.counts_are_weighted else None,
+            draw_weight=self._draw_weight,
             scale=scale,
             offsets=offsets,
             **local,
@@ -270,13 +266,9 @@ class OutOfBagIntervals:
         self, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
     ) -> Array:
         leaves = np.where(cast("Counts", self.counts)[rows] > 0, np.int32(-1), self.leaves[rows])
-        leaves_count_row = self.fitted.weights not in IN_BAG
+        left_out = None if self.fitted.weights in IN_BAG else rows
         return self._raw_index.intervals(
-            leaves,
-            levels,
-            kinds,
-            leave_out=rows if leaves_count_row else None,
-            n_threads=self._n_threads,
+            leaves, levels, kinds, leave_out=left_out, n_threads=self._n_threads
         )
 
     @cached_property
@@ -302,9 +294,8 @@ class OutOfBagIntervals:
             if grown is None:
                 return None
             if grown.by_leaf is not self._grown.fitted.scorer.index:
-                index = grown.by_leaf.merge_leaves(
-                    self._pruned.new_leaves, n_threads=self._n_threads
-                )
+                merged = self._pruned.new_leaves
+                index = grown.by_leaf.merge_leaves(merged, n_threads=self._n_threads)
             return None if has_units(index) else grown._replace(by_leaf=index)
         order = np.argsort(self.rows.y, kind="stable")
         if len(index.atoms()) < len(order):  # targets tie

@@ -94,16 +94,18 @@ def predict_calibrated(
     """Return calibrated intervals of checked rows, (n, 2) or (n, 2, k) for k coverages.
 
     Of several outputs (n, n_outputs, 2[, k]); if `joint` these are the sides of boxes. An array
-    `mean` (n,) or (n, n_outputs) is filled with the means of the rows. `of_folds` are the same rows
-    for the forest of each fold, if they are not those of X; `codes` are
-    `FittedForest.group_codes`. Raises ValueError if a coverage was not calibrated.
+    `mean` (n,) or (n, n_outputs) is filled with means. `of_folds` are the rows for the forest of
+    each fold, if not X; `codes` are `FittedForest.group_codes`. Raises ValueError if a coverage was
+    not calibrated.
     """
     if fitted.outputs and mean is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
     if fitted.outputs:
-        return of_outputs(
-            lambda part, _: predict_calibrated(part, X, coverage, n_threads), fitted, joint
-        )
+
+        def answer(part: FittedForest, _: int) -> Array:
+            return predict_calibrated(part, X, coverage, n_threads, codes=codes)
+
+        return of_outputs(fitted, answer, joint=joint)
     calibration, at = _calibration_up_to(fitted, coverage)
     if isinstance(calibration, CrossCalibration):
         if mean is not None:
@@ -118,8 +120,7 @@ def predict_calibrated_out_of_bag(
 ) -> Array:
     """Return calibrated intervals of all training rows, (n, 2) or (n, 2, k), each out of bag.
 
-    From the base intervals of the trees that did not draw the row, widened and post-processed as
-    those of new rows. NaN for rows that no such tree has a base interval for. `labels` are as
+    NaN for rows that no tree that did not draw them has a base interval for. `labels` are as
     `FittedForest.group_codes` takes them. Raises ValueError if a coverage was not calibrated, or
     the calibration does not say what these intervals are.
     """
@@ -155,16 +156,16 @@ def read_distributions_out_of_bag(
 
 
 def of_outputs(
-    answer: Callable[[FittedForest, int], Array], fitted: FittedForest, joint: bool = False
+    fitted: FittedForest, answer: Callable[..., Array], *values: Array, joint: bool = False
 ) -> Array:
-    """Return the answers of the forests of several outputs, or boxes, (n, n_outputs, ...).
+    """Return the answers of the forests of several outputs, or of boxes, (n, n_outputs, ...).
 
-    Of one output that of the forest itself, as it is.
+    Of one output that of the forest itself. Each is called with its number, and its values.
     """
     if not fitted.outputs:
-        return answer(fitted, 0)
+        return answer(fitted, 0, *values)
     parts = enumerate(fitted.boxes if joint else fitted.outputs)
-    return np.stack([answer(part, output) for output, part in parts], axis=1)
+    return np.stack([answer(part, o, *(each[:, o] for each in values)) for o, part in parts], 1)
 
 
 def distributions_of(

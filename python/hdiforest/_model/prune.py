@@ -61,9 +61,8 @@ def check_prunable(fitted: FittedForest) -> TrainingRows:
 def prune(fitted: FittedForest, min_samples_leaf: int, n_threads: int = 0) -> FittedForest:
     """Return a smaller forest: a node is a leaf if one of its children holds too few drawn rows.
 
-    Leaves then hold at least `min_samples_leaf` rows that their tree drew, unless a tree drew fewer
-    and is one leaf. The forest answers in every bit as one of the pruned scikit-learn trees, and
-    has no calibration. Raises ValueError as `check_prunable`, or if the number is none from 1 on.
+    The forest answers in every bit as one of the pruned scikit-learn trees, and has no calibration.
+    Raises ValueError as `check_prunable`, or if the number is none from 1 on.
     """
     rows = check_prunable(fitted)
     blocks = rows.blocks(fitted.scorer.forest, n_threads=n_threads)
@@ -80,9 +79,8 @@ def prune_to(
 ) -> PrunedForest:
     """Do as `prune`, where `sizes` of leaves are known, and perhaps the `leaves` of all rows.
 
-    Several forests can share both; or one is made of the one before, which has fewer nodes, with
-    its `sizes` and `leaves`. O(nodes + entries of the index); training rows are routed only if
-    their leaves are not given and the index does not know what each row weighs.
+    O(nodes + entries of the index); training rows are routed only if their leaves are not given and
+    the index does not know what each row weighs.
     """
     check_whole_number("min_samples_leaf", min_samples_leaf)
     rows, before = check_prunable(fitted), fitted.scorer

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdiforest._utils import Kind
+from hdiforest._utils import Array, Kind
 
 _ROWS_AT_ONCE = 1 << 15  # of the other regressor, so that memory stays flat
 
@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 1 << 15  # of the other regressor, so that memory stays flat
 class Mean(Protocol):
     """Another regressor's mean of new rows."""
 
-    def predict(self, X: NDArray[Any], n_threads: int) -> NDArray[np.float64]:
+    def predict(self, X: NDArray[Any], n_threads: int) -> Array:
         """Predictions for the rows of X, (n,)."""
 
 
@@ -28,44 +28,28 @@ class CentredForest:
     """The residuals of the training rows by leaf, and the mean of each leaf.
 
     A row x has the atoms c(x) + (y_j - c_j), with the weights that the training rows j have in its
-    leaves: c(x) is the mean of the rows that the trees drew into its leaves, and c_j is the same
-    mean for training row j, from the trees that did not draw it. The weights give the spread, the
-    centre the location (Lu and Hardin 2021 use such residuals of out-of-bag predictions).
+    leaves: c(x) is the mean of the rows that the trees drew into its leaves, and c_j that of
+    training row j, from the trees that did not draw it (as residuals of Lu and Hardin 2021).
 
     With another regressor's mean g the centres are stacked: c + share (g - c), and for training
     rows g comes from a fit without the row.
     """
 
     scorer: Scorer  # of the residuals: its targets are y_j minus the centre of row j
-    leaf_means: NDArray[np.float64]  # (n_leaves.sum(),) of the rows drawn, tree after tree
+    leaf_means: Array  # (n_leaves.sum(),) of the rows drawn, tree after tree
     mean: Mean | None = None
     share: float = 0.0  # of the mean in the centres
     source: str | None = None  # what errors of leaf_means begin with
     lazy: bool = False  # whether leaf_means are checked as rows need them
 
-    @classmethod
-    def checked(
-        cls,
-        forest: Forest,
-        residuals: LeafIndex,
-        leaf_means: NDArray[np.float64],
-        mean: Mean | None = None,
-        share: float = 0.0,
-        source: str | None = None,
-        lazy: bool = False,
-    ) -> CentredForest:
-        """Return the parts together, or raise ValueError if they are not of one forest."""
-        scorer = Scorer(forest, residuals)  # raises unless they have the same leaves
-        n_leaves = int(forest.n_leaves.sum())
-        means = np.asarray(leaf_means)
-        proper = means.dtype == np.float64 and means.shape == (n_leaves,)
-        if not proper:
+    def __post_init__(self) -> None:
+        n_leaves = int(self.scorer.forest.n_leaves.sum())
+        if self.leaf_means.dtype != np.float64 or self.leaf_means.shape != (n_leaves,):
             raise ValueError(f"leaf_means must be {n_leaves} finite numbers")
-        if not lazy:
-            _require_finite(means, forest)
-        if not 0 <= share <= 1 or (mean is None and share != 0):
-            raise ValueError(f"share must be in [0, 1], and 0 without a mean, got {share}")
-        return cls(scorer, means, mean, share, source, lazy)
+        if not self.lazy:
+            self._require_finite()
+        if not 0 <= self.share <= 1 or (self.mean is None and self.share != 0):
+            raise ValueError(f"share must be in [0, 1], and 0 without a mean, got {self.share}")
 
     @property
     def family(self) -> str:
@@ -78,16 +62,16 @@ class CentredForest:
         return self.mean is None or isinstance(self.mean, LocalLinearMean)
 
     @cached_property
-    def _centres(self) -> NDArray[np.float64]:
+    def _centres(self) -> Array:
         return self.leaf_means if self.mean is None else (1 - self.share) * self.leaf_means
 
     def intervals(
         self,
-        X: NDArray[np.float32] | NDArray[np.float64],
+        X: NDArray[np.float32] | Array,
         coverage: Sequence[float],
         kinds: Sequence[Kind],
         n_threads: int,
-    ) -> NDArray[np.float64]:
+    ) -> Array:
         """Intervals of the rows of X, (n, 2, k), each coverage of its own kind.
 
         One merge of a row's leaves serves all, and its centre. O(depth + entries) for each tree.
@@ -98,7 +82,7 @@ class CentredForest:
             )
         except ValueError:
             if self.lazy:
-                _require_finite(self.leaf_means, self.scorer.forest, f"{self.source}: ")
+                self._require_finite(f"{self.source}: ")
             raise
         if self.mean is not None and self.share > 0:
             for begin in range(0, len(X), _ROWS_AT_ONCE):
@@ -106,17 +90,16 @@ class CentredForest:
                 ends[part] += self.share * self.mean.predict(X[part], n_threads)[:, None, None]
         return ends
 
-
-def _require_finite(leaf_means: NDArray[np.float64], forest: Forest, source: str = "") -> None:
-    bad = np.flatnonzero(~np.isfinite(leaf_means))
-    if len(bad) > 0:
-        ends = np.cumsum(forest.n_leaves)
-        tree = int(np.searchsorted(ends, bad[0], side="right"))
-        leaf = bad[0] - ends[tree] + forest.n_leaves[tree]
-        raise ValueError(
-            f"{source}leaf_means must be finite numbers, but that of leaf {leaf} of tree {tree} is "
-            f"{leaf_means[bad[0]]}"
-        ) from None
+    def _require_finite(self, source: str = "") -> None:
+        bad = np.flatnonzero(~np.isfinite(self.leaf_means))
+        if len(bad) > 0:
+            n_leaves = self.scorer.forest.n_leaves
+            tree = int(np.searchsorted(np.cumsum(n_leaves), bad[0], side="right"))
+            leaf = bad[0] - n_leaves[:tree].sum()
+            raise ValueError(
+                f"{source}leaf_means must be finite numbers, but that of leaf {leaf} of tree "
+                f"{tree} is {self.leaf_means[bad[0]]}"
+            ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,28 +107,22 @@ class BoostedMean:
     """Predicts a baseline plus a value for each leaf that a row lies in."""
 
     forest: Forest
-    leaf_values: NDArray[np.float64]  # (n_leaves.sum(),) tree after tree
+    leaf_values: Array  # (n_leaves.sum(),) tree after tree
     baseline: float
 
-    @classmethod
-    def checked(
-        cls, forest: Forest, leaf_values: NDArray[np.float64], baseline: float
-    ) -> BoostedMean:
-        """Return the parts together, or raise ValueError if they do not fit."""
-        n_leaves = int(forest.n_leaves.sum())
-        values = np.asarray(leaf_values)
-        if values.dtype != np.float64 or values.shape != (n_leaves,):
+    def __post_init__(self) -> None:
+        n_leaves = int(self.forest.n_leaves.sum())
+        if self.leaf_values.dtype != np.float64 or self.leaf_values.shape != (n_leaves,):
             raise ValueError(f"leaf_values must be {n_leaves} float64 numbers")
-        if not (np.isfinite(values).all() and np.isfinite(baseline)):
+        if not (np.isfinite(self.leaf_values).all() and np.isfinite(self.baseline)):
             raise ValueError("leaf_values and baseline must be finite")
-        return cls(forest, values, baseline)
 
-    def predict(self, X: NDArray[Any], n_threads: int) -> NDArray[np.float64]:
+    def predict(self, X: NDArray[Any], n_threads: int) -> Array:
         """Predictions for the rows of X, (n,). O(depth) for each tree."""
         leaves = self.forest.leaves(X, n_threads=n_threads)
         first = np.cumsum(self.forest.n_leaves) - self.forest.n_leaves
-        values: NDArray[np.float64] = self.leaf_values[leaves + first]
-        predictions: NDArray[np.float64] = self.baseline + values.sum(axis=1)
+        values: Array = self.leaf_values[leaves + first]
+        predictions: Array = self.baseline + values.sum(axis=1)
         return predictions
 
 
@@ -154,8 +131,8 @@ class LocalColumns:
     """Some features in units of their spread."""
 
     columns: NDArray[np.int64]  # (q,) of X
-    centre: NDArray[np.float64]  # (q,) means
-    scale: NDArray[np.float64]  # (q,) standard deviations; 1 for a constant
+    centre: Array  # (q,) means
+    scale: Array  # (q,) standard deviations; 1 for a constant
 
     @classmethod
     def of_rows(cls, X: NDArray[np.float32], columns: NDArray[np.int64]) -> LocalColumns:
@@ -164,7 +141,7 @@ class LocalColumns:
         centre, scale = (each.filled(0) for each in (values.mean(axis=0), values.std(axis=0)))
         return cls(columns, centre, np.where(scale > 0, scale, 1))
 
-    def read(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def read(self, X: NDArray[Any]) -> Array:
         """Return the features of rows, (n, q), rounded to float32; missing ones are at the mean."""
         rows = X[:, self.columns].astype(np.float32).astype(np.float64)
         with np.errstate(over="ignore"):
@@ -182,8 +159,8 @@ class LocalLinearMean:
 
     scorer: Scorer  # of the rows drawn: its atoms are their positions 0, 1, ..., n - 1
     columns: LocalColumns
-    features: NDArray[np.float64]  # (n, q) as `columns` reads them
-    targets: NDArray[np.float64]  # (n,)
+    features: Array  # (n, q) as `columns` reads them
+    targets: Array  # (n,)
     penalty: float
 
     @classmethod
@@ -215,7 +192,7 @@ class LocalLinearMean:
         """Least and greatest target."""
         return float(self.targets.min()), float(self.targets.max())
 
-    def predict(self, X: NDArray[Any], n_threads: int) -> NDArray[np.float64]:
+    def predict(self, X: NDArray[Any], n_threads: int) -> Array:
         """Predictions for the rows of X, (n,), in the range of the targets.
 
         O(entries + atoms q**2 + q**3) for each row.
@@ -233,13 +210,13 @@ class RegressorMean:
 
     regressor: Any
 
-    def predict(self, X: NDArray[Any], n_threads: int) -> NDArray[np.float64]:  # noqa: ARG002 (it has its own)
+    def predict(self, X: NDArray[Any], n_threads: int) -> Array:  # noqa: ARG002 (it has its own)
         """Predictions for the rows of X, (n,). Raises ValueError if some are no numbers."""
         rows = X.astype(np.float32, copy=False).astype(np.float64)  # as the rows of its fit
         return checked_means(self.regressor.predict(rows), len(X))
 
 
-def checked_means(predictions: Any, n: int) -> NDArray[np.float64]:
+def checked_means(predictions: Any, n: int) -> Array:
     """Return predictions as float64, or raise ValueError if they are not n finite numbers."""
     values = np.asarray(predictions, dtype=np.float64)
     if values.shape != (n,) or not np.isfinite(values).all():
@@ -253,8 +230,8 @@ class Stacking:
 
     mean: Mean
     share: float  # in [0, 1], of g in the centres c + share (g - c)
-    out_of_fold: NDArray[np.float64]  # (n,)
-    fits: NDArray[np.float64] | None = None  # (n, p) of a local linear g
+    out_of_fold: Array  # (n,)
+    fits: Array | None = None  # (n, p) of a local linear g
 
     def local(self) -> dict[str, Any]:
         """Return what the engine takes to leave a row out of the local regressions of others."""

@@ -64,14 +64,13 @@ class GrownForest(NamedTuple):
     weighting_rules: Callable[[Bags | None, SampleWeight], list[WeightingRule]]
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
 
+    def bags(self, n: int) -> Bags | None:
+        """Return what each tree drew of n rows; None if always each row once."""
+        return None if self.draw is None else Bags.redrawn(n, len(self.members), self.draw)
+
 
 def _read_tree(estimator: Any) -> GrownForest:
-    return GrownForest(
-        members=[estimator],
-        n_rows=None,
-        draw=None,
-        weighting_rules=lambda _bags, _weight: [WeightingRule(True)],
-    )
+    return GrownForest([estimator], None, None, lambda _bags, _weight: [WeightingRule(True)])
 
 
 def _read_forest(estimator: Any) -> GrownForest:
@@ -83,16 +82,11 @@ def _read_forest(estimator: Any) -> GrownForest:
     def draw(tree: int) -> NDArray[np.integer]:
         return _draw(drawn, estimators_=seeds[tree : tree + 1])
 
-    def weighting_rules(bags: Bags | None, sample_weight: SampleWeight) -> list[WeightingRule]:
-        if bags is None:
-            return [WeightingRule(True)]
-        return _rules_of_draws(estimator, bags, sample_weight)
-
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
         draw=draw if estimator.bootstrap else None,
-        weighting_rules=weighting_rules,
+        weighting_rules=partial(_rules_of_draws, estimator),
     )
 
 
@@ -143,11 +137,9 @@ def import_forest(
     a list of `blocks` is given to keep them. `fitted_on` are the targets of its fit if that was
     given a transform of y.
 
-    Raises ValueError if the estimator is not understood or not fitted, the number of rows is not
-    that of its fit, or a leaf holds other rows than its own statistics say: other X, y, order of
-    rows or sample_weight than those of the fit (see `_find_mismatch` for what statistics cannot
-    tell). If `weights` is "oob", and every tree was fitted on all rows; or "monotonic", and the
-    forest has no constraints, or none in the unit of y.
+    Raises ValueError if the estimator is not understood or not fitted, cannot have the `weights`,
+    or was fitted on another number of rows; and OtherRowsError if a leaf holds other rows than its
+    own statistics say (see `_find_mismatch`).
     """
     grown = _grown_forest(estimator)
     members = grown.members
@@ -161,7 +153,7 @@ def import_forest(
             f"y has {n_outputs} outputs, but the forest was fitted on {members[0].tree_.n_outputs}"
         )
     _check_number_of_rows(grown, len(X), sample_weight)
-    bags = _bags(grown, len(X))
+    bags = grown.bags(len(X))
     if weights == "oob" and bags is None:
         raise ValueError(
             "weights='oob' needs a forest whose trees leave rows out; every tree of this one was "
@@ -174,10 +166,9 @@ def import_forest(
     refusals = []
     for rule in grown.weighting_rules(bags, sample_weight):
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
-        check = _leaf_check(members, rows, seen, rule, n_threads)
         if blocks is not None:
             blocks.clear()
-            check = partial(_check_and_keep, check, blocks)
+        check = _leaf_check(members, rows, seen, rule, blocks, n_threads)
         try:
             if weights == "monotonic":
                 index = _monotonic_index(members, forest, rows, check, n_threads)
@@ -250,7 +241,7 @@ def _monotonic_index(
 def forest_and_bags(estimator: Any, n: int, n_threads: int = 0) -> tuple[Forest, Bags | None]:
     """Compile a fitted forest; also return what its trees drew of n rows, None if each row once."""
     grown = _grown_forest(estimator)
-    return _as_forest(grown, estimator.n_features_in_, n_threads), _bags(grown, n)
+    return _as_forest(grown, estimator.n_features_in_, n_threads), grown.bags(n)
 
 
 def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
@@ -359,11 +350,6 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
     return Forest.from_trees(arrays, n_features, n_threads=n_threads)
 
 
-def _bags(grown: GrownForest, n: int) -> Bags | None:
-    """Return what each tree drew; None if always each row once."""
-    return None if grown.draw is None else Bags.redrawn(n, len(grown.members), grown.draw)
-
-
 def _draw(estimator: Any, **part: Any) -> NDArray[np.integer]:
     """Draw the rows of a tree again; `part` replaces an attribute by that of this tree alone."""
     revived = copy.copy(estimator)
@@ -393,21 +379,15 @@ class _Refusal(Exception):  # noqa: N818
         self.exactness = list(_DIFFERENCES).index(difference)
 
 
-def _check_and_keep(
-    check: Callable[[TreeBlock], None], kept: list[TreeBlock], block: TreeBlock
-) -> None:
-    check(block)
-    kept.append(block)
-
-
 def _leaf_check(
     members: list[Any],
     rows: TrainingRows,
     targets: NDArray[np.float64],
     rule: WeightingRule,
+    kept: list[TreeBlock] | None,
     n_threads: int,
 ) -> Callable[[TreeBlock], None]:
-    """Return what compares every leaf of some trees with the trees' own record of it."""
+    """Return what compares every leaf of some trees with their own record, and keeps the block."""
     weights = rows.sample_weight if rule.counts_are_weighted else None
 
     def check(block: TreeBlock) -> None:
@@ -423,6 +403,8 @@ def _leaf_check(
         if difference is not None:
             tree, what = difference
             raise _Refusal(what, block.first + tree, rows.sample_weight)
+        if kept is not None:
+            kept.append(block)
 
     return check
 
@@ -451,6 +433,8 @@ def _rules_of_draws(
     Since scikit-learn 1.9 the weights of a bootstrapped forest decide which rows are drawn and
     leave no trace in the leaves; the forest keeps them, and other weights are refused here.
     """
+    if bags is None and isinstance(estimator, ForestRegressor):
+        return [WeightingRule(True)]
     if bags is None or not hasattr(estimator, "_sample_weight"):
         rules = [WeightingRule(True), WeightingRule(False)]
         # Before scikit-learn 1.9, weights given as float32 were multiplied as such.

@@ -39,9 +39,8 @@ def stacked(
 ) -> Stacking:
     """Fit a regressor on all rows, and in five folds without each of them.
 
-    "boosting" is scikit-learn's HistGradientBoostingRegressor. The centres c are the out-of-bag
-    means of the rows that have one. `random_state` is the seed of the folds and of "boosting". The
-    share minimises the squared error of c + share (g - c) over the rows with a centre.
+    "boosting" is scikit-learn's HistGradientBoostingRegressor. The centres are the out-of-bag means
+    of the rows that have one. `random_state` is the seed of the folds and of "boosting".
     """
     if isinstance(regressor, str):
         regressor = HistGradientBoostingRegressor(random_state=random_state)
@@ -84,7 +83,7 @@ def local_linear(
 
     The features are those whose splits have the largest gains, (n_features,), and the penalty is
     that of the least squared error. Leaves hold the rows that their tree drew, so that no row takes
-    part in its own regression. The rest is as in `stacked`.
+    part in its own regression.
     """
     top = np.argsort(-gains, kind="stable")[:_N_LOCAL]
     top = top[: max(1, np.count_nonzero(gains[top] > 0))]  # 0 if no tree has a split

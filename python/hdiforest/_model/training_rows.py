@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex
+from hdiforest._utils import Array
 from hdiforest._utils.checks import alternatives
 
 Weighting = Literal["all", "inbag", "oob", "monotonic"]
@@ -88,8 +89,8 @@ class TrainingRows:
     """The rows a forest was fitted on, and how often each tree drew them."""
 
     X: NDArray[np.float32]  # (n, n_features)
-    y: NDArray[np.float64]  # (n,) or (n, n_outputs)
-    sample_weight: NDArray[np.float64] | None  # (n,)
+    y: Array  # (n,) or (n, n_outputs)
+    sample_weight: Array | None  # (n,)
     bags: Bags | None  # None: every tree used each row once
     # Whether sample_weight multiplies the counts inside the trees, or decided how often rows were
     # drawn (bootstrapped forests since scikit-learn 1.9).
@@ -169,7 +170,7 @@ class TrainingRows:
         leaves: NDArray[np.int32] | None,
         weights: Weighting,
         *,
-        targets: NDArray[np.float64] | None = None,
+        targets: Array | None = None,
         keep_row_weights: bool = False,
         check: Callable[[TreeBlock], None] | None = None,
         n_threads: int = 0,
@@ -209,11 +210,8 @@ def _counted(counts: Counts | None, weights: Weighting) -> NDArray[Any] | None:
     return counts if weights in IN_BAG else counts == 0
 
 
-class Bounds(NamedTuple):
-    """Lowest and highest target of each leaf of a tree, (n_leaves,) each."""
-
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+# Lowest and highest target of each leaf of a tree, (n_leaves,) each.
+Bounds = tuple[Array, Array]
 
 
 def leaf_bounds(tree: Any, monotonic_cst: Sequence[int], leaf_nodes: NDArray[np.int32]) -> Bounds:
@@ -235,17 +233,17 @@ def leaf_bounds(tree: Any, monotonic_cst: Sequence[int], leaf_nodes: NDArray[np.
             split = sign[tree.feature[nodes]] == direction
             upper[low[split]] = lower[high[split]] = middle[split]
         nodes = np.concatenate([left, right])
-    return Bounds(lower[leaf_nodes], upper[leaf_nodes])
+    return lower[leaf_nodes], upper[leaf_nodes]
 
 
 def clipped_index(
     forest: Forest,
-    y: NDArray[np.float64],
+    y: Array,
     blocks: Iterable[tuple[TreeBlock, Counts]],
     bounds: Sequence[Bounds],
     n_threads: int,
     *,
-    sample_weight: NDArray[np.float64] | None = None,
+    sample_weight: Array | None = None,
     pooled: bool = False,
 ) -> LeafIndex:
     """Return an index of targets (n,) that are moved within the bounds of each leaf.
@@ -254,10 +252,9 @@ def clipped_index(
     bounds are one row more: a row has other targets in other trees, and an index only one.
     O(rows of the index * n_trees).
 
-    All targets of a leaf lie on its side of every constrained split. Of two rows that differ in a
-    constrained feature alone, the distribution of the upper one is therefore nowhere to the left of
-    that of the lower one in any tree, and so in their mean: means, quantiles and ends of
-    equal-tailed intervals are monotonic.
+    All targets of a leaf lie on its side of every constrained split. In each tree, and so in their
+    mean, the distribution of a row is therefore nowhere to the left of that of a row that is lower
+    in a constrained feature alone: means, quantiles and equal-tailed ends are monotonic.
     """
     row_weights = np.ones(len(y)) if sample_weight is None else sample_weight
     targets, weights, trees, n = [y], [row_weights], [], len(y)

@@ -1,8 +1,4 @@
-"""Columns of numbers, booleans, categories, dates and durations as features.
-
-Known categories become their positions; unseen ones are missing and counted. Dates become numbers
-that float32 keeps as exactly as it can.
-"""
+"""Columns of numbers, booleans, categories, dates and durations as features."""
 
 from __future__ import annotations
 
@@ -266,10 +262,6 @@ def _is_text(value: Any) -> bool:
         return False
 
 
-def _is_finite_float(value: Any) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
 @dataclass(frozen=True)
 class CategoryColumn(Column):
     """Categories, which are texts or numbers."""
@@ -283,7 +275,8 @@ class CategoryColumn(Column):
         values = self.values
         if not isinstance(values, tuple):
             raise ValueError("values must be a list")
-        if not (all(map(_is_text, values)) or all(map(_is_finite_float, values))):
+        are_numbers = all(isinstance(each, float) and math.isfinite(each) for each in values)
+        if not (are_numbers or all(map(_is_text, values))):
             raise ValueError("values must be texts that are not empty, or finite numbers")
         if len(set(values)) != len(values):
             raise ValueError("values must be distinct")
@@ -294,7 +287,6 @@ class CategoryColumn(Column):
         return f"{self.name} ({len(self.values):,} categories)"
 
     def codes(self, array: Any) -> Codes:
-        """See `Column`. Categories that are not among the values are counted as unseen."""
         kinds = kind_of_cells(array)
         if not (is_number(kinds) or is_text(kinds)):
             raise ColumnError(f"must hold categories, but is {array.type}")
@@ -313,9 +305,9 @@ class CategoryColumn(Column):
 
 
 def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
-    """Return the distinct cells of an Array of categories, without missing ones, and their counts.
+    """Return the distinct cells of an Array of categories that are there, and their counts.
 
-    Both are of shape (n_categories,): an Array of large_string or float64, and int64.
+    The cells are large_string or float64, (n_categories,).
     """
     cells, at = _distinct_cells(array, as_text=is_text(kind_of_cells(array)))
     n_cells = np.bincount(at, minlength=len(cells) + 1)[:-1]
@@ -366,18 +358,13 @@ _OF_ARROW = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nan
 # Days since 1970-01-01 of 0001-01-01 and of 9999-12-31: what ISO 8601 writes with four digits.
 FIRST_DAY, LAST_DAY = -719162, 2932896
 
-_ZONED = r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
-ISO_DATE = (
-    r"^\d{4}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,9})?)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$"
-)
+_ZONE = r"(?:Z|[+-]\d\d(?::?\d\d)?)"
+ISO_DATE = rf"^\d{{4}}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:\.\d{{1,9}})?)?)?{_ZONE}?)?$"
 
 
 @dataclass(frozen=True)
 class DateColumn(Column):
-    """Dates or timestamps, as a number of units since a day of reference.
-
-    Whole numbers of the unit are exact in float32 up to 2^24 units from the reference.
-    """
+    """Dates or timestamps, as a number of units since a day of reference."""
 
     unit: str  # one of `UNITS`
     reference: int  # in days since 1970-01-01
@@ -480,7 +467,7 @@ def has_zone(array: Any) -> bool:
     if not is_text(array.type):
         return getattr(array.type, "tz", None) is not None
     first = present_text(array).drop_null().slice(0, 1)
-    return bool(pc.any(pc.match_substring_regex(first, f"[T ].*{_ZONED}")).as_py())
+    return bool(pc.any(pc.match_substring_regex(first, f"[T ].*{_ZONE}$")).as_py())
 
 
 def whole_days(stamps: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:

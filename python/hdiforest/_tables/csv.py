@@ -105,7 +105,8 @@ class CsvReader(TableReader):
             # its columns.
             text = io.StringIO(self._ahead.decode("latin-1"), newline="")
             try:
-                row = next((row for row in csv.reader(text, delimiter=self.sep) if _holds(row)), [])
+                rows = csv.reader(text, delimiter=self.sep)
+                row = next((row for row in rows if len(row) > 1 or any(map(str.strip, row))), [])
             except csv.Error as error:
                 raise TableError(f"cannot read the header of {self.path}: {error}") from None
             n_header = text.tell()
@@ -335,8 +336,3 @@ def kind_of(text: Any, as_numbers: Callable[[Any], Any], decimal: str) -> Kind |
 
 def _n_lines(block: bytes) -> int:
     return block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
-
-
-def _holds(row: list[str]) -> bool:
-    """Whether a row is not blank."""
-    return len(row) > 1 or any(cell.strip() for cell in row)

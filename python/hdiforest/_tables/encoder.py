@@ -1,7 +1,4 @@
-"""TableEncoder: numbers, dates and categories of a table as features; data, without code.
-
-What becomes of a cell is said by the kind of its column: of an unseen category in `categories`.
-"""
+"""TableEncoder: numbers, dates and categories of a table as features; data, without code."""
 
 from __future__ import annotations
 
@@ -24,8 +21,7 @@ from hdiforest._utils.optional import pa, pc
 class TableEncoder:
     """The features of a forest, each from a column of a table.
 
-    Numbers stay numbers; booleans are 0 and 1, dates numbers of a unit since a day, and categories
-    positions in a list. Missing cells and categories that the list does not hold are NaN.
+    Missing cells and categories that a column does not have are NaN.
     """
 
     entries: tuple[Column, ...]  # in the order of their features, whose names are distinct
@@ -56,10 +52,9 @@ class TableEncoder:
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return features, (n, n_features) float32, C-ordered, and the counts of their rows.
 
-        O(n) for each column, and a hash of each cell of a category that has no dictionary. The
-        columns of a pyarrow Table or RecordBatch are found by name; further ones do not matter.
-        `first_row` rows before it count in messages, and `feature_range` is that of `FittedForest`.
-        Raises one EncodingError for all columns.
+        The columns of a pyarrow Table or RecordBatch are found by name; further ones do not matter.
+        `first_row` rows before it count in messages, and `feature_range` is that of
+        `FittedForest`. Raises one EncodingError for all columns. O(n) for each column.
         """
         self.require(table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
@@ -173,11 +168,9 @@ def learn(
 ) -> TableEncoder:
     """Choose how the columns of a training table, of pyarrow, become features, but for `ids`.
 
-    The codes of categories are their ranks by frequency. Ranks by the mean of the targets would
-    tell the forest the target of each training row: with 2500 categories that have no effect,
-    calibrated intervals then hold 90 % of the targets out of bag and 69 % of new ones.
-    `categorical` names columns of categories besides those of text and of dictionaries. Raises one
-    EncodingError for all columns.
+    The codes of categories are their ranks by frequency: ranks by the mean of the targets would
+    tell the forest the target of each training row. `categorical` names columns of categories
+    besides those of text and of dictionaries. Raises one EncodingError for all columns.
     """
     named = [] if isinstance(categorical, str) else list(categorical)
     names = [name for name in table.schema.names if name not in ids]

@@ -8,7 +8,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -74,32 +74,6 @@ def write_json_lines(
             stream.write(json.dumps(row, default=str, ensure_ascii=False).encode() + b"\n")
 
     return write
-
-
-@contextmanager
-def written(
-    path: Path, schema: Any, start: StartWriting, within: Path | None = None
-) -> Iterator[Write]:
-    """Write a table in the format of `start`; see `write_table`."""
-    layers: list[Any] = []
-    try:
-        with writing(path, within) as file:
-            try:
-                yield start(file, schema, layers)
-                for layer in layers:
-                    layer.close()
-            except BaseException:
-                # Rows that the layers still hold must neither go to a pipe, which may have no
-                # reader, nor be written when the layers are collected.
-                file.raw.close()
-                for layer in layers:
-                    with suppress(Exception):
-                        layer.close()
-                raise
-    except pa.ArrowException as error:
-        raise TableError(f"cannot write {path}: {error}") from None
-    except OSError as error:  # the writer's: readers in the block raise TableError
-        raise OSError(error.errno, f"cannot write {path}: {error.strerror or error}") from None
 
 
 def write_parquet(file: IO[bytes], schema: Any, layers: list[Any]) -> Write:
@@ -186,12 +160,30 @@ def open_table(path: Path, stream: Any = None, form: TextForm | None = None) -> 
     return FORMATS[ending(path)].read(path, stream=stream, form=form)
 
 
-def write_table(
-    path: Path, schema: Any, within: Path | None = None
-) -> AbstractContextManager[Write]:
+@contextmanager
+def write_table(path: Path, schema: Any, within: Path | None = None) -> Iterator[Write]:
     """Write a table batch by batch; it appears under its name when the block ends without error.
 
     A pipe or a device is written as the batches come. `within` is that of `replacing`. OSError or
     TableError if the file cannot be written.
     """
-    return written(path, schema, FORMATS[ending(path)].write, within)
+    start = FORMATS[ending(path)].write
+    layers: list[Any] = []
+    try:
+        with writing(path, within) as file:
+            try:
+                yield start(file, schema, layers)
+                for layer in layers:
+                    layer.close()
+            except BaseException:
+                # Rows that the layers still hold must neither go to a pipe, which may have no
+                # reader, nor be written when the layers are collected.
+                file.raw.close()
+                for layer in layers:
+                    with suppress(Exception):
+                        layer.close()
+                raise
+    except pa.ArrowException as error:
+        raise TableError(f"cannot write {path}: {error}") from None
+    except OSError as error:  # the writer's: readers in the block raise TableError
+        raise OSError(error.errno, f"cannot write {path}: {error.strerror or error}") from None

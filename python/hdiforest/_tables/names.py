@@ -30,13 +30,13 @@ ENDS: Mapping[str, tuple[tuple[str, int], ...]] = MappingProxyType(
 def interval_names(kind: str, coverage: ArrayLike) -> list[str]:
     """Return names such as prediction, lower_0.9, upper_0.9."""
     check_choice("kind", kind, ENDS)
-    ends = [f"{end}_{_level(level)}" for level in _flat(coverage) for end, _ in ENDS[kind]]
+    ends = [f"{end}_{level:.15g}" for level in _flat(coverage) for end, _ in ENDS[kind]]
     return ["prediction", *ends]
 
 
 def quantile_names(quantiles: ArrayLike) -> list[str]:
     """Return names such as quantile_0.5."""
-    return [f"quantile_{_level(level)}" for level in _flat(quantiles)]
+    return [f"quantile_{level:.15g}" for level in _flat(quantiles)]
 
 
 def numbered_names(name: str, count: int) -> list[str]:
@@ -56,9 +56,9 @@ def column_faults(
 ) -> tuple[str, list[Any]]:
     """Say which columns a table lacks, or has more than once, and return the names of the latter.
 
-    Of its `names` those `needed` must be there once, and others that must be `there` perhaps more
-    often. The text is such as ``no columns 'a', 'b'; it has c, d``, with `who` before the
-    semicolon, or ``2 columns 'c'``; empty without any.
+    Those `needed` must be among its `names` once, others that must be `there` perhaps more often.
+    The text is such as ``no columns 'a', 'b'; it has c, d``, with `who` before the semicolon, or
+    ``2 columns 'c'``; empty without faults.
     """
     names, needed = list(names), list(dict.fromkeys(needed))
     counts = Counter(names)
@@ -84,7 +84,3 @@ def _flat(levels: ArrayLike) -> list[float]:
     except (TypeError, ValueError):
         return []
     return flat
-
-
-def _level(level: float) -> str:
-    return f"{level:.15g}"

@@ -167,8 +167,8 @@ class TableReader(ABC):
         """Yield pyarrow Tables of exactly `batch_rows` rows, the last one of what is left.
 
         Columns that must hold numbers come first; those `kept` are text in a CSV, and otherwise of
-        their own type. Without `batch_rows` there are 65536, or as many as make 2^22 cells.
-        TableError says which column is missing or holds something else, or that a file is damaged.
+        their own type. By default `rows_of` says how many rows. TableError says which column is
+        missing or holds something else, or that a file is damaged.
         """
         self.require(number_columns, kept)
         own_numbers = [name for name in number_columns if name not in self._keys]
@@ -186,9 +186,9 @@ class TableReader(ABC):
     ) -> Iterator[Any]:
         """Yield pyarrow Tables of columns in their own types; missing text is null.
 
-        Those of a CSV are float64 if they must hold numbers or their first cells do, and otherwise,
-        or if they are `text_columns`, text. Raises as `batches`, and TableError if a CSV has
-        numbers in most of the first cells of a column, but not in all cells.
+        Those of a CSV are float64 if they must hold numbers or their first cells do, and else, or
+        if they are `text_columns`, text. Raises as `batches`, and TableError if a CSV has numbers
+        in most of the first cells of a column, but not in all cells.
         """
         self.require(number_columns, columns)
         yield from self._read_typed(columns, number_columns, text_columns)
@@ -364,9 +364,7 @@ class _Watched:
 class JsonLinesReader(TableReader):
     """A file with an object of JSON on each line; the first block says the names of the columns.
 
-    Their types are those of the first block too, or wider ones if later lines need these: numbers
-    with decimals after whole ones, anything after null. Columns of text stay as they are, also if
-    it is that of dates.
+    Their types are those of the first block too, or wider ones if later lines need these.
     """
 
     def __init__(

@@ -35,25 +35,17 @@ class _Beyond(NamedTuple):
 class RowCounts:
     """Counts of rows and cells that the training rows of a model were not like.
 
-    As a text, what there is to tell: a line for each kind of cells and rows, none if there are
-    none.
+    As a text, a line for each kind of cells and rows that there are.
 
     Attributes
     ----------
-    n_rows : int
-        Rows that were counted.
-    unseen : collections.Counter
-        By column, cells of categories that the training rows did not have. They are taken as
-        missing, or as the encoder of the model says.
-    out_of_range : collections.Counter
-        By column, numbers, dates and booleans below the least value of the training rows, or above
-        the greatest one.
-    n_rows_out_of_range : int
-        Rows with at least one of these cells.
-    n_rows_without_values : int
-        Rows whose cells are all missing or unseen.
-    n_rows_of_new_groups : int
-        Rows of groups that the calibration had no rows of, if it was made by those of a column.
+    n_rows, n_rows_out_of_range, n_rows_without_values, n_rows_of_new_groups : int
+        Rows that were counted; with a cell out of range; whose cells are all missing or unseen; of
+        groups that the calibration had no rows of, if it was made by those of a column.
+    unseen, out_of_range : collections.Counter
+        Cells by column: of categories that the training rows did not have, which are taken as
+        missing, or as the encoder of the model says; of numbers, dates and booleans beyond the
+        least and the greatest value of the training rows.
     """
 
     def __init__(self) -> None:
@@ -151,7 +143,7 @@ def count_rows(
     """Return the counts of rows (n, n_features), without unseen categories. O(n n_features).
 
     `columns` are those of `TableEncoder.ordered`, and `feature_range` that of `FittedForest`; None:
-    nothing is out of range. `empty`, (n,), says of which rows no cell is known; by default those of
+    nothing is out of range. `empty`, (n,), says which rows have no known cell; by default those of
     NaN alone. Limits are repeated for each row of a block, so that numpy compares them in one loop.
     """
     counts = RowCounts()

@@ -163,9 +163,8 @@ def checked_random_state(random_state: Any) -> RandomState:
     return random
 
 
-def checked_seed(random_state: Any) -> int | None:
-    """Return a seed or None as it is, and of a RandomState a number that it draws."""
+def checked_seed(random_state: Any) -> int:
+    """Return a seed as it is; of a RandomState, or numpy's own for None, a number that it draws."""
     random = checked_random_state(random_state)
-    if random_state is None or isinstance(random_state, Integral):
-        return None if random_state is None else int(random_state)
-    return int(random.randint(2**31 - 1))
+    is_seed = isinstance(random_state, Integral)
+    return int(random_state) if is_seed else int(random.randint(2**31 - 1))

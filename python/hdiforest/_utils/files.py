@@ -89,10 +89,9 @@ def replacing(path: Path, within: Path | None = None) -> Iterator[Path]:
     """Give a temporary path; what is written there takes the place of `path` at the end.
 
     A link keeps pointing to the file that is replaced, and the file its permissions. If the block
-    raises, KeyboardInterrupt included, the temporary file is removed and `path` stays as it was. A
-    pipe or a device is not replaced: what was written is copied to it at the end. The temporary
-    file is `within` a folder of `folder_beside`, if that lies beside the file that `path` is. By
-    default one is made, which has a cost of its own for each of many small files.
+    raises, KeyboardInterrupt included, the temporary file is removed and `path` stays as it was. To
+    a pipe or a device the file is copied. It is `within` a folder of `folder_beside`, if that lies
+    beside `path`; making one has a cost of its own for each of many small files.
     """
     if is_stream(path):
         with tempfile.TemporaryDirectory(prefix="hdiforest-") as name:
@@ -129,7 +128,7 @@ def writing(path: Path, within: Path | None = None) -> Iterator[BufferedWriter]:
 def is_stream(path: Path) -> bool:
     """Return whether `path` is a pipe, a device of characters, or this process's standard output.
 
-    Raises OSError if nothing can be written there: a folder, a disk, a socket, a loop of links.
+    Raises OSError if nothing can be written there, as to a folder.
     """
     try:
         status = path.stat()

@@ -22,8 +22,7 @@ def layers(estimator: Any, *, fitted: bool) -> list[Any]:
     """Return an estimator, the one inside it, and so on; the last holds no other, like a forest.
 
     If `fitted`, what a fit left is followed, or else the parameters; what is frozen is fitted.
-    Raises NotFittedError if it shall be fitted and is not, and ValueError if a fitted search kept
-    no estimator.
+    NotFittedError if it should be fitted and is not; ValueError if a search kept no estimator.
     """
     estimators = [estimator]
     while True:
@@ -106,8 +105,7 @@ def model_and_rows(estimator: Any, X: Any, method: str) -> tuple[Any, Any]:
 def model_in(estimator: Any, method: str) -> Any:
     """Return the model that a fitted estimator ends in, or ValueError if it has no such method.
 
-    It may be the model itself, or a Pipeline, a search, a `ForestSearchOOB` or a FrozenEstimator
-    of it. NotFittedError if a step or a search is not fitted.
+    Around it may be Pipelines, searches and FrozenEstimators. NotFittedError if one is not fitted.
     """
     return _model_and_steps(estimator, method)[0]
 

@@ -19,16 +19,13 @@ __all__ = ["CatBoostLeaves", "LightGBMLeaves", "XGBoostLeaves"]
 class LightGBMLeaves:
     """The function from rows to leaf ids of a fitted LightGBM model; it can be pickled.
 
+    Categories that the fit had not are missing. Tables with other names of columns than those of
+    the fit, or another order, are refused; LightGBM alone would read them by position.
+
     Parameters
     ----------
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
         Up to the best iteration if it was stopped early.
-
-    Notes
-    -----
-    Columns of categories in pandas tables are compared with those of the fit, as LightGBM does:
-    categories that it has not seen are missing. Tables with other names of columns than those of
-    the fit, or another order, are refused; LightGBM alone would read them by position.
     """
 
     def __init__(self, booster: Any) -> None:
@@ -67,17 +64,14 @@ class LightGBMLeaves:
 class XGBoostLeaves:
     """The function from rows to leaf ids of a fitted XGBoost model; it can be pickled.
 
+    Columns of categories need XGBoost 3.1 or later; a category that the fit had not is an error.
+
     Parameters
     ----------
     booster : xgboost.Booster or fitted xgboost.XGBModel
-        Such as XGBRegressor and XGBRFRegressor. Up to the best iteration if it was stopped early.
+        Up to the best iteration if it was stopped early.
     missing : float, default=nan
         What stands for a missing value; an XGBModel knows it itself.
-
-    Notes
-    -----
-    Columns of categories are compared with those of the fit by XGBoost itself, from version 3.1 on:
-    one that it has not seen is an error.
     """
 
     def __init__(self, booster: Any, *, missing: float = np.nan) -> None:
@@ -133,13 +127,8 @@ class CatBoostLeaves:
     Parameters
     ----------
     booster : fitted catboost.CatBoost
-        Such as CatBoostRegressor. One that was stopped early holds the trees up to its best
-        iteration, unless it was told ``use_best_model=False``.
-
-    Attributes
-    ----------
-    n_leaves : (n_trees,) int64 array
-        Leaves of each tree. In symmetric trees some hold no training row.
+        One that was stopped early holds the trees up to its best iteration, unless it was told
+        ``use_best_model=False``.
     """
 
     def __init__(self, booster: Any) -> None:
@@ -152,7 +141,7 @@ class CatBoostLeaves:
 
     @property
     def n_leaves(self) -> NDArray[np.int64]:
-        """Leaves of each tree."""
+        """Leaves of each tree, (n_trees,); in symmetric trees some hold no training row."""
         return np.asarray(self.booster.get_tree_leaf_counts(), dtype=np.int64)
 
     def __call__(self, X: Any) -> NDArray[np.int32]:
@@ -175,22 +164,14 @@ def from_lightgbm(
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
         A forest (``boosting_type="rf"``), or boosted trees; see the notes of `LeafModel`. Up to the
         best iteration if it was stopped early.
-    X, y, sample_weight : rows as LightGBM predicts them, and arrays
-        As in `LeafModel.fit`. Columns of pandas categories are read as LightGBM does.
-    n_jobs : int, default=None
-        As of `LeafModel`.
+    X, y, sample_weight, n_jobs : rows as LightGBM predicts them, arrays, and threads
+        As of `LeafModel` and its `fit`. Columns of categories are read as the library does.
 
     Returns
     -------
     LeafModel
         Its `apply` is a `hdiforest.adapters.boosters.LightGBMLeaves`, with which `LeafModel.load`
         opens what `save` wrote.
-
-    Raises
-    ------
-    ImportError, ValueError
-        If LightGBM is not installed; if the model is not one of LightGBM or not fitted, or as
-        `LeafModel.fit`.
     """
     return LeafModel(LightGBMLeaves(booster), n_jobs=n_jobs).fit(X, y, sample_weight)
 
@@ -204,26 +185,21 @@ def from_xgboost(
     n_jobs: int | None = None,
     missing: float = np.nan,
 ) -> LeafModel:
-    """Use a fitted XGBoost model, without fitting anything.
+    """Use a fitted XGBoost model, without fitting anything; see `from_lightgbm`.
 
     Parameters
     ----------
     booster : xgboost.Booster or fitted xgboost.XGBModel
-        A forest (XGBRFRegressor), or boosted trees, as of `from_lightgbm`.
+        A forest (XGBRFRegressor), or boosted trees. Leaf ids must be below 2**24.
     X, y, sample_weight, n_jobs : rows as xgboost.DMatrix takes them, or a DMatrix, and options
         As in `from_lightgbm`.
     missing : float, default=nan
-        What stands for a missing value, if the booster is a xgboost.Booster.
+        As of `hdiforest.adapters.boosters.XGBoostLeaves`.
 
     Returns
     -------
     LeafModel
         Its `apply` is a `hdiforest.adapters.boosters.XGBoostLeaves`.
-
-    Raises
-    ------
-    ImportError, ValueError
-        As `from_lightgbm`, or if float32 does not hold a leaf id.
     """
     apply = XGBoostLeaves(booster, missing=missing)
     return LeafModel(apply, n_jobs=n_jobs).fit(X, y, sample_weight)
@@ -232,13 +208,13 @@ def from_xgboost(
 def from_catboost(
     booster: Any, X: Any, y: ArrayLike, *, sample_weight: Weights = None, n_jobs: int | None = None
 ) -> LeafModel:
-    """Use a fitted CatBoost model, without fitting anything.
+    """Use a fitted CatBoost model, without fitting anything; see `from_lightgbm`.
 
     Parameters
     ----------
     booster : fitted catboost.CatBoost
-        Boosted trees, as of `from_lightgbm`. Leaves of symmetric trees in which no row of X lies
-        say nothing about new rows there.
+        Boosted trees. Leaves of symmetric trees in which no row of X lies say nothing about new
+        rows there.
     X, y, sample_weight, n_jobs : rows as CatBoost predicts them, or a catboost.Pool, and options
         As in `from_lightgbm`.
 
@@ -246,11 +222,6 @@ def from_catboost(
     -------
     LeafModel
         Its `apply` is a `hdiforest.adapters.boosters.CatBoostLeaves`.
-
-    Raises
-    ------
-    ImportError, ValueError
-        As `from_lightgbm`.
     """
     apply = CatBoostLeaves(booster)
     return LeafModel(apply, n_leaves=apply.n_leaves, n_jobs=n_jobs).fit(X, y, sample_weight)

@@ -34,10 +34,9 @@ def predict_interval(
     Parameters
     ----------
     model : path, HDIForestRegressor or LeafModel
-        A model file is the better choice: tasks hold its name, below 1 kB, and each worker opens it
-        once, so that the workers of a machine share one copy. All must find it under the same
-        absolute path. A model in memory is scattered, once, to the workers of the current client,
-        each of which then has its own copy; without a client it is used where it is.
+        A model file is the better choice: the workers of a machine share one copy. All must find
+        it under the same absolute path. A model in memory is scattered, once, to the workers of the
+        current client; without a client it is used where it is.
     X : dask.dataframe.DataFrame or dask.array.Array
         Of columns named as in the fit, and any others; or of shape (n, n_features).
     coverage, kind : optional
@@ -45,25 +44,13 @@ def predict_interval(
     keep : sequence of str, default=()
         Columns of a DataFrame to repeat in front of the results.
     n_jobs : int or None, default=1
-        Threads for one partition, of a model file; workers run a task in each of their own threads.
-        A model in memory has its own `n_jobs`.
+        Threads for one partition, of a model file; a model in memory has its own `n_jobs`.
 
     Returns
     -------
     dask.dataframe.DataFrame or dask.array.Array
         A DataFrame has the index and the divisions of X and the columns ``prediction, lower_0.9,
         upper_0.9, ...``. An Array has the chunks of X along the rows, and the shape (n, 2[, k]).
-
-    Raises
-    ------
-    ImportError, OSError
-        If Dask is not installed; if there is no such model file.
-    ValueError
-        If X is something else or lacks columns, or an argument is out of range.
-
-    See Also
-    --------
-    hdiforest.serving.BatchScorer : Scores batches for any other engine.
     """
     who = "hdiforest.adapters.dask"
     dataframe, array = need("dask.dataframe", who, "dask"), need("dask.array", who, "dask")

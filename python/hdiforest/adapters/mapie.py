@@ -57,6 +57,8 @@ def quantile_views(
 ) -> list[Any]:
     """Return a fitted model as the three regressors that MAPIE conformalizes.
 
+    For conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019).
+
     Parameters
     ----------
     model : HDIForestRegressor or LeafModel
@@ -71,32 +73,8 @@ def quantile_views(
     Returns
     -------
     list of 3 regressors
-        Lower end, upper end and median, in MAPIE's order. Their `fit` does nothing. The first call
-        of `predict` with the rows of the fit warns, as `HDIForestRegressor.predict_interval` does,
-        once for the three together.
-
-    Raises
-    ------
-    NotFittedError, TypeError, ValueError
-        If the model is not fitted, is neither of these or has several targets, or another argument
-        is out of range.
-
-    Notes
-    -----
-    Conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019) moves both ends by a
-    constant, found on rows that took no part in the fit.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.ensemble import RandomForestRegressor
-    >>> from hdiforest import HDIForestRegressor, quantile_views
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)
-    >>> model = HDIForestRegressor.from_forest(forest, X, y)
-    >>> lower, upper, median = quantile_views(model, coverage=0.8)
-    >>> bool((lower.predict(X[:9]) <= median.predict(X[:9])).all())
-    True
+        Lower end, upper end and median, in MAPIE's order. Their `fit` does nothing; `predict` warns
+        of the rows of the fit once for the three together.
     """
     if not isinstance(model, HDIForestRegressor | LeafModel):
         raise TypeError(

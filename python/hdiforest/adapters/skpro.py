@@ -27,6 +27,10 @@ __all__ = ["HDIForestProba"]
 class HDIForestProba(_BaseProbaRegressor):
     """Forest whose intervals and distributions skpro and sktime can use.
 
+    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones; quantiles are
+    calibrated if the model is. `predict_var` and `predict_proba` are of the forest's own
+    distribution, the targets weighted by `HDIForestRegressor.predict_weights`.
+
     Parameters
     ----------
     estimator : estimator, default=None
@@ -44,20 +48,6 @@ class HDIForestProba(_BaseProbaRegressor):
         The fitted model.
     feature_names_in_, n_features_in_ : ndarray, int
         Names and number of the columns of X in the fit.
-
-    Notes
-    -----
-    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones. Most regressors
-    of skpro give the interval between two quantiles there: `predict_quantiles` at ``[0.05, 0.95]``
-    is the equal-tailed interval of 0.9. They are calibrated if the model is; `predict_var` and
-    `predict_proba` are of the forest's own distribution.
-
-    `predict_proba` gives skpro's ``Empirical``, whose atoms are the targets of the training rows
-    that share a leaf with the row, with the weights of `HDIForestRegressor.predict_weights`; with
-    several targets the atoms are joint. skpro queries it row by row in Python, in milliseconds for
-    each row; for many rows the other methods are the better choice.
-
-    Names of columns that are not strings are made strings for the forest.
 
     Examples
     --------

@@ -69,14 +69,9 @@ class Base(NamedTuple):
         kinds = _AVERAGED if self.kind == "averaged" else (self.kind,)
         return tuple((kind, self.level) for kind in kinds)
 
+    @property
     def of_width(self) -> Base:
-        """Return the base of the same group whose width adaptive quantiles depend on.
-
-        Returns
-        -------
-        Base
-            The equal-tailed interval at 0.8.
-        """
+        """The base of the same group whose width adaptive quantiles depend on."""
         return self._replace(kind="equal_tailed", level=0.8)
 
 
@@ -191,12 +186,6 @@ class Candidates:
             for at in positions_by_group(self.bases).values()
         ]
 
-    def some(self, bases: Iterable[Base]) -> Candidates:
-        """Return those of the candidates that are among some bases."""
-        wanted = set(bases)
-        at = [j for j, base in enumerate(self.bases) if base in wanted]
-        return replace(self, bases=tuple(self.bases[j] for j in at), ends=self.ends[..., at])
-
     def only(self, base: Base) -> Candidates:
         """Return one of the candidates, with the widths of its group."""
         ends = self.ends_of(base)[..., np.newaxis]
@@ -222,9 +211,9 @@ class Candidates:
 
     def widths_of(self, base: Base) -> Array | None:
         """Return the widths (n,) that adaptive quantiles of a base's group depend on, if known."""
-        if base.of_width() not in self.bases:
+        if base.of_width not in self.bases:
             return None
-        lower, upper = self.ends_of(base.of_width()).T
+        lower, upper = self.ends_of(base.of_width).T
         return np.asarray(upper - lower)
 
     def ends_of(self, base: Base) -> Array:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils import Array
-from hdiforest._utils.checks import checked_coverages, one_share
-from hdiforest.calibration._bases import Base, Candidates
+from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._groups import Groups, divide
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
@@ -23,18 +22,13 @@ from hdiforest.calibration._result import (
     level_of_check,
 )
 from hdiforest.calibration._selection import (
-    SLOPES,
     Objective,
     Rule,
     Selected,
     calibrated_intervals,
-    corrected,
     first_half,
-    fixed,
     loss,
     quantiles_by_group,
-    reselected,
-    rule_for,
     widen_base,
 )
 from hdiforest.metrics._intervals import (
@@ -48,48 +42,19 @@ _N_BINS = 5
 _MIN_SHARE_OF_BIN = 0.5 / _N_BINS  # ties make bins uneven, and small ones cover what chance gives
 
 
-def select_out_of_bag(
-    ends: ArrayLike,
-    y: ArrayLike,
-    y_train: ArrayLike,
-    coverages: float | Sequence[float],
-    *,
-    bases: Sequence[Base],
-    weights: ArrayLike | None = None,
-    clip: bool = True,
-    objective: Objective = "balanced",
-    slopes: Sequence[float] = SLOPES,
-) -> list[Selected]:
-    """Select a base and a slope for each coverage on some of the rows; see `calibrate_oob`."""
-    candidates = Candidates.checked(bases, ends, y, weights)
-    rule = rule_for(len(candidates.y), objective, slopes)
-    postprocess = PostProcess.from_targets(y_train, clip=clip)
-    return rule(candidates, checked_coverages(coverages), postprocess)
-
-
 def calibrate_oob(
-    ends: ArrayLike,
-    y: ArrayLike,
-    y_train: ArrayLike,
-    coverages: float | Sequence[float],
-    *,
-    bases: Sequence[Base],
-    weights: ArrayLike | None = None,
-    clip: bool = True,
-    objective: Objective = "balanced",
-    slopes: Sequence[float] = SLOPES,
-    selected: Sequence[Selected] | None = None,
+    candidates: Candidates,
+    coverages: tuple[float, ...],
+    postprocess: PostProcess,
+    rule: Rule,
     in_first: NDArray[np.bool_] | None = None,
     labels: ArrayLike | None = None,
 ) -> tuple[Calibration, CrossFit]:
-    """Select and widen one of m bases for each coverage on training rows, each out of bag.
+    """Select and widen bases for ascending coverages on n training rows, each out of bag.
 
-    The ends are (n, 2, m), and no row may have taken part in its own. The range and the lattice of
-    all training targets, `y_train`, are those of the intervals. What was `selected` before, on
-    other rows, is not selected again. `in_first` divides the rows of the cross-fit, by default in
-    random halves. `labels`, (n,), name the groups of the rows, which then have quantiles of their
-    own. Raises ValueError if shapes differ or a value is out of range; warns of infinite
-    intervals.
+    No row may have taken part in its own ends. `in_first` divides the rows of the cross-fit, by
+    default in random halves. `labels`, (n,), name the groups of the rows, which then have quantiles
+    of their own. Warns of infinite intervals.
 
     Notes
     -----
@@ -101,49 +66,29 @@ def calibrate_oob(
     lowest on, each as the hull with the one before: intervals are nested without covering more than
     asked, and those of a coverage depend on the lower ones. O(n m) time and memory per coverage.
     """
-    candidates = Candidates.checked(bases, ends, y, weights)
-    postprocess = PostProcess.from_targets(y_train, clip=clip)
-    rule = rule_for(len(candidates.y), objective, slopes)
-    if selected is not None:
-        rule = reselected(selected)
-    elif rule is not fixed:
-        rule = corrected(rule)
-    shares = checked_coverages(coverages)
-    fit = cross_fit(candidates, shares, postprocess, rule, in_first)
-    return _calibrate("oob", candidates, shares, postprocess, fit, labels=labels), fit
+    fit = cross_fit(candidates, coverages, postprocess, rule, in_first)
+    return _calibrate("oob", candidates, coverages, postprocess, fit, labels=labels), fit
 
 
 def calibrate_split(
-    ends: ArrayLike,
-    y: ArrayLike,
-    y_train: ArrayLike,
-    coverages: float | Sequence[float],
-    *,
+    candidates: Candidates,
+    coverages: tuple[float, ...],
+    postprocess: PostProcess,
     selected: Sequence[Selected],
-    bases: Sequence[Base],
     confidence: float | None = None,
-    weights: ArrayLike | None = None,
-    clip: bool = True,
     labels: ArrayLike | None = None,
 ) -> Calibration:
-    """Widen a base for each of k ascending coverages by rows that took no part in the fit.
+    """Widen what was selected for ascending coverages by rows that took no part in fit or choice.
 
-    The rows took no part in the selection either, whose slopes and units are kept. Their ends are
-    those of `bases`, (n, 2, m), which hold all that was selected. With a
-    confidence at least that share of all sets of such rows gives the coverage; without, all sets do
-    so on average. Raises and warns as `calibrate_oob`, and refuses weights with a confidence.
+    Slopes and units are kept. With a confidence at least that share of all sets of such rows gives
+    the coverage; without, all sets do so on average. Warns as `calibrate_oob`, and refuses weights
+    with a confidence.
 
     Notes
     -----
     Split conformal prediction with the scores of Romano, Patterson and Candes (NeurIPS 2019), and
     with `confidence` the beta law of Vovk (ACML 2012); see `hdiforest.calibration._quantiles`.
     """
-    candidates = Candidates.checked(bases, ends, y, weights)
-    if confidence is not None:
-        one_share("confidence", confidence)
-    shares = checked_coverages(coverages)
-    if len(shares) != len(selected) or list(shares) != np.ravel(coverages).tolist():
-        raise ValueError(f"coverages must be {len(selected)} that ascend, got {coverages!r}")
 
     def rule(
         rows: Candidates, coverages: Sequence[float], postprocess: PostProcess
@@ -153,9 +98,8 @@ def calibrate_split(
             for each, c in zip(selected, coverages, strict=True)
         ]
 
-    postprocess = PostProcess.from_targets(y_train, clip=clip)
-    fit = cross_fit(candidates, shares, postprocess, rule)
-    return _calibrate("split", candidates, shares, postprocess, fit, confidence, labels)
+    fit = cross_fit(candidates, coverages, postprocess, rule)
+    return _calibrate("split", candidates, coverages, postprocess, fit, confidence, labels)
 
 
 def calibrate_cross(
@@ -170,9 +114,9 @@ def calibrate_cross(
 ) -> CrossCalibration:
     """Score the rows held out of each of K folds by the forest that was fitted without them.
 
-    For each fold there are finite ends, (n_fold, 2, k), targets and perhaps positive weights,
-    (n_fold,). The k coverages ascend. The cross-check widens the intervals of each fold by the
-    scores of the others. Warns of infinite intervals.
+    Each has finite ends (n_fold, 2, k), for ascending coverages, targets and perhaps positive
+    weights (n_fold,). The cross-check widens each fold by the scores of the others. Warns of
+    infinite intervals.
     """
     scores = [postprocess.scores(*fold) for fold in zip(ends, y, strict=True)]
 
@@ -233,19 +177,14 @@ def _calibrate(
     # Measured on the intervals as they are used, that is nested.
     intervals = calibrated_intervals(candidates, selected, postprocess, q_hat)
     y, weights = candidates.y, candidates.weights
-    columns = zip(
-        coverages,
-        np.asarray(mean_width_score(intervals, sample_weight=weights)).tolist(),
-        np.asarray(coverage_score(y, intervals, sample_weight=weights)).tolist(),
-        fit.checks(),
-        (each.base for each in selected),
-        (each.q_hat for each in selected),
-        (each.slope for each in selected),
-        (each.unit for each in selected),
-        np.asarray(interval_score(y, intervals, coverages, sample_weight=weights)).tolist(),
-        strict=True,
+    widths = np.asarray(mean_width_score(intervals, sample_weight=weights)).tolist()
+    covered = np.asarray(coverage_score(y, intervals, sample_weight=weights)).tolist()
+    scores = np.asarray(interval_score(y, intervals, coverages, sample_weight=weights)).tolist()
+    columns = zip(coverages, widths, covered, fit.checks(), selected, scores, strict=True)
+    levels = tuple(
+        FixedLevel(c, width, share, check, each.base, each.q_hat, each.slope, each.unit, score)
+        for c, width, share, check, each, score in columns
     )
-    levels = tuple(FixedLevel(*values) for values in columns)
     infinite = [level.coverage for level in levels if math.isinf(level.q_hat)]
     warn_of_infinite(infinite, len(y), confidence)
     weighted = weights is not None
@@ -256,40 +195,28 @@ def _calibrate(
 class CrossFit:
     """Intervals of n rows by what the other half of the rows selected, for k coverages."""
 
+    candidates: Candidates
     in_first: NDArray[np.bool_]  # (n,), which half a row is in
     intervals: Array  # (n, 2, k)
     # (2, k) of each half by what it selected itself: mean widths and interval scores.
     widths: Array
     scores: Array
-    # What all rows, the first half and the second selected, and their bases of the rows.
-    selected: tuple[list[Selected], ...]
-    candidates: Candidates
-
-    @property
-    def y(self) -> Array:
-        """Targets of the rows, (n,)."""
-        return self.candidates.y
-
-    @property
-    def weights(self) -> Array | None:
-        """Weights of the rows, (n,); None: all weigh alike."""
-        return self.candidates.weights
+    selected: tuple[list[Selected], ...]  # by all rows, the first half and the second
 
     def of_rows(self, rows: NDArray[np.intp]) -> CrossFit:
         """Return the intervals of some rows; what was selected stays that of all."""
         return replace(
             self,
+            candidates=self.candidates.rows(rows),
             in_first=self.in_first[rows],
             intervals=self.intervals[rows],
-            candidates=self.candidates.rows(rows),
         )
 
     def checks(self) -> tuple[CrossCheck | None, ...]:
         """Return what the intervals of each coverage cover."""
-        return tuple(
-            measure_cross_check(self.y, ends, self.weights)
-            for ends in np.moveaxis(self.intervals, -1, 0)
-        )
+        y, weights = self.candidates.y, self.candidates.weights
+        each_ends = np.moveaxis(self.intervals, -1, 0)
+        return tuple(measure_cross_check(y, ends, weights) for ends in each_ends)
 
 
 def best_by_half(fits: Sequence[CrossFit], objective: Objective) -> CrossFit:
@@ -318,10 +245,10 @@ def cross_fit(
 ) -> CrossFit:
     """Cross-fit a rule in two halves of the rows, for k ascending coverages.
 
-    The intervals of each half are selected and widened by the other, so the optimism of the
-    selection shows. Half as many rows select as in the calibration itself, which therefore does no
-    worse on average. Rows of one group (person, site) must not be in both halves for the
-    cross-check to speak of new groups. Intervals are infinite where a half has no rows.
+    Each half is widened by what the other selects, so that the optimism of the selection shows.
+    Half as many rows select as in the calibration itself, which therefore does no worse on average.
+    For the cross-check to speak of new groups (persons, sites) none must be in both halves.
+    Intervals are infinite where a half has no rows.
     """
     n, k = len(candidates.y), len(coverages)
     in_first = first_half(n) if in_first is None else in_first
@@ -339,9 +266,7 @@ def cross_fit(
         widths[half] = mean_width_score(fitted, sample_weight=rows.weights)
         scores[half] = interval_score(rows.y, fitted, coverages, sample_weight=rows.weights)
         intervals[~in_half] = calibrated_intervals(others, selected, postprocess)
-    bases = {base for part in all_selected for s in part for base in (s.base, s.base.of_width())}
-    used = tuple(all_selected), candidates.some(bases)
-    return CrossFit(in_first, intervals, widths, scores, *used)
+    return CrossFit(candidates, in_first, intervals, widths, scores, tuple(all_selected))
 
 
 def measure_cross_check(y: Array, ends: Array, weights: Array | None = None) -> CrossCheck | None:

@@ -47,15 +47,6 @@ class PredictiveDistribution:
     n calibration rows, moved to the nearest point of the lattice of the targets, if they have one,
     and into their range, if intervals are clipped.
 
-    Parameters
-    ----------
-    levels : (m,) array
-        Levels that are known, ascending, above 0 and below 1; at most some 500.
-    scores : (m,) array
-        What s each is, ascending.
-    postprocess : PostProcess
-        Of the calibration.
-
     Notes
     -----
     A split conformal predictive system (Vovk, Nouretdinov, Manokhin, Gammerman, "Cross-conformal
@@ -65,8 +56,8 @@ class PredictiveDistribution:
     forest's.
     """
 
-    levels: Array
-    scores: Array
+    levels: Array  # (m,) that are known, ascending, above 0 and below 1; at most some 500
+    scores: Array  # (m,) what s each is, ascending
     postprocess: PostProcess
 
     def __post_init__(self) -> None:
@@ -119,7 +110,14 @@ class PredictiveDistribution:
         """
         position = np.searchsorted(self.levels, levels - _ROUNDING)
         scores = np.where(levels > 0, np.append(self.scores, np.inf)[position], -np.inf)
-        return self._reading(scores, outwards)
+        below, above, share = _places(scores)
+        needed = np.unique([below, above])
+        low, high = np.searchsorted(needed, below), np.searchsorted(needed, above)
+
+        def read(base: Array) -> Array:
+            return self._between(base[:, low], base[:, high], share, scores, outwards)
+
+        return Reading(tuple(_KNOWN[needed].tolist()), read)
 
     def cdf(self, *, inclusive: bool = True) -> Reading:
         """Return what reads P(Y <= y), or P(Y < y), from further points y, (n,) or (n, k).
@@ -169,17 +167,6 @@ class PredictiveDistribution:
             return ends
 
         return Reading(quantiles.levels, read)
-
-    def _reading(self, scores: Array, outwards: int) -> Reading:
-        """Return what reads Q at scores (k,), (n, k)."""
-        below, above, share = _places(scores)
-        needed = np.unique([below, above])
-        low, high = np.searchsorted(needed, below), np.searchsorted(needed, above)
-
-        def read(base: Array) -> Array:
-            return self._between(base[:, low], base[:, high], share, scores, outwards)
-
-        return Reading(tuple(_KNOWN[needed].tolist()), read)
 
     def _between(
         self, low: Array, high: Array, share: Array, scores: Array, outwards: int = 1

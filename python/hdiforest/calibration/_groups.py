@@ -19,23 +19,12 @@ class Groups:
 
     A group with too few rows for a coverage takes the quantile of all rows, and so do rows of a
     group that no calibration row was of.
-
-    Parameters
-    ----------
-    labels : tuple of g float, str or None
-        None is the group of rows without one.
-    counts : (g,) int64 array
-        Calibration rows of each.
-    q_hat : (g, k) float64 array
-        Conformal quantiles for k coverages. NaN: too few rows.
-    feature : int, optional
-        The feature that holds the labels. None: they are given with the rows.
     """
 
-    labels: tuple[Label, ...]
-    counts: NDArray[np.int64]
-    q_hat: Array
-    feature: int | None = None
+    labels: tuple[Label, ...]  # g of them
+    counts: NDArray[np.int64]  # (g,) calibration rows
+    q_hat: Array  # (g, k) conformal quantiles for k coverages; NaN: too few rows
+    feature: int | None = None  # that holds the labels; None: they are given with the rows
 
     def __post_init__(self) -> None:
         g = len(self.labels)
@@ -73,9 +62,7 @@ class Groups:
 def divide(labels: ArrayLike) -> tuple[list[Label], NDArray[np.intp]]:
     """Return the distinct labels of n rows, and for each row, (n,), which of them it has."""
     values = np.asarray(labels)
-    if (
-        values.dtype.kind in "mM"
-    ):  # as text, for lists of times are numbers or objects by their unit
+    if values.dtype.kind in "mM":  # lists of times are numbers or objects by their unit
         texts = values.astype(str).astype(object)
         texts[np.isnat(values)] = None
         values = texts

@@ -121,8 +121,8 @@ class PostProcess:
         target that is the lattice point, if there is one. Ends are clipped to the range of the
         training targets, but infinite ones stay.
 
-        The result contains every target that lies in the given interval, in the range and on the
-        lattice. If one given interval contains another with the same midpoint, so do the results.
+        Targets of the given interval, in the range and on the lattice, stay inside. If one given
+        interval contains another with the same midpoint, so do the results.
         """
         shape = np.shape(lower)
         low, high = (np.array(ends, dtype=np.float64, ndmin=1) for ends in (lower, upper))
@@ -162,16 +162,14 @@ class PostProcess:
     def scores(self, ends: Array, y: Array, units: ArrayLike | None = None) -> Array:
         """Return the conformity scores: what widens intervals enough to cover their targets (n,).
 
-        Of ends (n, 2) or (n, 2, m) the scores e = max(l - y, y - u), (n,) or (n, m), where that is
-        not negative. Inside an interval e / half width times the unit, as `widen` scales it, or e
-        without units.
-        For a target off the lattice the distance to the farther of the lattice points around it;
-        infinite outside the range that intervals are clipped to.
+        Of ends (n, 2) or (n, 2, m) they are e = max(l - y, y - u), (n,) or (n, m); inside an
+        interval, with units, e / half width times the unit, as `widen` scales it. Of a target off
+        the lattice the farther of the lattice points around it counts; outside the range that
+        intervals are clipped to they are infinite.
 
-        The scores of conformalised quantile regression (Romano, Patterson, Candes, NeurIPS 2019,
-        eq. 6), as least index of a nested family of post-processed intervals (Gupta, Kuchibhotla,
-        Ramdas, Pattern Recognition 127, 2022, section 2): clipping and rounding take nothing from
-        the guarantee.
+        Romano, Patterson, Candes, NeurIPS 2019, eq. 6, as least index of a nested family (Gupta,
+        Kuchibhotla, Ramdas, Pattern Recognition 127, 2022, section 2) of post-processed intervals:
+        clipping and rounding take nothing from the guarantee.
         """
         low, high = y.copy(), y.copy()  # from where to where an interval must reach
         if self.lattice is not None:

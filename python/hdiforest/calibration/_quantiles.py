@@ -66,13 +66,10 @@ def conformal_quantile(
 ) -> Array:
     """Return the conformal quantiles (...) of the scores (..., n) of calibration rows.
 
-    Each is the k-th smallest score, k from `rank`; infinite if k > n. With positive weights (n,)
-    it is the least score q such that rows with scores up to q have the share c of the total weight,
-    that of the row to predict included; infinite if there is none. A larger `test_weight`, that of
-    the row to predict, gives a larger quantile, so that the default, the largest of `weights`,
-    serves every row that weighs no more than some calibration row. With a confidence, which weights
-    exclude, each set of calibration rows gives the coverage in that confidence, rather than on
-    average.
+    Each is the k-th smallest score, k from `rank`; infinite if k > n. With positive weights (n,),
+    which exclude a confidence, it is the least score up to which rows have the `weight_needed`;
+    infinite if there is none. A larger `test_weight` gives a larger quantile, so that its default
+    serves every row that weighs no more than some calibration row.
 
     Without weights: Romano, Patterson and Candes, NeurIPS 2019, eq. 8. With weights: Tibshirani,
     Barber, Candes and Ramdas, "Conformal prediction under covariate shift", NeurIPS 2019, eq. 7;

@@ -180,17 +180,12 @@ class CalibrationResult(ABC):
         Parameters
         ----------
         coverage : float or sequence of k floats
-            Some of `coverages`.
+            Some of `coverages`; others raise ValueError.
 
         Returns
         -------
         () or (k,) intp
             From 0 on.
-
-        Raises
-        ------
-        ValueError
-            If one was not calibrated, or there are more dimensions.
         """
         levels = shares("coverage", coverage)
         if levels.ndim > 1 or levels.size == 0:
@@ -198,19 +193,8 @@ class CalibrationResult(ABC):
         at = [self._position(level) for level in levels.reshape(-1).tolist()]
         return np.array(at, dtype=np.intp).reshape(levels.shape)
 
-    def has(self, coverage: float) -> bool:
-        """Whether a coverage was calibrated.
-
-        Parameters
-        ----------
-        coverage : float
-            Any number.
-
-        Returns
-        -------
-        bool
-            True if it is one of `coverages`.
-        """
+    def __contains__(self, coverage: float) -> bool:
+        """Whether a coverage was calibrated."""
         return self._find(coverage) is not None
 
     def level(self, coverage: float) -> Any:
@@ -219,17 +203,12 @@ class CalibrationResult(ABC):
         Parameters
         ----------
         coverage : float
-            One of `coverages`.
+            One of `coverages`; others raise ValueError.
 
         Returns
         -------
         FixedLevel or Level
-            The latter of a `CrossCalibration`.
-
-        Raises
-        ------
-        ValueError
-            If it was not calibrated.
+            The latter of a `CrossCalibration` and of a `JointCalibration`.
         """
         return self.levels[self._position(coverage)]
 
@@ -370,7 +349,7 @@ class Calibration(CalibrationResult):
         They are what `intervals` expects the ends of.
         """
         bases = tuple(level.base for level in self.levels)
-        return (*bases, bases[0].of_width()) if self.is_adaptive else bases
+        return (*bases, bases[0].of_width) if self.is_adaptive else bases
 
     @property
     def is_adaptive(self) -> bool:
@@ -430,11 +409,6 @@ class Calibration(CalibrationResult):
         if self.groups is not None and codes is not None:
             q_hat = self.groups.quantiles(codes, np.array([level.q_hat for level in self.levels]))
         return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths, q_hat)
-
-    @property
-    def n_finite(self) -> int:
-        """How many coverages, the lowest ones, have finite intervals."""
-        return sum(math.isfinite(level.q_hat) for level in self.levels)
 
     @property
     def later(self) -> tuple[CrossCheck | None, ...]:
@@ -580,11 +554,10 @@ class CrossCalibration(CalibrationResult):
         Notes
         -----
         The upper end is the ceil((n + 1) c)-th smallest of u_i + e_i over the training rows i with
-        score e_i, where u_i is the upper end by the forest that was fitted without the fold of row
-        i; the lower end likewise (Barber, Candes, Ramdas and Tibshirani 2021, eq. 8, with the
-        scores of Romano, Patterson and Candes 2019). With weights, the rows up to that one have the
-        share c of the total weight, as in `conformal_quantile`. O(K log n) for each row and
-        coverage.
+        score e_i, where u_i is the upper end by the forest fitted without the fold of row i; the
+        lower end likewise (Barber, Candes, Ramdas and Tibshirani 2021, eq. 8, with the scores of
+        Romano, Patterson and Candes 2019). With weights, the rows up to that one have the share c
+        of the total weight. O(K log n) for each row and coverage.
         """
         result = np.empty(ends.shape[1:])
         for j, level in enumerate(self.levels):
@@ -639,14 +612,10 @@ class JointCalibration(CalibrationResult):
         shape = len(self.levels), len(self.outputs)
         if any(each.coverages != self.coverages for each in self.outputs):
             raise ValueError("the calibrations of all outputs must be of the same coverages")
+        if len({each.groups and each.groups.labels for each in self.outputs}) > 1:
+            raise ValueError("the groups of all outputs must be the same")
         if (self.q_hat.shape, len(self.names)) != (shape, shape[1]) or np.isnan(self.q_hat).any():
             raise ValueError(f"the quantiles of boxes must be {shape} numbers")
-
-    @property
-    def n_finite(self) -> int:
-        """How many coverages, the lowest ones, have finite intervals and boxes."""
-        n_boxes = int(np.isfinite(self.q_hat).all(axis=1).sum())
-        return min(n_boxes, *(each.n_finite for each in self.outputs))
 
     @property
     def guarantee(self) -> str:
@@ -658,12 +627,12 @@ class JointCalibration(CalibrationResult):
         """Calibrations of single outputs whose intervals are the sides of boxes."""
         if self.outputs[0].groups is not None:
             raise ValueError("joint must be False: the calibration was made by groups")
-        sides = []
-        for own, q_hat in zip(self.outputs, self.q_hat.T.tolist(), strict=True):
+
+        def side(own: Calibration, q_hat: list[float]) -> Calibration:
             pairs = zip(own.levels, q_hat, strict=True)
-            levels = tuple(replace(level, q_hat=q) for level, q in pairs)
-            sides.append(replace(own, levels=levels))
-        return tuple(sides)
+            return replace(own, levels=tuple(replace(level, q_hat=q) for level, q in pairs))
+
+        return tuple(map(side, self.outputs, self.q_hat.T.tolist()))
 
     def _of_first(self, k: int) -> dict[str, Any]:
         outputs = tuple(each.first(k) for each in self.outputs)

@@ -82,9 +82,8 @@ def best_group(
     """Select the `best` base of each coverage, all of one group.
 
     Intervals of one group come from one merge of a row's leaves, and differ less from coverage to
-    coverage. Each coverage knows the intervals of the last. Of several groups the one is taken
-    whose objective is least in the sum over the coverages at which it is finite for all, if there
-    are any; ties go to the first.
+    coverage. Each coverage knows the intervals of the last. That group is taken whose objective is
+    least in the sum over the coverages at which all are finite, if any; ties go to the first.
     """
     by_group: list[list[Selected]] = []
     for members in candidates.groups():
@@ -108,8 +107,10 @@ def corrected(rule: Rule) -> Rule:
     The rows of each half are ranked among those of the other, by what this other half selects. The
     level at which these ranks reach a coverage c exceeds c by the optimism of half as many rows,
     and conformal quantiles are those of c plus a share of it; never below those of c. On a lattice
-    they are those of c: ties cover more than is asked already.
+    they are those of c: ties cover more than is asked already. What is `fixed` shows none.
     """
+    if rule is fixed:
+        return rule
 
     def wider(
         candidates: Candidates, coverages: Sequence[float], postprocess: PostProcess
@@ -123,7 +124,9 @@ def corrected(rule: Rule) -> Rule:
             rows, others = (candidates.rows(np.flatnonzero(half)) for half in (in_half, ~in_half))
             of_half = rule(rows, coverages, postprocess)
             ranks[~in_half] = _ranks_among(rows, others, of_half, postprocess)
-        weights, largest = candidates.weights, _largest_finite_level(candidates)
+        weights = candidates.weights
+        total = candidates.row_weights.sum()
+        largest = float(total / (total + candidates.row_weights.max()))  # with finite quantiles
         levels = []
         for of_coverage, c in zip(ranks.T, coverages, strict=True):
             reached = float(conformal_quantile(of_coverage, c, weights=weights))
@@ -166,12 +169,6 @@ def _ranks_among(
     return ranks
 
 
-def _largest_finite_level(candidates: Candidates) -> float:
-    """Return the level up to which conformal quantiles of rows are finite."""
-    weights = candidates.row_weights
-    return float(weights.sum() / (weights.sum() + weights.max()))
-
-
 def shifted_scores(candidates: Candidates, selected: Selected, postprocess: PostProcess) -> Array:
     """Return the scores (n,) that the quantile of what was selected is one of."""
     member = candidates.only(selected.base)
@@ -211,10 +208,9 @@ def best(
 ) -> Selected:
     """Select the base and the slope whose intervals, once finished, have the least objective.
 
-    Of ties the first slope is taken, then the larger level, then the first base. If the candidates
-    have inner intervals, objective and conformal quantile are those of the hulls with these:
-    targets inside widen nothing. `scores` (n, m) are those of the candidates. O(n m) time and
-    memory for each slope, for n rows and m candidates.
+    Of ties the first slope is taken, then the larger level, then the first base. With inner
+    intervals, objective and quantile are those of the hulls: targets inside widen nothing. The
+    `scores` (n, m) are those of the candidates. O(n m) time and memory for each slope.
     """
     inner, bases, units = candidates.inner, candidates.bases, candidates.units
     by_slope = []

@@ -268,20 +268,13 @@ class RowsDisplay(Display):
         X, y : (n, n_features) array or table, and (n,) or (n, n_outputs) array
             Rows to draw, and their targets. The name of a series is the label of the axis.
         coverage : float or list of floats, default=0.9
-            What the intervals are meant to hold; several levels give a fan chart, which
-            `IntervalDisplay` alone draws.
+            What the intervals are meant to hold; of `IntervalDisplay` several levels, too.
         kind : str, optional
-            See `HDIForestRegressor.predict_interval`.
+            As in `HDIForestRegressor.predict_interval`.
         target : int, optional
             Which target, from 0 on; needed if the model has several.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-        **options
+        ax, **options : optional
             As in `from_predictions`. A `feature` may be a column of X by position or name, too.
-
-        Returns
-        -------
-        display
 
         Raises
         ------
@@ -314,14 +307,9 @@ class RowsDisplay(Display):
         Parameters
         ----------
         estimator, coverage, kind, target : model and options
-            As in `from_estimator`, of an HDIForestRegressor or ForestSearchOOB with its training
-            rows; see `HDIForestRegressor.oob_interval`.
+            As in `from_estimator`, of a model that has `oob_interval` and its training rows.
         **options
             As in `from_predictions`, with a value for each training row.
-
-        Returns
-        -------
-        display
 
         Raises
         ------

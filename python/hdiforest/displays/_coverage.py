@@ -45,8 +45,6 @@ WHAT = ("coverage", "width")
 class CalibrationDisplay(Display):
     """Realised coverage of intervals against the nominal one.
 
-    Make it as `IntervalDisplay`.
-
     Parameters
     ----------
     coverages : (k,) array
@@ -56,14 +54,12 @@ class CalibrationDisplay(Display):
     n_rows : int
         Number of rows that it was measured on.
     band : float
-        Probability with which intervals of exactly the nominal coverage lie in the band, each level
-        by itself: the central range of the binomial distribution.
+        Probability with which exact coverage lies in the binomial band, each level by itself.
 
     Attributes
     ----------
-    lines_ : dict of str to matplotlib Line2D
-    band_, ideal_ : matplotlib collection, and Line2D
-    ax_, figure_ : matplotlib Axes and Figure
+    lines_, band_, ideal_, ax_, figure_ : matplotlib artists
+        Curves by name, band of chance, line of exact coverage, axes and figure.
 
     Examples
     --------
@@ -100,21 +96,13 @@ class CalibrationDisplay(Display):
         Parameters
         ----------
         estimator, X, y : fitted estimator and rows
-            As in `IntervalDisplay.from_estimator`; rows that took no part in the fit or the
-            calibration.
+            As in `IntervalDisplay.from_estimator`.
         coverages : sequence of floats, optional
             By default those that the model was calibrated at, or 0.1, 0.2, ..., 0.9, 0.95.
         kind : str or sequence of str, optional
-            Kinds of intervals, each a curve; see `HDIForestRegressor.predict_interval`. By default
-            "hdi", and "calibrated" too after a calibration.
-        band, target, ax : optional
-            See the class, and `IntervalDisplay.from_estimator`.
-        **options
-            See `plot`.
-
-        Returns
-        -------
-        CalibrationDisplay
+            A kind of intervals for each curve; by default "hdi", and "calibrated" if the model is.
+        band, target, ax, **options : optional
+            As in the class, in `IntervalDisplay.from_estimator` and in `plot`.
         """
         cls._require_matplotlib()
         one_share("band", band)
@@ -138,38 +126,26 @@ class CalibrationDisplay(Display):
         target: int | None = None,
         **options: Any,
     ) -> Self:
-        """Compare coverages of the training rows, before and after the calibration.
+        """Compare coverages of the training rows: of the HDI, and of the calibration's cross-check.
 
         Parameters
         ----------
-        estimator, coverages, band, target : model and options
+        estimator, coverages, band, target, **options : model and options
             As in `IntervalDisplay.from_out_of_bag`, which says what is raised and warned of, and in
             `from_estimator`.
-        **options
-            See `plot`.
-
-        Returns
-        -------
-        CalibrationDisplay
-
-        Notes
-        -----
-        The curve of the HDI is that of ``oob_interval(kind="hdi")``. That of the calibrated
-        intervals is the cross-check of `calibration_`: the conformal quantiles are those with which
-        the intervals of the calibration rows themselves have the nominal coverage.
         """
         cls._require_matplotlib()
         one_share("band", band)
         calibration, coverages = _asked(estimator, "oob_interval", coverages, target)
         training = out_of_bag_of(estimator, coverages, "hdi", target)
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
-        if calibration is None:
-            return cls._of_points(points, len(training.y), band).plot(**options)
-        checks = {c: calibration.level(c).cross_check for c in coverages if calibration.has(c)}
-        points["calibrated, cross-check"] = {
-            level: check.coverage for level, check in checks.items() if check is not None
-        }
-        n_rows = min(len(training.y), calibration.n)
+        n_rows = len(training.y)
+        if calibration is not None:
+            checks = {c: calibration.level(c).cross_check for c in coverages if c in calibration}
+            points["calibrated, cross-check"] = {
+                level: check.coverage for level, check in checks.items() if check is not None
+            }
+            n_rows = min(n_rows, calibration.n)
         return cls._of_points(points, n_rows, band).plot(**options)
 
     @classmethod
@@ -194,14 +170,8 @@ class CalibrationDisplay(Display):
             each name, such as before and after a calibration.
         coverages : sequence of k floats, optional
             What the levels of arrays were meant to hold, above 0 and below 1.
-        band, ax : optional
-            As in `from_estimator`.
-        **options
-            See `plot`.
-
-        Returns
-        -------
-        CalibrationDisplay
+        band, ax, **options : optional
+            As in the class and in `plot`.
         """
         cls._require_matplotlib()
         one_share("band", band)
@@ -237,8 +207,7 @@ class CalibrationDisplay(Display):
         ax : matplotlib Axes, optional
             By default those of a new figure.
         difference : bool, default=False
-            Whether to draw realised less nominal coverage, in percentage points, where small
-            differences are seen better.
+            Whether to draw realised less nominal coverage, in percentage points.
         line_kwargs, band_kwargs : dict, optional
             Keywords for the curves and for the band.
 
@@ -331,37 +300,22 @@ def _realised(
 class WidthDisplay(RowsDisplay):
     """Coverage and width of intervals by group, such as thirds of their width.
 
-    Intervals that hold the wanted share on average may hold too little in some group. Make it as
-    `IntervalDisplay`.
-
     Parameters
     ----------
     groups : list of g str
         Names of the groups.
-    counts, realised, mean_width : (g,) arrays
-        Rows of each group, share of targets inside their interval, and mean width of the intervals.
-    width_range : (2, g) array
-        Between which the middle 80 % of widths lie.
-    coverage : float
-        Nominal coverage.
-    target_name : str
-        Name of the target, with the unit.
+    counts, realised, mean_width, width_range : (g,) arrays, and (2, g) array
+        Rows of each group, share of targets inside their interval, mean width of the intervals, and
+        between which the middle 80 % of widths lie.
+    coverage, target_name : float and str
+        Nominal coverage, and name of the target, with the unit.
     band : float
         Probability with which a group of exactly the nominal coverage lies in its grey range.
 
     Attributes
     ----------
-    points_ : list of matplotlib PathCollection
-        A mark for each group: of those within the range of chance, and of those beyond it.
-    ranges_ : matplotlib artist
-        A bar for each group: what chance gives, or the middle 80 % of widths.
-    ax_, figure_ : matplotlib Axes and Figure
-
-    Notes
-    -----
-    Out of bag, the conformal quantiles of calibrated intervals come from the rows that are drawn,
-    which makes the coverage of all groups together the nominal one; how it differs between groups
-    is what the picture shows.
+    points_, ranges_, ax_, figure_ : matplotlib artists
+        Marks of the groups within chance and of those beyond, bars, axes and figure.
 
     Examples
     --------
@@ -406,14 +360,8 @@ class WidthDisplay(RowsDisplay):
         groups : int or (n,) array, default=3
             A number of groups by width, equal in size up to ties; or the group of each row. Groups
             are drawn in ascending order, and categories of pandas in their own.
-        band, target_name, ax : optional
-            See the class, and `plot`; the name is in the label of widths.
-        **options
-            See `plot`.
-
-        Returns
-        -------
-        WidthDisplay
+        band, target_name, ax, **options : optional
+            As in the class and in `plot`.
         """
         cls._require_matplotlib()
         band, coverage = one_share("band", band), one_share("coverage", coverage)
@@ -533,10 +481,7 @@ _WIDTHS = {
 
 
 def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> tuple[Array, Array]:
-    """Return the shares between which that of `n_rows` rows lies, each covered by itself.
-
-    They are ends of the central range of the binomial distribution, of probability `confidence`.
-    """
+    """Return ends of the central range, of some confidence, of binomial shares of n_rows rows."""
     n: Any = np.asarray(n_rows)
     lower, upper = (np.asarray(ends) / n for ends in binom.interval(confidence, n, coverage))
     return lower, upper

@@ -49,29 +49,20 @@ _N_BINS = 40
 class DistributionDisplay(Display):
     """The distribution of one row: its mass function or its distribution function.
 
-    Make it by `from_estimator` or `from_predictions`, as `IntervalDisplay`.
-
     Parameters
     ----------
     values, masses : (m,) arrays
         Distinct values of the target, ascending, and their probabilities.
-    y_true : float or None
-        The observed target.
-    interval : (2,) array or None
-        The interval of the row.
-    coverage : float or None
-        What the interval was meant to hold.
+    y_true, interval, coverage : float, (2,) array and float, each or None
+        The observed target, the interval and what it was meant to hold.
     target_name : str
         Label of the axis of the target, with the unit.
 
     Attributes
     ----------
-    bars_ : list of matplotlib artists
-        Of the mass function, inside and outside the interval.
-    curve_ : matplotlib Line2D or None
-        The distribution function.
-    interval_, observed_ : matplotlib artist and Line2D, or None
-    ax_, figure_ : matplotlib Axes and Figure
+    bars_, curve_, interval_, observed_, ax_, figure_ : matplotlib artists
+        Masses inside and outside the interval, or the distribution function; what is not drawn is
+        None.
 
     Examples
     --------
@@ -103,7 +94,7 @@ class DistributionDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict the distribution of one row and draw it.
+        """Predict the distribution of one row and draw it, calibrated if the model is.
 
         Parameters
         ----------
@@ -111,19 +102,8 @@ class DistributionDisplay(Display):
             As in `IntervalDisplay.from_estimator`; y may be None.
         row : int, default=0
             Which row of X to draw.
-        coverage, kind, target, target_name, ax : optional
+        coverage, kind, target, target_name, ax, **options : optional
             As in `IntervalDisplay.from_estimator` and `from_predictions`, of one level.
-        **options
-            See `plot`.
-
-        Returns
-        -------
-        DistributionDisplay
-
-        Notes
-        -----
-        A calibrated model has its calibrated distribution drawn, as by some 500 quantiles. Its
-        calibrated interval is widened, and the ends need not be values of the distribution.
         """
         cls._require_matplotlib()
         one = _one_row(X, row)
@@ -165,14 +145,8 @@ class DistributionDisplay(Display):
             The sample, and weights that are not negative; None means equal ones.
         interval : (2,) array, optional
             Lower and upper end; infinite ones are drawn to the border.
-        coverage, target_name, ax : optional
-            See the class, and `plot`; the coverage is named in the legend.
-        **options
-            See `plot`.
-
-        Returns
-        -------
-        DistributionDisplay
+        coverage, target_name, ax, **options : optional
+            As in the class and in `plot`.
         """
         cls._require_matplotlib()
         atoms, masses = _checked_sample(values, weights)
@@ -295,8 +269,6 @@ class DistributionDisplay(Display):
 class PITDisplay(Display):
     """How uniform PIT values are: their histogram, with what chance gives right distributions.
 
-    Values heaped in the middle show distributions that are too wide, at both ends too narrow ones.
-
     Parameters
     ----------
     pit : (n,) array
@@ -304,17 +276,10 @@ class PITDisplay(Display):
 
     Attributes
     ----------
-    bars_ : matplotlib BarContainer
-    band_ : matplotlib artist
-        Where nine of ten bars lie, if values are uniform.
     shares_ : (bins,) array
         Of the values in each bin.
-    ax_, figure_ : matplotlib Axes and Figure
-
-    See Also
-    --------
-    hdiforest.metrics.pit_values : The values.
-    CalibrationDisplay : Coverage of intervals by level.
+    bars_, band_, ax_, figure_ : matplotlib artists
+        The histogram, where nine of ten bars lie if values are uniform, axes and figure.
 
     Examples
     --------
@@ -333,16 +298,8 @@ class PITDisplay(Display):
 
         Parameters
         ----------
-        estimator, X, y : fitted estimator and rows
-            As in `IntervalDisplay.from_estimator`.
-        kind : {"calibrated", "raw"}, optional
-            As in `HDIForestRegressor.predict_cdf`.
-        **options
-            As in `from_predictions`.
-
-        Returns
-        -------
-        PITDisplay
+        estimator, X, y, kind, **options : fitted estimator, rows and options
+            As in `IntervalDisplay.from_estimator`, `HDIForestRegressor.predict_cdf` and `plot`.
         """
         cls._require_matplotlib()
         model, rows = model_and_rows(estimator, X, "predict_cdf")
@@ -355,16 +312,8 @@ class PITDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted estimator
-            As in `IntervalDisplay.from_out_of_bag`.
-        kind : {"calibrated", "raw"}, optional
+        estimator, kind, **options : model and options
             As in `from_estimator`. Calibrated distributions are uniform here by their making.
-        **options
-            As in `from_predictions`.
-
-        Returns
-        -------
-        PITDisplay
         """
         cls._require_matplotlib()
         ask = partial(model_in(estimator, "oob_cdf").oob_cdf, kind=kind)
@@ -382,10 +331,6 @@ class PITDisplay(Display):
             In [0, 1], such as `hdiforest.metrics.pit_values` returns them.
         ax, bins : optional
             As in `plot`.
-
-        Returns
-        -------
-        PITDisplay
         """
         cls._require_matplotlib()
         values = check_targets("pit", pit)

@@ -38,52 +38,32 @@ SHAPES = ("auto", "bars", "bands")
 class IntervalDisplay(RowsDisplay):
     """Targets and their prediction intervals.
 
-    Make it by `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are
-    stored as attributes. Without matplotlib all of these raise ImportError.
-
     Parameters
     ----------
     y_true, prediction : (n,) arrays
         Targets and means of the rows to draw; the means may be None.
     intervals : (n, 2, k) array
         Lower and upper ends of k levels, the widest last.
-    coverages, realised : (k,) arrays
-        What the levels were meant to hold, ascending, or None; and the share of targets that each
-        level holds, of all rows, drawn or not.
-    n_rows : int
-        Number of all rows.
-    position : (n,) array
-        Where each row is drawn: a feature, or a rank.
-    position_name, target_name : str
-        Labels of the axes, with units.
+    coverages, realised, n_rows : (k,) arrays, and int
+        Nominal coverages, ascending, or None; those realised on all rows, drawn or not; and the
+        number of all rows.
+    position, position_name, target_name : (n,) array, and two str
+        Where each row is drawn, by a feature or a rank; labels of the axes, with units.
 
     Attributes
     ----------
     intervals_ : list of k matplotlib collections
-        What each level is drawn by; with bars of one level one collection for the rows whose
-        interval holds the target, and one for the others.
-    inside_, outside_ : matplotlib PathCollection
-        Targets inside and outside the interval of the highest coverage.
-    prediction_ : matplotlib Line2D or None
-    ax_, figure_ : matplotlib Axes and Figure
-
-    See Also
-    --------
-    WidthDisplay : Coverage and width by group.
-    CalibrationDisplay : Coverage of all rows, at several levels.
-    DistributionDisplay : The distribution of one row.
+        Of bars of one level two: of rows whose interval holds the target, and of the others.
+    inside_, outside_, prediction_, ax_, figure_ : matplotlib artists
+        Targets inside and outside the widest interval, means or None, axes and figure.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from hdiforest import IntervalDisplay
-    >>> y = np.array([1.0, 2.0, 3.0, 9.0])
-    >>> intervals = np.array([[0, 2], [1, 4], [2, 5], [3, 6]])
+    >>> y, intervals = [1.0, 2.0, 3.0, 9.0], [[0, 2], [1, 4], [2, 5], [3, 6]]
     >>> display = IntervalDisplay.from_predictions(y, intervals, coverage=0.9)
     >>> display.realised.tolist()
     [0.75]
-    >>> display.ax_.get_xlabel()
-    'rows, sorted by target'
     """
 
     y_true: Array
@@ -119,34 +99,22 @@ class IntervalDisplay(RowsDisplay):
 
         Parameters
         ----------
-        y_true : (n,) array
-            Observed targets.
-        intervals : (n, 2) or (n, 2, k) array
-            Lower and upper ends; infinite ones are drawn a little beyond all others.
+        y_true, intervals : (n,) array, and (n, 2) or (n, 2, k) array
+            Observed targets, and ends; infinite ones are drawn a little beyond all others.
         coverage : float or list of k floats, optional
             What the levels were meant to hold; named in the legend.
-        prediction : (n,) array, optional
-            Means, drawn as a line.
-        feature : (n,) array, optional
-            Numbers or dates to draw against.
+        prediction, feature : (n,) arrays, optional
+            Means, drawn as a line; and numbers or dates to draw against.
         sort_by : {"prediction", "target", "width"}, optional
             How rows are sorted without `feature`; by default by prediction, or by target if there
             is no `prediction`.
-        subsample : float, int or None, default=300
-            How many rows to draw, chosen at random: a share below 1, or a number. None means all.
-            The coverage in the legend is that of all rows.
-        random_state : int, RandomState or None, default=None
-            Seed of the choice of these rows; None means 0, so that a picture repeats.
+        subsample, random_state : optional
+            How many rows to draw at random, a share below 1, a number or None for all, by default
+            300; and the seed of their choice, by default 0, so that a picture repeats.
         target_name, feature_name : str, optional
             Labels of the axes, with units. Dollar signs enclose mathematics in them.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-        **options
-            See `plot`.
-
-        Returns
-        -------
-        IntervalDisplay
+        ax, **options : optional
+            As in `plot`.
         """
         cls._require_matplotlib()
         label = target_label(y_true, target_name)
@@ -165,20 +133,14 @@ class IntervalDisplay(RowsDisplay):
         if order == "prediction" and means is None and feature is None:
             raise ValueError("sort_by must not be 'prediction' without prediction")
         realised = np.array([coverage_score(y, ends[..., j]) for j in range(k)])
-        rows = drawn_rows(n, subsample, random_state)
-        if feature is None:
+        by_rank = feature is None
+        if by_rank:
             widths = ends[:, 1, -1] - ends[:, 0, -1]
-            keys = {"prediction": means, "target": y, "width": widths}[order]
-            rows = rows[np.argsort(np.asarray(keys)[rows], kind="stable")]
-            position, position_name = np.arange(len(rows)), f"rows, sorted by {order}"
+            key = np.asarray({"prediction": means, "target": y, "width": widths}[order])
         else:
-            values = np.asarray(feature)
-            require_shape("feature", values.shape, n)
-            if values.dtype.kind not in "iufbmM":
-                kind = values.dtype
-                raise ValueError(f"feature must hold numbers or dates, got values of type {kind}")
-            rows = rows[np.argsort(values[rows], kind="stable")]
-            position, position_name = values[rows], feature_name or "feature"
+            key = _checked_feature(feature, n)
+        rows = drawn_rows(n, subsample, random_state)
+        rows = rows[np.argsort(key[rows], kind="stable")]
         display = cls(
             y_true=y[rows],
             prediction=None if means is None else means[rows],
@@ -186,8 +148,8 @@ class IntervalDisplay(RowsDisplay):
             coverages=levels,
             realised=realised,
             n_rows=n,
-            position=position,
-            position_name=position_name,
+            position=np.arange(len(rows)) if by_rank else key[rows],
+            position_name=f"rows, sorted by {order}" if by_rank else feature_name or "feature",
             target_name=label,
         )
         return display.plot(ax, **options)
@@ -309,6 +271,14 @@ class IntervalDisplay(RowsDisplay):
         usual = {"linewidths": 0, "zorder": 3, **base}
         look = styled(usual, keywords, "collections.PathCollection")
         return ax.scatter(self.position[rows], self.y_true[rows], **look)
+
+
+def _checked_feature(feature: ArrayLike | None, n: int) -> NDArray[Any]:
+    values = np.asarray(feature)
+    require_shape("feature", values.shape, n)
+    if values.dtype.kind not in "iufbmM":
+        raise ValueError(f"feature must hold numbers or dates, got values of type {values.dtype}")
+    return values
 
 
 def _checked_levels(coverage: ArrayLike | None, k: int) -> Array | None:

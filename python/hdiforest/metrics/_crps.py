@@ -26,11 +26,10 @@ def crps_score(
     y_true : (n,) array
         Observed targets.
     values : (n, s) array, or (m,) array if weights is sparse
-        The sample of each row, in the unit of y_true; with sparse weights the one sample that all
-        rows share, such as the training targets.
+        The sample of each row, or the one that all rows share, such as the training targets.
     weights : (n, s) or (s,) array, or scipy.sparse matrix of shape (n, m), optional
-        Not negative; divided by the sum of their row. None means equal weights. What
-        ``model.predict_weights(X)`` returns can be given as it is.
+        Not negative, in each row of any positive sum, such as ``model.predict_weights(X)``; equal
+        by default.
     sample_weight : (n,) array, optional
         Weights of the rows in the mean.
 
@@ -44,16 +43,11 @@ def crps_score(
     ValueError
         If the shapes differ, there are no rows, a value is not finite, or a row has no weight.
 
-    See Also
-    --------
-    make_crps_scorer : The same for `cross_val_score` and searches.
-
     Notes
     -----
-    The mean of the integral over z of (F(z) - 1{y <= z})^2, with F the weighted step function;
-    equal to ``sum_k w_k |z_k - y| - 1/2 sum_kl w_k w_l |z_k - z_l|`` (Gneiting and Raftery 2007,
-    eq. 21). F is constant between neighbours of the sorted sample, so that O(s log s) per row
-    suffice; memory beside the arguments is bounded, and sparse weights stay sparse.
+    The mean of the integral over z of (F(z) - 1{y <= z})^2, with F the weighted step function
+    (Gneiting and Raftery 2007, eq. 21). O(s log s) per row; memory beside the arguments is
+    bounded, and sparse weights stay sparse.
 
     Examples
     --------
@@ -74,28 +68,22 @@ def pit_values(
 
     Parameters
     ----------
-    cdf : (n,) array
-        P(Y <= y) at each target y, as ``model.predict_cdf(X, y)`` returns it.
-    cdf_below : (n,) array, optional
-        P(Y < y), as ``model.predict_cdf(X, y, inclusive=False)`` returns it. By default `cdf`, as
-        of distributions without atoms.
+    cdf, cdf_below : (n,) arrays
+        P(Y <= y) and P(Y < y) at each target y, by ``model.predict_cdf(X, y)`` and by
+        ``model.predict_cdf(X, y, inclusive=False)``; by default no target is an atom.
     random_state : int, RandomState or None, default=0
-        Seed of the draws at atoms.
+        Seed of the draws between the two.
 
     Returns
     -------
     (n,) float64
-        Uniform in [0, 1] if the distributions are right.
+        Uniform in [0, 1] if the distributions are right, with atoms too (Czado, Gneiting, Held,
+        Biometrics 65, 2009).
 
     Raises
     ------
     ValueError
         If the shapes differ, or values are not in [0, 1] with ``cdf_below <= cdf``.
-
-    Notes
-    -----
-    At an atom a number is drawn between P(Y < y) and P(Y <= y), so that right distributions with
-    atoms give uniform values, too (Czado, Gneiting, Held, Biometrics 65, 2009). O(n).
 
     Examples
     --------

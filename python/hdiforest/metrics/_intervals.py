@@ -23,17 +23,12 @@ Score = float | Array
 class WidthStrata(NamedTuple):
     """Rows grouped by the width of their interval; what `coverage_by_width` returns.
 
-    The first stratum holds the intervals of width zero, the others ascend in width. A stratum
-    without rows has the count 0 and NaN elsewhere.
-
     Parameters
     ----------
     counts : (n_strata + 1,) or (n_strata + 1, k) int64
-        Rows of each stratum, of k levels if there are several.
-    coverage : array of the same shape, float64
-        Share of the targets inside their interval.
-    mean_width : array of the same shape, float64
-        Mean width of the intervals.
+        Rows of each stratum: first those of width zero, the others ascending in width.
+    coverage, mean_width : float64 arrays of the same shape
+        Share of the targets inside their interval, and mean width; NaN without rows.
     """
 
     counts: NDArray[np.int64]
@@ -65,15 +60,10 @@ def coverage_score(
     ValueError
         If shapes differ, there are no rows, a value is NaN, or a lower end is above its upper end.
 
-    See Also
-    --------
-    hdiforest.CalibrationDisplay : Draws realised against nominal coverage.
-
     Notes
     -----
-    The mean of 1{l <= y <= u} (Khosravi et al., IEEE Trans. Neural Networks 22, 2011). Ends count
-    as inside: highest-density intervals end at training targets, and with tied targets the open
-    interval can hold much less.
+    The mean of 1{l <= y <= u} (Khosravi et al., IEEE Trans. Neural Networks 22, 2011).
+    Highest-density intervals end at training targets: with ties, open ones can hold much less.
 
     Examples
     --------
@@ -130,16 +120,11 @@ def interval_score(
     ValueError
         As `coverage_score`, and if a coverage is out of range.
 
-    See Also
-    --------
-    make_interval_scorer : The same for `cross_val_score` and searches.
-
     Notes
     -----
     With a = 1 - coverage, the mean of (u - l) + (2 / a) max(l - y, 0) + (2 / a) max(y - u, 0)
-    (Gneiting and Raftery, J. Am. Stat. Assoc. 102, 2007, eq. 43). It is the proper score of
-    equal-tailed intervals: the shortest interval of a skewed distribution is not what minimises
-    it, so read it beside coverage and width, not instead of them.
+    (Gneiting and Raftery, J. Am. Stat. Assoc. 102, 2007, eq. 43). It is least for equal-tailed
+    intervals, not for the shortest of a skewed distribution: read it beside coverage and width.
 
     Examples
     --------
@@ -159,19 +144,16 @@ def interval_score(
 def coverage_by_width(
     y_true: ArrayLike, interval: ArrayLike, n_strata: int = 3, *, sample_weight: Weights = None
 ) -> WidthStrata:
-    """Coverage of intervals by their width.
-
-    Intervals that hold the wanted share on average may hold too little where they are narrow and
-    too much where they are wide; the smallest coverage of a stratum shows it.
+    """Coverage of intervals by their width, which shows where it differs from that of all rows.
 
     Parameters
     ----------
     y_true, interval : arrays
         As in `coverage_score`.
     n_strata : int, default=3
-        Number of groups, equal in size up to ties, of the intervals that are wider than zero.
+        Number of groups of the intervals wider than zero, equal in rows up to equal widths.
     sample_weight : (n,) array, optional
-        Weights of the rows in the means; groups are equal in rows.
+        Weights of the rows in the means.
 
     Returns
     -------
@@ -183,15 +165,10 @@ def coverage_by_width(
     ValueError
         As `coverage_score`, and if n_strata is below 1.
 
-    See Also
-    --------
-    hdiforest.WidthDisplay : Draws coverage by group.
-
     Notes
     -----
     Size-stratified coverage (Angelopoulos and Bates, "A gentle introduction to conformal
-    prediction", 2021, section 3.1). Equal widths share a stratum, so the order of the rows does
-    not matter.
+    prediction", 2021, section 3.1).
     """
     check_whole_number("n_strata", n_strata)
     y, lower, upper = check_intervals(y_true, interval)

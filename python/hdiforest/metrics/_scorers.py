@@ -21,10 +21,7 @@ _Score = Callable[..., float]
 
 
 class _Scorer:
-    """A callable that scikit-learn takes for `scoring`.
-
-    It has the `name` and `options` of the function that made it; a model must have the `method`.
-    """
+    """A callable for `scoring`, named after the function that made it, of models with a method."""
 
     _sample_weight: bool | str | None = None  # what metadata routing shall pass
 
@@ -71,25 +68,19 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
         Above 0 and below 1; for "calibrated" one that the models of a search are calibrated for,
         by ``HDIForestRegressor(calibration=[...])``.
     kind : {"calibrated", "hdi", "equal_tailed", "smoothed_hdi"}, optional
-        See `HDIForestRegressor.predict_interval`; by default "calibrated" if the model is, else
-        "hdi".
+        As in `HDIForestRegressor.predict_interval`.
 
     Returns
     -------
     callable
         ``scorer(estimator, X, y, sample_weight=None)`` returns a float, and greater is better: for
-        `scoring` in ``cross_val_score``, ``GridSearchCV`` and the like. The estimator is an
-        `HDIForestRegressor`, `LeafModel` or `ForestSearchOOB`, also as the last step of a Pipeline
-        or the best of a search.
+        `scoring` in ``cross_val_score``, ``GridSearchCV`` and the like. The estimator is as in
+        `hdiforest.IntervalDisplay.from_estimator`.
 
     Raises
     ------
     ValueError
         If an argument is out of range.
-
-    See Also
-    --------
-    interval_score : The score itself, and what it rewards.
 
     Examples
     --------
@@ -121,17 +112,6 @@ def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     -------
     callable
         As of `make_interval_scorer`; from -1 to 0.
-
-    Notes
-    -----
-    The greatest coverage is that of infinite intervals, so the scorer is not greatest there but
-    where the coverage is nominal: 0. It says nothing of width, and of few rows it mostly says what
-    chance did: look at it beside `make_interval_scorer`, and choose by the latter.
-
-    Examples
-    --------
-    >>> make_coverage_scorer(0.8, kind="hdi")
-    make_coverage_scorer(coverage=0.8, kind='hdi')
     """
     check_choice("kind", kind, _KINDS)
     options = {"coverage": one_share("coverage", coverage), "kind": kind}
@@ -149,17 +129,7 @@ def make_crps_scorer(kind: str | None = None) -> _Scorer:
     Returns
     -------
     callable
-        As of `make_interval_scorer`. The estimator is, or ends in, an `HDIForestRegressor` or a
-        `LeafModel`.
-
-    See Also
-    --------
-    crps_score : The score itself.
-
-    Examples
-    --------
-    >>> make_crps_scorer()
-    make_crps_scorer(kind=None)
+        As of `make_interval_scorer`, of an `HDIForestRegressor` or a `LeafModel`.
     """
     check_choice("kind", kind, ("calibrated", "raw", None))
     return _Scorer("make_crps_scorer", "query", _crps, kind=kind)
@@ -176,12 +146,7 @@ def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     Returns
     -------
     callable
-        As of `make_interval_scorer`. The estimator has `predict_quantiles`.
-
-    Examples
-    --------
-    >>> make_pinball_scorer([0.1, 0.9])
-    make_pinball_scorer(quantiles=(0.1, 0.9))
+        As of `make_interval_scorer`, of an estimator with `predict_quantiles`.
     """
     levels = shares("quantiles", quantiles)
     if levels.ndim > 1 or levels.size == 0:

@@ -66,9 +66,14 @@ def _spark_type(field: Any) -> str:
 class BatchScorer:
     """Scores batches of rows by a model file, in any process that can read the file.
 
+    A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a dict of
+    columns, a record (a dict of cells) or a list of records, and the result is of the same kind:
+    the kept columns, ``prediction``, and the ends of the intervals. The index of pandas is kept.
+    Columns are found by name; a model without names takes all that are not kept, in their order.
+    Numbers are those of `HDIForestRegressor.predict_interval`, bit for bit.
+
     A pickled scorer is its arguments and the digest of the model, below 1 kB. Each process opens
-    the model once, at the first batch, and maps the file: processes of one machine share it. If it
-    is not to be `mapped`, each process reads a copy of its own, which its last scorer frees.
+    the model once, at the first batch, and maps the file: processes of one machine share it.
 
     Parameters
     ----------
@@ -85,13 +90,12 @@ class BatchScorer:
         and `schema`, `ddl` and `meta` can say what they are.
     n_jobs : int or None, default=1
         Threads for one batch: None means 1, or what ``joblib.parallel_config`` says; -1 all
-        processors of the process that scores. Results do not depend on it.
+        processors of the process that scores.
     mapped : bool, default=True
-        Whether to map the file. If not, a copy of it is read into memory and checked whole, and
-        nothing that happens to the file later matters to this scorer in this process.
+        Whether to map the file. If not, each process reads a copy, checked whole, which its last
+        scorer frees; nothing that happens to the file later matters to it.
     trusted : sequence of str or type, default=()
-        Types that the steps before the forest may be made of, as `HDIForestRegressor.load` takes
-        them.
+        As of `HDIForestRegressor.load`.
 
     Attributes
     ----------
@@ -102,20 +106,7 @@ class BatchScorer:
     ------
     OSError, ValueError
         If the file cannot be read; if it is not a model of one target, or an argument is out of
-        range.
-
-    Notes
-    -----
-    A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a dict of
-    columns, a record (a dict of cells, such as ``{"a": 0.1}``) or a list of records, and the result
-    is of the same kind: the kept columns, ``prediction``, and the ends of the intervals, such as
-    ``lower_0.9, upper_0.9``. The index of pandas rows is kept. None and NaN are missing cells, and
-    so are those that some records of a list lack. Columns are found by name, further ones do not
-    matter; a model that was fitted without names takes all columns that are not kept, in their
-    order. Numbers are those of `HDIForestRegressor.predict_interval`, bit for bit; what `counts`
-    counts gets ordinary intervals. If a mapped file is replaced by another model, is damaged or
-    gone, the next batch raises an error that names the path and the host. For a Dask DataFrame or
-    Array there is `hdiforest.adapters.dask.predict_interval`.
+        range. A batch raises them if a mapped file was replaced, is damaged or gone.
 
     Examples
     --------
@@ -186,11 +177,10 @@ class BatchScorer:
         return f"BatchScorer({self.path!r}, {self.coverage}, kind={self.kind!r}{keep})"
 
     def __call__(self, batch: Any) -> Any:
-        """Score the rows of a batch.
+        """Score the rows of a batch, of any number; the result has as many in the same order.
 
-        Of any number of rows, 0 too; the result has as many in the same order. OSError or
-        ValueError as from `model`; or if the batch lacks a column, or holds what the model does not
-        take.
+        OSError or ValueError as from `model`; or if the batch lacks a column, or holds what the
+        model does not take.
         """
         if isinstance(batch, list) and not batch:  # of no columns
             return []
@@ -255,10 +245,7 @@ class BatchScorer:
     def model(self) -> OpenModel:
         """The model in this process, opened if it is not yet.
 
-        Raises
-        ------
-        OSError, ValueError
-            If the file is gone, damaged, or another model than the scorer was made with.
+        OSError or ValueError if the file is gone, damaged, or of another model than the scorer's.
         """
         if self._copy is not None:
             return self._copy

@@ -137,9 +137,9 @@ def pack(value: Any, arrays: Arrays, name: str = "") -> Any:
 
 
 def unpack(kind: type[Made], value: Any, arrays: Mapping[str, NDArray[Any]] | None = None) -> Made:
-    """Return the value of a type that `pack` took apart; nothing is trusted.
+    """Return the value of a type that `pack` took apart; nothing is trusted, arrays are copied.
 
-    Arrays are copied. ValueError says that an entry is missing, not known, or of another type.
+    ValueError says that an entry is missing, not known, or of another type.
     """
     left = dict(arrays or {})
     made: Made = _unpack(kind, value, left, "")
@@ -269,10 +269,7 @@ def check_arrays(
     required: Expected,
     optional: Expected | None = None,
 ) -> None:
-    """Raise ValueError unless a group has arrays of these types and shapes, and no others.
-
-    What they hold is checked by those who read them.
-    """
+    """Raise ValueError unless a group has arrays of these types and shapes, and no others."""
     known = {**required, **(optional or {})}
     require_none({f"{group}.{name}": None for name in arrays if name not in known}, "tensor")
     for name, (dtypes, shape) in known.items():
@@ -293,9 +290,8 @@ def check_training_values(
 ) -> None:
     """Raise ValueError if the values of training rows do not fit the index.
 
-    `arrays` are X, y, and sample_weight and counts if they are there, of shapes that have been
-    checked; `atoms` are the distinct targets of each output, (n_atoms,), which have been `moved`,
-    within the range of all, if the index is monotonic.
+    `arrays` have been through `check_arrays`; `atoms` are the distinct targets of each output,
+    (n_atoms,), `moved` within the range of all if the index is monotonic.
     """
     if np.isinf(arrays["X"]).any() or not (allow_nan or np.isfinite(arrays["X"]).all()):
         raise ValueError("training.X must be finite, but for missing values where they are allowed")

@@ -141,8 +141,7 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
 
     Without the `origin` of a file everything is checked now. With `copy` compiled objects copy
     arrays, unless these map a file for reading, as ``joblib.load(path, mmap_mode="r")`` returns
-    them. ValueError says that an entry is missing, not known, of another type or shape, or out of
-    range.
+    them. Raises as `unpack`, or if something is out of range.
     """
     facts = unpack(ModelFacts, parts.facts)
     read = _Reader(_grouped(parts.arrays), dict(parts.objects), origin, copy)
@@ -350,8 +349,8 @@ def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> CentredForest 
     predicted = None if mean is None else _mean(read, mean, facts, forest)
     share = 0.0 if mean is None else mean.share
     origin = read.origin.part("centred.leaf_means")._asdict()
-    residuals = read.index("residuals")
-    return CentredForest.checked(forest, residuals, leaf_means, predicted, share, **origin)
+    scorer = Scorer(forest, read.index("residuals"))  # raises unless they have the same leaves
+    return CentredForest(scorer, leaf_means, predicted, share, **origin)
 
 
 def _mean(read: _Reader, mean: MeanFacts, facts: ModelFacts, forest: Forest) -> Mean:
@@ -359,7 +358,7 @@ def _mean(read: _Reader, mean: MeanFacts, facts: ModelFacts, forest: Forest) -> 
         raise ValueError("mean must have a baseline or a penalty, but has both")
     if mean.baseline is not None:
         trees = read.forest("mean_forest", facts.n_features)
-        return BoostedMean.checked(trees, read.array("mean_values"), mean.baseline)
+        return BoostedMean(trees, read.array("mean_values"), mean.baseline)
     if mean.penalty is not None:
         arrays = {name: np.array(each) for name, each in read.groups.pop("local", {}).items()}
         n, q = facts.n_training_rows, arrays.get("columns", np.empty(0)).size

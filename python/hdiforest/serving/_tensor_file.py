@@ -80,10 +80,7 @@ class OpenFile:
         self._n_bytes, self._written = status.st_size, status.st_mtime_ns
 
     def require_unchanged(self) -> None:
-        """Raise OSError if the file was written to since it was opened. Takes a microsecond.
-
-        A file that another one was renamed over stays as it was opened.
-        """
+        """Raise OSError if the opened file was written to, not replaced. Takes a microsecond."""
         try:
             status = os.fstat(self._descriptor)
         except OSError as error:  # its descriptor was closed, as programs that become daemons do
@@ -123,10 +120,10 @@ def load(
 ) -> Loaded[Content]:
     """Return what the format reads from the file's facts and arrays.
 
-    Facts, names, types and shapes are compared with their checksum, and small arrays with theirs.
-    With `verify`, or if the file is not `mapped` but copied, so are large ones, and everything is
-    checked at once. OSError says that the file cannot be read, or is written to meanwhile;
-    ValueError that it is of another format or version, damaged, or refused by `Format.read`.
+    Facts, names, types, shapes and small arrays are compared with their checksums; with `verify`,
+    or if the file is not `mapped` but copied, so are large arrays, and everything is checked at
+    once. OSError says that the file cannot be read, or is written to meanwhile; ValueError that it
+    is of another format or version, damaged, or refused by `Format.read`.
     """
     check_flag("mapped", mapped)
     if not path.is_file():
@@ -210,8 +207,8 @@ def _other_content(path: Path) -> str | None:
 def _metadata_and_tensors(content: NDArray[np.uint8]) -> tuple[Any, Arrays]:
     """Return the metadata, and views of the tensors, of the bytes of a file of safetensors.
 
-    That package is not asked: it opens a file by its name, which may mean another one by then, and
-    maps it. Errors of many kinds mean that a header is not well-formed, or does not tile the file.
+    That package is not asked: it opens a file by its name, which may mean another one by then.
+    Errors of many kinds mean that a header is not well-formed, or does not tile the file.
     """
     n_header = int.from_bytes(content[:8].tobytes(), "little")
     start = 8 + n_header

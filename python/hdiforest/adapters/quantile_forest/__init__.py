@@ -72,11 +72,9 @@ class QuantileForest(ForestRegressor):
 
         Parameters
         ----------
-        X, y : (n, n_features) array, table or sparse matrix, and (n,) or (n, n_outputs) array
-            The training rows, of which a dense float32 copy is kept, and their targets.
-        sample_weight : (n,) array, optional
-            Passed to the forest. Rows without a positive weight are in no leaf, the others count
-            alike in their leaves.
+        X, y, sample_weight : rows, (n,) or (n, n_outputs) array and (n,) array or None
+            As in `sklearn.ensemble.RandomForestRegressor.fit`; X is kept as dense float32. Rows
+            without a positive weight are in no leaf, the others count alike in their leaves.
         sparse_pickle : bool, default=False
             Changes nothing: pickles hold no padded arrays.
 
@@ -84,12 +82,6 @@ class QuantileForest(ForestRegressor):
         -------
         estimator
             The forest itself.
-
-        Raises
-        ------
-        ValueError
-            If an argument or parameter is out of range, or ``monotonic_cst`` is given and leaves
-            may keep more than one sample.
         """
         quantile_levels(self.default_quantiles, "default_quantiles")
         limit = leaf_limit(self.max_samples_leaf, _num_samples(X))
@@ -139,38 +131,26 @@ class QuantileForest(ForestRegressor):
 
         Parameters
         ----------
-        X : (n, n_features) array, table or sparse matrix
-            The rows to predict.
-        quantiles : float, list of k floats, "mean" or None, default=None
-            Levels in [0, 1]; None means the parameter `default_quantiles`.
+        X, quantiles : (n, n_features) rows, and float, list of k floats, "mean" or None
+            The rows, and levels in [0, 1]; None means the parameter `default_quantiles`.
         interpolation : str, default="linear"
             Any method of `numpy.quantile`: where a level lies between two samples.
-        weighted_quantile : bool, default=True
-            False leaves `weighted_leaves` aside; else quantiles are the same either way.
-        weighted_leaves : bool, default=False
-            Whether all leaves of a row weigh alike, whatever their size. By default all samples do.
+        weighted_quantile, weighted_leaves : bool, default=True and False
+            If both are true, all leaves of a row weigh alike, else all samples do.
         aggregate_leaves_first : bool, default=True
             Whether the samples of all leaves are pooled. False gives the mean over trees of what
             each leaf says alone; quantiles of leaves with one sample are pooled all the same.
         oob_score : bool, default=False
             Whether a row is answered only by trees that did not draw it. NaN where all did.
         indices : (n,) int array, optional
-            With `oob_score`: which training row each row of X is, or -1 for none. By default X are
-            all rows of the fit, in order.
+            With `oob_score`: which training row each row of X is, -1 for none; else all in order.
         duplicates : list of lists of int, optional
-            With `oob_score`: groups of training rows that are the same. A tree that drew one of
-            them answers for none.
+            With `oob_score`: groups of equal training rows. A tree that drew one answers for none.
 
         Returns
         -------
         (n,), (n, k), (n, n_outputs) or (n, n_outputs, k) float64
             Without the axis of k for one level or the mean.
-
-        Raises
-        ------
-        NotFittedError, ValueError
-            If the forest is not fitted, or an argument is out of range or of the wrong shape, as
-            from all queries.
         """
         check_is_fitted(self, "_samples")
         levels = quantile_levels(self.default_quantiles if quantiles is None else quantiles)
@@ -219,11 +199,6 @@ class QuantileForest(ForestRegressor):
         -------
         (n, [n_outputs,] 2) or (n, [n_outputs,] 2, k) float64
             Lower and upper ends.
-
-        Notes
-        -----
-        With the default ``max_samples_leaf=1`` a row has as many samples as there are trees: few
-        for an interval. ``max_samples_leaf=None`` uses all.
         """
         index = self._index("leaves" if weighted_leaves else "samples")
         ask: dict[str, Any] = {"coverage": coverage, "kind": kind, "n_threads": self._n_threads}
@@ -249,12 +224,8 @@ class QuantileForest(ForestRegressor):
         X, y : rows and (n,) or (n, n_outputs) array
             The rows, and a target for each.
         kind : {"rank", "weak", "strict", "mean"}, default="rank"
-            What counts of samples equal to the target: "weak" all, "strict" none, "mean" half of
-            them, "rank" their mean rank; as in `scipy.stats.percentileofscore`.
-        aggregate_leaves_first : bool, default=True
-            Whether the samples of all leaves are pooled. False gives the mean over trees of the
-            ranks in each leaf.
-        oob_score, indices, duplicates : optional
+            What samples equal to the target count, as in `scipy.stats.percentileofscore`.
+        aggregate_leaves_first, oob_score, indices, duplicates : optional
             As in `predict`.
 
         Returns
@@ -293,11 +264,9 @@ class QuantileForest(ForestRegressor):
 
         Parameters
         ----------
-        X : (n, n_features) array, table or sparse matrix
-            The rows.
-        max_proximities : int, optional
-            How many training rows to return for each row, those of the highest counts; by default
-            all.
+        X, max_proximities : rows, and int, optional
+            The rows, and how many training rows to return of each, those of the highest counts; by
+            default all.
         return_sorted : bool, default=True
             Whether those of a row stand by count, the highest first; else by their number.
         oob_score, indices, duplicates : optional
@@ -324,7 +293,7 @@ class QuantileForest(ForestRegressor):
         Parameters
         ----------
         X, y, quantiles, sample_weight : rows, (n,) or (n, n_outputs) array, level, (n,) array
-            The rows, their targets, one level (or "mean"), and what rows count.
+            The rows, their targets, one level or "mean", and the weights of the rows.
 
         Returns
         -------
@@ -463,8 +432,10 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
     """Random forest that predicts quantiles and shortest intervals.
 
     The interface is that of ``quantile_forest.RandomForestQuantileRegressor``, with
-    `predict_interval` besides. Quantiles are read from the training targets in the leaves of a row
-    (Meinshausen, "Quantile Regression Forests", JMLR 7, 2006).
+    `predict_interval` besides; "Coming from another library" in the documentation tells where
+    answers differ. The forest grown is scikit-learn's with the same parameters. Quantiles are read
+    from the training targets in the leaves of a row (Meinshausen, "Quantile Regression Forests",
+    JMLR 7, 2006).
 
     Parameters
     ----------
@@ -474,34 +445,19 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
         What `predict` returns if it is not told.
     max_samples_leaf : int, float or None, default=1
         How many samples of a leaf are kept, chosen at random: a number, a share of the training
-        rows, or None for all. A sample is a draw of a row by a tree.
+        rows, or None for all. A sample is a draw of a row by a tree. With 1, an
+        interval rests on one sample of each tree, which is few.
     criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf : optional
-        As in `sklearn.ensemble.RandomForestRegressor`.
-    max_features, max_leaf_nodes, min_impurity_decrease : optional
-        As in `sklearn.ensemble.RandomForestRegressor`.
-    bootstrap : bool, default=True
-        Whether trees draw their rows. Out-of-bag answers need it.
-    oob_score, n_jobs, random_state, verbose, warm_start, ccp_alpha, max_samples : optional
-        As in `sklearn.ensemble.RandomForestRegressor`. Answers use `n_jobs` threads, and do not
-        depend on it.
-    monotonic_cst : (n_features,) array of -1, 0 and 1, default=None
-        As in `sklearn.ensemble.RandomForestRegressor`; needs ``max_samples_leaf=1``.
+        As in `sklearn.ensemble.RandomForestRegressor`, like all that follow.
+    max_features, max_leaf_nodes, min_impurity_decrease, bootstrap, oob_score : optional
+        Out-of-bag answers need ``bootstrap=True``.
+    n_jobs, random_state, verbose, warm_start, ccp_alpha, max_samples, monotonic_cst : optional
+        Answers do not depend on `n_jobs`; `monotonic_cst` needs ``max_samples_leaf=1``.
 
     Attributes
     ----------
     sample_weight_ : (n,) ndarray or None
         What `fit` was given. All others are those of `sklearn.ensemble.RandomForestRegressor`.
-
-    See Also
-    --------
-    hdiforest.HDIForestRegressor : Calibrated intervals, files, pipelines and other forests.
-
-    Notes
-    -----
-    The forest grown is scikit-learn's with the same parameters, and quantile-forest's. With
-    ``max_samples_leaf=None`` its answers are quantile-forest's too; otherwise other samples of a
-    leaf may be kept, as they are drawn by other random numbers. Missing values are accepted where
-    scikit-learn's forest accepts them.
 
     Examples
     --------
@@ -521,26 +477,17 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
 class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
     """Extremely randomised trees that predict quantiles and shortest intervals.
 
-    As `RandomForestQuantileRegressor`, of ``sklearn.ensemble.ExtraTreesRegressor``.
-
     Parameters
     ----------
     n_estimators, default_quantiles, max_samples_leaf, criterion, max_depth : optional
-        As of `RandomForestQuantileRegressor`, like all but `bootstrap`.
+        As of `RandomForestQuantileRegressor`, with `sklearn.ensemble.ExtraTreesRegressor` in place
+        of its forest, so that `bootstrap` is False by default.
     min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features : optional
-        As in `sklearn.ensemble.ExtraTreesRegressor`, like those that follow.
-    max_leaf_nodes, min_impurity_decrease : optional
+        See above, like all that follow.
+    max_leaf_nodes, min_impurity_decrease, bootstrap, oob_score, n_jobs, random_state : optional
         See above.
-    bootstrap : bool, default=False
-        Whether trees draw their rows. Out-of-bag answers need it.
-    oob_score, n_jobs, random_state, verbose, warm_start, ccp_alpha, max_samples : optional
+    verbose, warm_start, ccp_alpha, max_samples, monotonic_cst : optional
         See above.
-    monotonic_cst : (n_features,) array of -1, 0 and 1, default=None
-        Needs ``max_samples_leaf=1``.
-
-    Attributes
-    ----------
-    sample_weight_ : as of `RandomForestQuantileRegressor`
     """
 
     __init__ = constructor(ExtraTreesRegressor)

@@ -20,7 +20,6 @@ from hdiforest._model.training_rows import Bounds, TrainingRows, TreeBlock, clip
 from hdiforest._utils import Array
 from hdiforest._utils.hints import callers_level
 
-INTEGERS = (int, np.integer)
 NUMBERS = (int, float, np.integer, np.floating)
 Duplicates = Iterable[Sequence[int]] | None  # rows that are the same, group by group
 Counts = NDArray[np.unsignedinteger]
@@ -38,7 +37,7 @@ def leaf_limit(max_samples_leaf: Any, n: int) -> int | None:
     """Return how many of its samples a leaf keeps, None for all; n is the number of rows."""
     if max_samples_leaf is None:
         return None
-    if isinstance(max_samples_leaf, INTEGERS) and max_samples_leaf >= 1:
+    if isinstance(max_samples_leaf, int | np.integer) and max_samples_leaf >= 1:
         return int(max_samples_leaf)
     if isinstance(max_samples_leaf, NUMBERS) and 0 < max_samples_leaf <= 1:
         return ceil(float(max_samples_leaf) * n)
@@ -156,10 +155,7 @@ def pairs(
 
 
 def out_of_bag_mask(rows: TrainingRows, duplicates: Duplicates) -> NDArray[np.bool_]:
-    """Say for each training row and tree whether the tree did not see the row, (n, n_trees).
-
-    A tree that saw one of the rows that `duplicates` groups saw all of them.
-    """
+    """Say which trees saw neither a training row nor its `duplicates`, (n, n_trees)."""
     if rows.bags is None:
         raise ValueError(
             "oob_score=True needs trees that leave rows out; every tree of this forest saw all, "
@@ -176,10 +172,7 @@ def out_of_bag_mask(rows: TrainingRows, duplicates: Duplicates) -> NDArray[np.bo
 def tree_mask(
     rows: TrainingRows, n: int, indices: ArrayLike | None, duplicates: Duplicates
 ) -> NDArray[np.bool_]:
-    """Say for n rows and each tree whether it may be asked about the row, (n, n_trees).
-
-    `indices` says which training rows they are, -1 for none; by default they are all in order.
-    """
+    """Say which trees may be asked about n rows, (n, n_trees); see `QuantileForest.predict`."""
     mask = out_of_bag_mask(rows, duplicates)
     if indices is None and n != len(mask):
         raise ValueError(
