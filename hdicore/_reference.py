@@ -8,7 +8,6 @@ else imports them. Masses are Python or NumPy integers; `shift` units are 2**shi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -183,7 +182,7 @@ class FittedLeaves:
     """
 
     def __init__(
-        self, tree: Mapping[str, Any], leaves: ArrayLike, weights: ArrayLike, targets: ArrayLike
+        self, tree: dict[str, Any], leaves: ArrayLike, weights: ArrayLike, targets: ArrayLike
     ) -> None:
         self.left, self.right = map(np.asarray, (tree["children_left"], tree["children_right"]))
         self.nodes = leaves_below(self.left, self.right, 0)
@@ -291,7 +290,7 @@ class FittedLeaves:
 
 
 def find_mismatch(
-    tree: Mapping[str, Any], leaves: ArrayLike, weights: ArrayLike, targets: ArrayLike
+    tree: dict[str, Any], leaves: ArrayLike, weights: ArrayLike, targets: ArrayLike
 ) -> str | None:
     """Say whether the leaves of a tree have other "weights" or "targets" than it recorded.
 
