@@ -204,8 +204,10 @@ class FittedLeaves:
         )
 
     def below(self, node: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Weights and targets of the rows below a node."""
-        parts = [self.rows[self.nodes.index(k)] for k in leaves_below(self.left, self.right, node)]
+        """Weights and targets of the rows below a node, in leaves that have a weight."""
+        leaves = leaves_below(self.left, self.right, node)
+        parts = [self.rows[k] for k in range(len(self.rows)) if self.nodes[k] in leaves]
+        parts = [part for part in parts if part[0].sum() != 0] or [(np.zeros(0), np.zeros(0))]
         return np.concatenate([w for w, _ in parts]), np.concatenate([y for _, y in parts])
 
     def split_error(self, node: int, total: float, size: float) -> float:
@@ -282,7 +284,7 @@ class FittedLeaves:
         high = float(ordered[min(int((upto <= half + slack).sum()), last)][0])
         deviation = (w * abs(y - low)).sum() / w.sum()
         above, targets = self.below(self.parent[self.nodes[k]])
-        total = 2 * (above * abs(targets)).sum() / w.sum()
+        total = (above * (2 * abs(targets))).sum() / w.sum()
         error = self.split_error(self.nodes[k], total, deviation)
         error += 4 * slack / w.sum() * (high - low)
         value = (low, high) if self.signs is None else (-math.inf, math.inf)
