@@ -38,6 +38,16 @@ class _TreeArrays(TypedDict):
     threshold: ArrayLike
     missing_go_to_left: ArrayLike
 
+class _FitRecord(TypedDict):
+    children_left: ArrayLike  # (n_nodes,), as all but value
+    children_right: ArrayLike
+    n_node_samples: ArrayLike
+    weighted_n_node_samples: ArrayLike
+    impurity: ArrayLike
+    value: ArrayLike  # (n_nodes, n_outputs)
+    signs: ArrayLike | None  # 1, -1 or 0: what a monotonic constraint says of a node's split
+    criterion: str
+
 class _ForestArrays(TypedDict):
     nodes: NDArray[np.uint32]  # (n_nodes, 2) or (n_nodes, 4)
     tree_offsets: NDArray[np.int64]  # (n_trees + 1,)
@@ -249,22 +259,6 @@ class Forest:
         -------
         (n, last - first) int32
             In Fortran order.
-        """
-
-    def sums_below_parents(self, tree: int, values: ArrayLike) -> NDArray[np.float64]:
-        """For each leaf of a tree the sums of values over all leaves below its parent.
-
-        Parameters
-        ----------
-        tree : int
-            Which tree.
-        values : (k, n_leaves[tree]) float
-            Values of its leaves.
-
-        Returns
-        -------
-        (k, n_leaves[tree]) float64
-            A root that is a leaf counts as its own parent.
         """
 
     def prune(
@@ -1322,6 +1316,60 @@ def _out_of_bag_means(
     Notes
     -----
     O(n * n_trees). Sums overflow to infinity.
+    """
+
+def _find_mismatch(
+    trees: Sequence[_FitRecord],
+    leaves: ArrayLike,
+    targets: ArrayLike,
+    *,
+    counts: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    in_float32: bool = False,
+    n_threads: int = 0,
+) -> tuple[int, Literal["weights", "targets"]] | None:
+    """Find the first tree that recorded other leaves than the given rows make.
+
+    Compared are the weight of each leaf, its value (mean or median) and its impurity, for the rows
+    that the tree drew.
+
+    Parameters
+    ----------
+    trees : list of dict
+        Arrays of fitted trees by their names in scikit-learn, ``criterion``, and the ``signs`` of
+        monotonic constraints at the nodes that they split, or None without any.
+    leaves : (n_trees, n) int
+        Leaf of each row, counted from left to right.
+    targets : (n_outputs, n) float
+        Targets.
+    counts : (n_trees, n) int, optional
+        How often a tree drew a row; by default once.
+    sample_weight : (n,) float, optional
+        Weight of a row each time it is drawn; by default 1.
+    in_float32 : bool, default=False
+        Whether counts times weights were rounded to float32.
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Returns
+    -------
+    (tree, difference) or None
+        Whether its leaves have other ``"weights"`` or, if not, ``"targets"``; None if nothing
+        differs.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape.
+
+    Notes
+    -----
+    O(n + n_nodes) for each tree and output; medians are O(n log n). Tolerances bound the rounding
+    of sums in any order (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section
+    4.2), by the rows of the leaf and, for impurities, of its parent. Three changes are not seen: of
+    rows that no tree drew; of the order of rows, if each leaf keeps its weighted targets; and below
+    the rounding (a spread of less than about 1e-13 of the targets). Sums that are not finite prove
+    nothing.
     """
 
 def weighted_hdi(

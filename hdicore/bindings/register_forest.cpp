@@ -9,6 +9,7 @@
 #include "registration.hpp"
 #include "scoring/route.hpp"
 #include "stub.hpp"
+#include "tree_arrays.hpp"
 
 namespace hdicore::bindings {
 namespace {
@@ -36,33 +37,6 @@ BoundForest make_forest(const py::object& children_left, const py::object& child
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
     return {engine_of(Forest(trees, threads, interruption))};
-}
-
-// One of the arrays of a tree, which has them by name, as a dict does.
-py::object tree_array(const py::handle& tree, const char* name) {
-    try {
-        return tree[name];
-    } catch (const py::error_already_set& error) {
-        if (!error.matches(PyExc_LookupError) && !error.matches(PyExc_TypeError)) throw;
-        throw py::value_error("a tree must have its arrays by name, such as '" + std::string(name) +
-                              "', got " + std::string(py::repr(tree)));
-    }
-}
-
-// A column of a tree's nodes: where it is if numpy has it as T, and otherwise copied.
-template <class T>
-Column<T> column_of(const py::handle& object, const char* name, std::vector<py::array>& keep) {
-    py::array array = as_array(object);
-    if (!holds<T>(array)) {
-        if constexpr (std::is_same_v<T, double>) {
-            array = reals(object, name);
-        } else {
-            array = integers<T>(object, name);
-        }
-    }
-    check_ndim(array, name, 1);
-    keep.push_back(array);
-    return {static_cast<const std::byte*>(array.data()), array.strides(0)};
 }
 
 // The columns of one tree, by their names.
@@ -200,22 +174,6 @@ py::object leaves_of_trees(const BoundForest& self, const py::object& X, const p
     return result.attr("T");
 }
 
-py::array_t<double> sums_below_parents(const BoundForest& self, const py::object& tree,
-                                       const py::object& values) {
-    const Forest& forest = validated(self.engine);
-    const auto n_trees = static_cast<std::int64_t>(forest.n_trees());
-    const auto t = static_cast<std::size_t>(whole_number(tree, "tree", 0, n_trees - 1));
-    const auto of_leaves = reals(values, "values");
-    const auto n_leaves = static_cast<py::ssize_t>(forest.n_leaves(t));
-    if (of_leaves.ndim() != 2 || of_leaves.shape(1) != n_leaves) {
-        throw py::value_error("values must have shape (k, " + std::to_string(n_leaves) + "), got " +
-                              shape_text(shape_of(of_leaves)));
-    }
-    py::array_t<double> result(Shape{of_leaves.shape(0), n_leaves});
-    forest.sum_below_parents(t, matrix_of(of_leaves), flat_matrix(result, forest.n_leaves(t)));
-    return result;
-}
-
 py::tuple pruned(const BoundForest& self, const py::object& leaf_sizes,
                  const py::object& min_samples_leaf, const py::object& n_threads) {
     const auto sizes = integers<std::int64_t>(leaf_sizes, "leaf_sizes");
@@ -273,7 +231,6 @@ void register_forest(py::module_& module) {
     Stub::leaves(cls, [](const BoundForest& self, const py::object& X, const py::object& n_threads,
                          const py::object& out) { return route(self, X, false, n_threads, out); });
     Stub::leaves_of_trees(cls, &leaves_of_trees);
-    Stub::sums_below_parents(cls, &sums_below_parents);
     Stub::prune(cls, &pruned);
     Stub::split_gains(cls, &gains_of_splits);
     Stub::n_trees(cls, [](const BoundForest& f) { return f.current().n_trees(); });

@@ -10,7 +10,6 @@
 
 #include "base/interruption.hpp"
 #include "base/lazily_checked.hpp"
-#include "base/matrix.hpp"
 #include "base/types.hpp"
 #include "forest/nodes.hpp"
 #include "forest/row_tiles.hpp"
@@ -89,11 +88,6 @@ class Forest {
     // rows.n_tiles()). O(n_rows * sum of the depths walked). Throws std::invalid_argument at a
     // damaged node, if the forest is not checked.
     void route(const RowTiles& rows, std::size_t first, std::size_t last, leaf_t* out) const;
-
-    // For each leaf of a tree the sums of `values`, (k, n_leaves(tree)), over all leaves below its
-    // parent, to `out`, of the same shape; a root that is a leaf counts as its own parent.
-    // O(k * nodes of the tree).
-    void sum_below_parents(std::size_t tree, Matrix<const double> values, Matrix<double> out) const;
 
     const Nodes& nodes() const noexcept { return nodes_; }
     const Array<offset_t>& tree_offsets() const noexcept { return tree_offsets_; }

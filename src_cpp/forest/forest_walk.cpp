@@ -1,7 +1,6 @@
 // forest/forest_walk.cpp: walks tiles of rows down the trees
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <vector>
 
 #include "base/prefetch.hpp"
 #include "forest/forest.hpp"
@@ -18,34 +17,6 @@ inline std::size_t in_tile(NarrowNode node) noexcept {
 }
 inline std::size_t in_tile(WideNode node) noexcept {
     return std::size_t{node.word >> 1} * RowTiles::tile_rows;
-}
-
-// Children come behind their parents, so that sums are complete from the last node to the first.
-template <class Node>
-void sum_below(const Node* tree, std::size_t n_nodes, std::size_t k, const double* values,
-               double* out) {
-    const std::size_t n_leaves = (n_nodes + 1) / 2;
-    const auto is_leaf = [tree](std::size_t i) { return tree[i].left() == i; };
-    std::vector<double> sums(n_nodes * k);
-    for (std::size_t i = n_nodes; i-- > 0;) {
-        double* sum = &sums[i * k];
-        if (is_leaf(i)) {
-            for (std::size_t j = 0; j < k; ++j) sum[j] = values[j * n_leaves + tree[i].leaf()];
-        } else {
-            const double* children = &sums[tree[i].left() * k];
-            for (std::size_t j = 0; j < k; ++j) sum[j] = children[j] + children[k + j];
-        }
-    }
-    const auto write = [&](std::size_t node, const double* sum) {
-        for (std::size_t j = 0; j < k; ++j) out[j * n_leaves + tree[node].leaf()] = sum[j];
-    };
-    if (is_leaf(0)) write(0, sums.data());
-    for (std::size_t i = 0; i < n_nodes; ++i) {
-        if (is_leaf(i)) continue;
-        const std::size_t left = tree[i].left();
-        if (is_leaf(left)) write(left, &sums[i * k]);
-        if (is_leaf(left + 1)) write(left + 1, &sums[i * k]);
-    }
 }
 
 // Where a step from `node` leads a row of a tile: a key <= the node's, or a NaN sent left, keeps
@@ -153,17 +124,6 @@ void Forest::route(const RowTiles& rows, std::size_t first, std::size_t last, le
                 rows.has_missing() ? walk_all<Node, true>(nodes, rows, first, last, out)
                                    : walk_all<Node, false>(nodes, rows, first, last, out);
             }
-        },
-        nodes_);
-}
-
-void Forest::sum_below_parents(std::size_t tree, Matrix<const double> values,
-                               Matrix<double> out) const {
-    const auto begin = static_cast<std::size_t>(tree_offsets_[tree]);
-    const auto end = static_cast<std::size_t>(tree_offsets_[tree + 1]);
-    std::visit(
-        [&](const auto& nodes) {
-            sum_below(nodes.data() + begin, end - begin, values.rows(), values.data(), out.data());
         },
         nodes_);
 }

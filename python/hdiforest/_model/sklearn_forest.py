@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest, LeafIndex
-from hdiforest._model.leaf_checks import CRITERIA, TreeRows, find_mismatch
+from hdicore._core import _find_mismatch
 from hdiforest._model.training_rows import (
     Bags,
     TrainingRows,
@@ -32,6 +32,14 @@ from hdiforest._utils.checks import alternatives
 SampleWeight = NDArray[np.float64] | None  # (n,)
 # Of a tree, as its `tree_` and the engine name them; `feature` may be that of another tree.
 _TREE_ARRAYS = ("children_left", "children_right", "threshold", "missing_go_to_left")
+_RECORDS = (
+    "children_left",
+    "children_right",
+    "n_node_samples",
+    "weighted_n_node_samples",
+    "impurity",
+)
+CRITERIA = ("squared_error", "friedman_mse", "poisson", "absolute_error")
 
 
 class OtherRowsError(ValueError):
@@ -131,7 +139,7 @@ def import_forest(
 
     Raises ValueError if the estimator is not understood or not fitted, cannot have the `weights`,
     or was fitted on another number of rows; and OtherRowsError if a leaf holds other rows than its
-    own statistics say (see `find_mismatch`).
+    own statistics say (see `_find_mismatch`).
     """
     grown = _grown_forest(estimator)
     members = grown.members
@@ -160,7 +168,7 @@ def import_forest(
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
         if blocks is not None:
             blocks.clear()
-        check = _leaf_check(members, forest, rows, seen, rule, blocks)
+        check = _leaf_check(members, rows, seen, rule, blocks, n_threads)
         try:
             if weights == "monotonic":
                 index = _monotonic_index(members, forest, rows, check, n_threads)
@@ -373,30 +381,43 @@ class _Refusal(Exception):  # noqa: N818
 
 def _leaf_check(
     members: list[Any],
-    forest: Forest,
     rows: TrainingRows,
     targets: NDArray[np.float64],
     rule: WeightingRule,
     kept: list[TreeBlock] | None,
+    n_threads: int,
 ) -> Callable[[TreeBlock], None]:
     """Return what compares every leaf of some trees with their own record, and keeps the block."""
-    nodes = _nodes_of_leaves(forest)
+    weights = rows.sample_weight if rule.counts_are_weighted else None
 
     def check(block: TreeBlock) -> None:
-        for k in range(block.leaves.shape[1]):
-            tree = block.first + k
-            weights = rows.in_bag_weights(None if block.counts is None else block.counts[:, k])
-            if rule.float32:
-                weights = weights.astype(np.float32).astype(np.float64)
-            tree_rows = TreeRows(block.leaves[:, k], weights, targets)
-            below_parents = partial(forest.sums_below_parents, tree)
-            difference = find_mismatch(members[tree], nodes[tree], tree_rows, below_parents)
-            if difference is not None:
-                raise _Refusal(difference, tree, rows.sample_weight)
+        difference = _find_mismatch(
+            [_record(member) for member in members[block.first :][: block.leaves.shape[1]]],
+            block.leaves.T,
+            targets.T,
+            counts=None if block.counts is None else block.counts.T,
+            sample_weight=weights,
+            in_float32=rule.float32,
+            n_threads=n_threads,
+        )
+        if difference is not None:
+            tree, what = difference
+            raise _Refusal(what, block.first + tree, rows.sample_weight)
         if kept is not None:
             kept.append(block)
 
     return check
+
+
+def _record(member: Any) -> Any:
+    """Return what a fitted tree says of its leaves, as the engine takes it."""
+    tree, signs = member.tree_, member.monotonic_cst
+    return {name: getattr(tree, name) for name in _RECORDS} | {
+        "value": tree.value[:, :, 0],
+        "criterion": member.criterion,
+        # A leaf has a negative feature, and its sign is not read.
+        "signs": None if signs is None else np.asarray(signs)[np.maximum(tree.feature, 0)],
+    }
 
 
 def _nodes_of_leaves(forest: Forest) -> list[NDArray[np.int32]]:

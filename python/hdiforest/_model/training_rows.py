@@ -126,13 +126,6 @@ class TrainingRows:
         positive: NDArray[np.bool_] = self.sample_weight > 0
         return positive
 
-    def in_bag_weights(self, drawn: NDArray[np.unsignedinteger] | None) -> Array:
-        """Weight of each row inside a tree that drew it so often, (n,)."""
-        weights = np.ones(len(self.y)) if drawn is None else drawn.astype(float)
-        if self.sample_weight is None or not self.counts_are_weighted:
-            return weights
-        return weights * self.sample_weight
-
     def drawn(self, block: TreeBlock) -> Counts:
         """How often some trees drew each row, (n, k), without rows that have no weight."""
         counts = block.counts
@@ -221,19 +214,14 @@ def _counted(counts: Counts | None, weights: Weighting) -> NDArray[Any] | None:
 Bounds = tuple[Array, Array]
 
 
-def leaf_bounds(
-    tree: Any,
-    monotonic_cst: Sequence[int],
-    leaf_nodes: NDArray[np.int32],
-    values: NDArray[np.floating[Any]] | None = None,
-) -> Bounds:
+def leaf_bounds(tree: Any, monotonic_cst: Sequence[int], leaf_nodes: NDArray[np.int32]) -> Bounds:
     """Return the bounds that a tree of scikit-learn respects in its leaves.
 
-    Where a constrained feature splits a node, the middle of the `values` (n_nodes,) of its two
-    children divides what lies below them; by default those that the tree predicts. O(n_nodes).
+    Where a constrained feature splits a node, the middle of the values that the tree predicts for
+    its two children divides what lies below them. O(n_nodes).
     """
     lower, upper = np.full(tree.node_count, -np.inf), np.full(tree.node_count, np.inf)
-    value, sign = tree.value[:, 0, 0] if values is None else values, np.asarray(monotonic_cst)
+    value, sign = tree.value[:, 0, 0], np.asarray(monotonic_cst)
     nodes = np.zeros(1, dtype=np.intp)  # of one depth
     while nodes.size:
         nodes = nodes[tree.children_left[nodes] >= 0]

@@ -1,0 +1,404 @@
+// forest/fit_record.cpp: bounds of what a tree may have recorded of each leaf, from the rows in it
+// SPDX-License-Identifier: BSD-3-Clause
+#include "forest/fit_record.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/parallel.hpp"
+
+namespace hdicore {
+namespace {
+
+using Values = std::vector<double>;
+using position = std::uint32_t;  // of a node or leaf in its tree
+
+// Largest relative error of one operation, and largest error near 0.
+constexpr double unit = 0x1p-53;
+constexpr double least = std::numeric_limits<double>::denorm_min();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+// Bounds the error of `factor` sums of n products, or of such sums divided by `weight`. `size` is
+// the result if all terms are taken as positive. A sum in any order errs by at most (n - 1) u of it
+// and the products by u (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section
+// 4.2), and by the least number each if they underflow.
+double sum_error(double factor, double n, double size, double weight = infinity) {
+    return factor * (n + 4) * (unit * size + least * (1 + 1 / weight));
+}
+
+// Part of the rows of a node: what its weight and a mean over it are, and the sum over its parent
+// divided by this weight, all terms taken as positive.
+struct Part {
+    double weight;
+    double size;
+    double total;
+};
+
+// Bounds the error of means of nodes that were computed when their parents were split: one child
+// has the difference of two sums over the parent and over part of it, which err by at most three
+// times what a sum over the parent does; the weights by twice. Squares of means, their differences
+// and quotients make it at most ten.
+double split_error(double parent_n, double parent_weight, const Part& part) {
+    const double share = parent_weight / part.weight;
+    const double error = sum_error(10, parent_n, part.total + share * part.size, part.weight);
+    // If the difference of two weights is mostly rounding, nothing is proved.
+    return sum_error(10, parent_n, share) < 0.01 ? error : infinity;
+}
+
+// Least and largest number that may have been recorded. NaN bounds nothing.
+struct Bounds {
+    double low = -infinity;
+    double high = infinity;
+
+    bool exclude(double recorded) const noexcept {
+        return std::isfinite(recorded) && (recorded < low || recorded > high);
+    }
+    // NaN in an end stays NaN.
+    double clip(double x) const noexcept {
+        if (low > x || std::isnan(low)) x = low;
+        return high < x || std::isnan(high) ? high : x;
+    }
+};
+
+// Nodes of a tree, depth first, left before right: a left child follows its parent.
+struct TreeShape {
+    explicit TreeShape(const FitRecord& tree);
+
+    std::vector<position> nodes;   // (n_nodes,) as the record counts them
+    std::vector<position> parent;  // (n_nodes,) the root is its own
+    std::vector<position> right;   // (n_nodes,) right child, 0 at leaves
+    std::vector<position> leaves;  // (n_leaves,)
+
+    // Sums over the leaves below each node.
+    Values sums(const Values& of_leaves) const {
+        Values sums(nodes.size());
+        for (std::size_t k = 0; k < leaves.size(); ++k) sums[leaves[k]] = of_leaves[k];
+        for (std::size_t i = nodes.size(); i-- > 0;) {
+            if (right[i] != 0) sums[i] = sums[i + 1] + sums[right[i]];
+        }
+        return sums;
+    }
+};
+
+TreeShape::TreeShape(const FitRecord& tree) {
+    struct Pending {
+        std::int64_t node;
+        position parent;
+        bool is_right;
+    };
+    for (auto* array : {&nodes, &parent, &right}) array->reserve(tree.n_nodes());
+    std::vector<Pending> pending{{0, 0, false}};
+    while (!pending.empty()) {
+        const auto [node, above, is_right] = pending.back();
+        pending.pop_back();
+        const auto at = static_cast<std::size_t>(node);
+        if (at >= tree.n_nodes() || nodes.size() == tree.n_nodes()) {
+            throw std::invalid_argument("children must make one tree of the nodes");
+        }
+        const auto i = static_cast<position>(nodes.size());
+        nodes.push_back(static_cast<position>(at));
+        parent.push_back(above);
+        right.push_back(0);
+        if (is_right) right[above] = i;
+        if (tree.children_left[at] == -1) {
+            leaves.push_back(i);
+        } else {
+            pending.push_back({tree.children_right[at], i, true});
+            pending.push_back({tree.children_left[at], i, false});
+        }
+    }
+}
+
+struct WeightedTarget {
+    std::size_t leaf;
+    double target;
+    double weight;
+};
+
+// Least and largest target of a leaf, ascending, that may be its median if sums of weights err.
+std::pair<double, double> medians_of(std::span<const WeightedTarget> rows, double slack) {
+    double half = 0;
+    for (const WeightedTarget& row : rows) half += row.weight;
+    half /= 2;
+    double upto = 0;
+    std::size_t low = 0, high = 0;
+    for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
+        upto += rows[i].weight;
+        low += upto < half - slack;
+        high += upto <= half + slack;
+    }
+    return {rows[low].target, rows[high].target};
+}
+
+// One tree and the rows in it.
+class FittedTree {
+  public:
+    template <class Count>
+    FittedTree(const FitRecord& record, const FitRows<Count>& rows, std::size_t tree)
+        : record_(record), shape_(record), leaf_weight_(n_leaves()) {
+        const std::size_t n = rows.leaves.cols();
+        leaf_.resize(n);
+        row_weight_.resize(n);
+        for (std::size_t i = 0; i < n; ++i) {
+            double weight = rows.counts.empty() ? 1.0 : static_cast<double>(rows.counts(tree, i));
+            if (!rows.sample_weight.empty()) weight *= rows.sample_weight[i];
+            if (rows.in_float32) weight = static_cast<double>(static_cast<float>(weight));
+            // Checked once, as their memory may be the caller's.
+            const auto leaf = static_cast<std::size_t>(rows.leaves(tree, i));
+            if (leaf >= n_leaves()) {
+                throw std::invalid_argument("leaves must name leaves of the trees, got " +
+                                            std::to_string(rows.leaves(tree, i)) + " in tree " +
+                                            std::to_string(tree));
+            }
+            leaf_[i] = static_cast<position>(leaf);
+            row_weight_[i] = weight;
+            leaf_weight_[leaf] += weight;
+        }
+    }
+
+    Difference difference(Matrix<const double> targets) const {
+        if (!weights_agree()) return Difference::weights;
+        std::vector<Bounds> impurities(n_leaves(), Bounds{0, 0});  // sums over outputs
+        for (std::size_t output = 0; output < targets.rows(); ++output) {
+            const std::span<const double> y = targets.row(output);
+            const bool agree = record_.criterion == Criterion::absolute_error
+                                   ? medians_agree(y, output, impurities)
+                                   : means_agree(y, output, impurities);
+            if (!agree) return Difference::targets;
+        }
+        const auto n_outputs = static_cast<double>(targets.rows());
+        for (std::size_t k = 0; k < n_leaves(); ++k) {
+            const auto [low, high] = impurities[k];
+            const Bounds mean{low / n_outputs, high / n_outputs};
+            if (mean.exclude(record_.impurity[node(k)])) return Difference::targets;
+        }
+        return Difference::none;
+    }
+
+  private:
+    struct Medians;
+
+    std::size_t n_leaves() const noexcept { return shape_.leaves.size(); }
+    std::size_t node(std::size_t leaf) const noexcept { return shape_.nodes[shape_.leaves[leaf]]; }
+    double n_rows(std::size_t node) const { return static_cast<double>(record_.n_rows[node]); }
+
+    bool weights_agree() const {
+        for (std::size_t k = 0; k < n_leaves(); ++k) {
+            const double recorded = record_.weight[node(k)];
+            const double error = sum_error(2, n_rows(node(k)), recorded);
+            if (std::abs(leaf_weight_[k] - recorded) > error) return false;
+        }
+        return true;
+    }
+
+    // Weighted mean of value(row) over the rows of each leaf.
+    template <class Value>
+    Values mean_of(const Value& value) const {
+        Values means(n_leaves());
+        for (std::size_t i = 0; i < leaf_.size(); ++i) means[leaf_[i]] += row_weight_[i] * value(i);
+        for (std::size_t k = 0; k < n_leaves(); ++k) means[k] /= leaf_weight_[k];
+        return means;
+    }
+
+    // Sums over the rows of leaves, from their means; without weight they have none.
+    Values weighted(const Values& means) const {
+        Values sums(n_leaves());
+        for (std::size_t k = 0; k < n_leaves(); ++k) {
+            if (leaf_weight_[k] != 0) sums[k] = leaf_weight_[k] * means[k];
+        }
+        return sums;
+    }
+
+    // Errors of means over the leaves, of positive `terms` in their size.
+    Values split_errors(const Values& terms, const Values& sizes) const {
+        const Values sums = shape_.sums(weighted(terms));
+        Values errors(n_leaves());
+        for (std::size_t k = 0; k < n_leaves(); ++k) {
+            const std::size_t parent = shape_.parent[shape_.leaves[k]];
+            const std::size_t above = shape_.nodes[parent];
+            const Part part{record_.weight[node(k)], sizes[k], sums[parent] / leaf_weight_[k]};
+            errors[k] = split_error(n_rows(above), record_.weight[above], part);
+        }
+        return errors;
+    }
+
+    bool means_agree(std::span<const double> y, std::size_t output,
+                     std::vector<Bounds>& impurities) const;
+    void add_impurities(std::span<const double> y, const Values& mean,
+                        std::vector<Bounds>& impurities) const;
+    std::vector<Bounds> constraints(const Values& mean, const Values& size, double side) const;
+    bool medians_agree(std::span<const double> y, std::size_t output,
+                       std::vector<Bounds>& impurities) const;
+    Medians medians(std::span<const double> y) const;
+
+    const FitRecord& record_;
+    TreeShape shape_;
+    std::vector<position> leaf_;  // (n_rows,)
+    Values row_weight_;           // (n_rows,)
+    Values leaf_weight_;          // (n_leaves,)
+};
+
+bool FittedTree::means_agree(std::span<const double> y, std::size_t output,
+                             std::vector<Bounds>& impurities) const {
+    const Values mean = mean_of([&](std::size_t i) { return y[i]; });
+    const Values size = mean_of([&](std::size_t i) { return std::abs(y[i]); });
+    std::vector<Bounds> lowest(n_leaves()), highest(n_leaves());
+    if (record_.signs) {
+        lowest = constraints(mean, size, -1);
+        highest = constraints(mean, size, 1);
+    }
+    for (std::size_t k = 0; k < n_leaves(); ++k) {
+        const double error = sum_error(4, n_rows(node(k)), size[k], leaf_weight_[k]);
+        const Bounds bounds{lowest[k].clip(mean[k] - error), highest[k].clip(mean[k] + error)};
+        if (bounds.exclude(record_.value(node(k), output))) return false;
+    }
+    add_impurities(y, mean, impurities);
+    return true;
+}
+
+// scikit-learn computes variances as mean squares less squared means.
+void FittedTree::add_impurities(std::span<const double> y, const Values& mean,
+                                std::vector<Bounds>& impurities) const {
+    const bool is_poisson = record_.criterion == Criterion::poisson;
+    const Values impurity = mean_of([&](std::size_t i) {
+        const double of_leaf = mean[leaf_[i]];
+        if (!is_poisson) return (y[i] - of_leaf) * (y[i] - of_leaf);
+        const double ratio = y[i] / of_leaf;
+        return y[i] == 0 && !std::isnan(ratio) ? 0 : y[i] * std::log(ratio);
+    });
+    Values terms = mean, sizes(n_leaves());
+    for (std::size_t k = 0; k < n_leaves(); ++k) {
+        sizes[k] = impurity[k] + (is_poisson ? mean[k] : mean[k] * mean[k]);
+        if (!is_poisson) terms[k] = sizes[k];
+    }
+    const Values errors = split_errors(terms, sizes);
+    for (std::size_t k = 0; k < n_leaves(); ++k) {
+        impurities[k].low += impurity[k] - errors[k];
+        impurities[k].high += impurity[k] + errors[k];
+    }
+}
+
+// Bounds that constraints set each leaf, if the means of nodes are moved to a side by their
+// rounding: the middle of two children divides what lies below them.
+std::vector<Bounds> FittedTree::constraints(const Values& mean, const Values& size,
+                                            double side) const {
+    Values moved = shape_.sums(weighted(mean));
+    const Values weight = shape_.sums(leaf_weight_), sizes = shape_.sums(weighted(size));
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+        const std::size_t above = shape_.nodes[shape_.parent[i]];
+        moved[i] /= weight[i];
+        const Part part{record_.weight[shape_.nodes[i]], std::abs(moved[i]),
+                        sizes[shape_.parent[i]] / weight[i]};
+        moved[i] += side * split_error(n_rows(above), record_.weight[above], part);
+    }
+    std::vector<Bounds> bounds(moved.size()), of_leaves;
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+        if (shape_.right[i] == 0) {
+            of_leaves.push_back(bounds[i]);
+            continue;
+        }
+        Bounds& left = bounds[i + 1];
+        Bounds& right = bounds[shape_.right[i]];
+        left = right = bounds[i];
+        const double middle = (moved[i + 1] + moved[shape_.right[i]]) / 2;
+        const std::int8_t sign = (*record_.signs)[shape_.nodes[i]];
+        if (sign == 1) left.high = right.low = middle;
+        if (sign == -1) right.high = left.low = middle;
+    }
+    return of_leaves;
+}
+
+// Least and largest target of each leaf that may be its median, NaN without weight.
+struct FittedTree::Medians {
+    Values low, high;
+    Values slack;         // by which weights of rows may be rounded, (n_leaves,)
+    bool weights_differ;  // between rows
+};
+
+FittedTree::Medians FittedTree::medians(std::span<const double> y) const {
+    std::vector<WeightedTarget> rows;
+    double total = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+        if (!(row_weight_[i] > 0)) continue;
+        rows.push_back({leaf_[i], y[i], row_weight_[i]});
+        total += row_weight_[i];
+    }
+    std::ranges::sort(rows, [](const WeightedTarget& a, const WeightedTarget& b) {
+        if (a.leaf != b.leaf) return a.leaf < b.leaf;
+        return std::isnan(b.target) ? !std::isnan(a.target) : a.target < b.target;
+    });
+    const auto differs = [&](const WeightedTarget& row) { return row.weight != rows[0].weight; };
+    Medians found{Values(n_leaves(), nan), Values(n_leaves(), nan), Values(n_leaves()),
+                  std::ranges::any_of(rows, differs)};
+    // Rounding of the sums of weights, here and in scikit-learn, may decide between neighbours.
+    const double rounding = 4 * static_cast<double>(rows.size()) * unit * total;
+    for (auto first = rows.cbegin(); first != rows.cend();) {
+        const std::size_t k = first->leaf;
+        const auto last =
+            std::find_if(first, rows.cend(), [k](const auto& r) { return r.leaf != k; });
+        found.slack[k] = 1e-9 * leaf_weight_[k] + rounding;
+        if (std::isfinite(found.slack[k])) {
+            std::tie(found.low[k], found.high[k]) = medians_of({first, last}, found.slack[k]);
+        }
+        first = last;
+    }
+    return found;
+}
+
+// Constraints move medians anywhere. Before scikit-learn 1.8 some impurities were recorded about
+// another point if weights differ. They can only be larger.
+bool FittedTree::medians_agree(std::span<const double> y, std::size_t output,
+                               std::vector<Bounds>& impurities) const {
+    const Medians found = medians(y);
+    for (std::size_t k = 0; k < n_leaves(); ++k) {
+        const Bounds bounds{found.low[k], found.high[k]};
+        if (!record_.signs && bounds.exclude(record_.value(node(k), output))) return false;
+    }
+    const Values deviation =
+        mean_of([&](std::size_t i) { return std::abs(y[i] - found.low[leaf_[i]]); });
+    const Values terms = mean_of([&](std::size_t i) { return 2 * std::abs(y[i]); });
+    const Values errors = split_errors(terms, deviation);
+    for (std::size_t k = 0; k < n_leaves(); ++k) {
+        const double error =
+            errors[k] + 4 * found.slack[k] / leaf_weight_[k] * (found.high[k] - found.low[k]);
+        impurities[k].low += deviation[k] - error;
+        impurities[k].high += found.weights_differ ? infinity : deviation[k] + error;
+    }
+    return true;
+}
+
+}  // namespace
+
+template <class Count>
+Mismatch find_mismatch(std::span<const FitRecord> trees, const FitRows<Count>& rows,
+                       unsigned n_threads, Interruption& interruption) {
+    std::vector<Difference> differences(trees.size(), Difference::none);
+    std::atomic<std::size_t> first{trees.size()};  // found so far
+    const auto make_worker = [&]() -> Worker {
+        return [&](std::size_t tree) {
+            interruption.check();
+            if (tree > first) return;
+            differences[tree] = FittedTree(trees[tree], rows, tree).difference(rows.targets);
+            if (differences[tree] == Difference::none) return;
+            std::size_t before = first;
+            while (tree < before && !first.compare_exchange_weak(before, tree)) continue;
+        };
+    };
+    parallel_for(trees.size(), n_threads, make_worker, interruption);
+    return {first, first == trees.size() ? Difference::none : differences[first]};
+}
+
+template Mismatch find_mismatch(std::span<const FitRecord>, const FitRows<std::uint8_t>&, unsigned,
+                                Interruption&);
+template Mismatch find_mismatch(std::span<const FitRecord>, const FitRows<std::uint32_t>&, unsigned,
+                                Interruption&);
+
+}  // namespace hdicore

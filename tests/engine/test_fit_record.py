@@ -1,0 +1,278 @@
+"""Whether rows are those of a fit: the kernel says of every record what its definition says."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdicore import _reference
+from hdicore._core import _find_mismatch
+
+from ..oracle import as_forest, bag_counts, random_tree
+
+N = 60
+CRITERIA = ("squared_error", "poisson", "absolute_error")
+COLUMNS = ("children_left", "children_right", "n_node_samples", "weighted_n_node_samples")
+SCALES = {
+    "plain": (1.0, 0.0),
+    "far": (1.0, 1e12),
+    "tiny": (1e-310, 0.0),
+    "huge": (1e200, 0.0),
+    "overflow": (1e308, 0.0),
+    "constant": (0.0, 0.1),
+}
+WEIGHTS = {
+    "none": lambda rng: None,
+    "zero": lambda rng: (rng.random(N) < 0.7) * 1.0,
+    "few": lambda rng: rng.integers(1, 4, N) * 1.0,
+    "tiny": lambda rng: rng.random(N) * 1e-300,
+    "huge": lambda rng: rng.random(N) * 1e300,
+    "uneven": lambda rng: np.exp(20 * rng.normal(size=N)),
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def record(member):
+    tree, signs = member.tree_, member.monotonic_cst
+    return {name: getattr(tree, name) for name in (*COLUMNS, "impurity")} | {
+        "value": tree.value[:, :, 0],
+        "criterion": member.criterion,
+        "signs": None if signs is None else np.asarray(signs)[np.maximum(tree.feature, 0)],
+    }
+
+
+def defined(trees, leaves, targets, *, counts=None, sample_weight=None, in_float32=False):
+    """The first difference by the definition."""
+    for k, (tree, own) in enumerate(zip(trees, leaves, strict=True)):
+        weights = np.ones(leaves.shape[1]) if counts is None else counts[k].astype(float)
+        weights = weights if sample_weight is None else weights * sample_weight
+        if in_float32:
+            weights = weights.astype(np.float32).astype(float)
+        difference = _reference.find_mismatch(tree, own, weights, targets)
+        if difference is not None:
+            return k, difference
+    return None
+
+
+def assert_as_defined(trees, leaves, targets, **rows):
+    expected = defined(trees, leaves, targets, **rows)
+    for n_threads in (1, 3):
+        assert _find_mismatch(trees, leaves, targets, n_threads=n_threads, **rows) == expected
+    return expected
+
+
+class Fit:
+    """A forest fitted on random rows, and how it weighed them."""
+
+    def __init__(self, seed, criterion, *, scale=(1.0, 0.0), weight="none", n_outputs=1, **options):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(N, 3)).round(1)
+        factor, offset = scale
+        y = np.exp(X[:, :n_outputs] + rng.normal(size=(N, n_outputs))).round(2)
+        if criterion != "poisson":
+            y -= 1
+        y = np.clip(y, -1.7, 1.7) * factor + offset
+        self.sample_weight = WEIGHTS[weight](rng)
+        options = {"bootstrap": True, "random_state": seed} | options
+        kind = ExtraTreesRegressor if seed % 2 else RandomForestRegressor
+        self.forest = kind(3, criterion=criterion, **options)
+        self.forest.fit(X, y.squeeze(), sample_weight=self.sample_weight)
+        self.targets = y.T.copy()
+        self.leaves = as_forest(self.forest).leaves(X).T
+        self.counts = bag_counts(self.forest, N).T if self.forest.bootstrap else None
+        self.trees = [record(member) for member in self.forest.estimators_]
+
+    def rows(self):
+        drawn_by_weight = hasattr(self.forest, "_sample_weight") and self.forest.bootstrap
+        weight = None if drawn_by_weight else self.sample_weight
+        return {"counts": self.counts, "sample_weight": weight}
+
+
+def fitted(*args, **options):
+    try:
+        return Fit(*args, **options)
+    except ValueError as error:  # scikit-learn refuses what overflows, and sums of 0 for Poisson
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_the_rows_of_a_fit_are_accepted_and_others_judged_as_defined(
+    criterion, scale, weight, bootstrap
+):
+    scale = SCALES[scale]
+    for min_samples_leaf in (1, 6):
+        options = {"bootstrap": bootstrap, "min_samples_leaf": min_samples_leaf}
+        fit = fitted(min_samples_leaf, criterion, scale=scale, weight=weight, **options)
+        trees, leaves, targets, rows = fit.trees, fit.leaves, fit.targets, fit.rows()
+        assert assert_as_defined(trees, leaves, targets, **rows) is None
+        swapped = targets.copy()
+        swapped[:, [0, 1]] = swapped[:, [1, 0]]
+        for other in (swapped, targets[:, ::-1], targets * 1.01, targets * (1 + 1e-11)):
+            assert_as_defined(trees, leaves, other, **rows)
+        assert_as_defined(trees, leaves[:, ::-1], targets, **rows)
+        assert_as_defined(trees, leaves, targets, **rows | {"counts": None})
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_one_other_row_is_told(criterion):
+    fit = fitted(2, criterion)
+    rows = {"counts": fit.counts.copy()}
+    rows["counts"][1, 5] += 1
+    assert assert_as_defined(fit.trees, fit.leaves, fit.targets, **rows) == (1, "weights")
+    other = fit.targets.copy()
+    other[0, np.flatnonzero(fit.counts[0] == 0)] = 7  # rows that the first tree did not draw
+    expected = assert_as_defined(fit.trees, fit.leaves, other, **fit.rows())
+    assert expected == (1, "targets")
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"monotonic_cst": [1, -1, 0]},
+        {"monotonic_cst": [1, -1, 1], "max_leaf_nodes": 9},
+        {"monotonic_cst": [0, 0, 0]},
+        {"ccp_alpha": 0.05},
+        {"max_depth": 1},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("weight", ["none", "uneven"])
+def test_constrained_and_small_trees(criterion, options, weight):
+    for seed in (0, 1):
+        fit = fitted(seed, criterion, weight=weight, **options)
+        assert assert_as_defined(fit.trees, fit.leaves, fit.targets, **fit.rows()) is None
+        for part in (1e-13, 1e-9, 0.01, 1):
+            other = fit.targets + part * fit.targets[:, ::-1]
+            assert_as_defined(fit.trees, fit.leaves, other, **fit.rows())
+        for tree, size in itertools.product(fit.trees, (1e-9, 0.3)):
+            tree["value"] = tree["value"] * (1 + size)
+            assert_as_defined(fit.trees, fit.leaves, fit.targets, **fit.rows())
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_several_outputs(criterion):
+    fit = fitted(0, criterion, n_outputs=3, min_samples_leaf=4)
+    assert assert_as_defined(fit.trees, fit.leaves, fit.targets, **fit.rows()) is None
+    for output in range(3):
+        other = fit.targets.copy()
+        other[output] = other[output, ::-1]
+        expected = assert_as_defined(fit.trees, fit.leaves, other, **fit.rows())
+        assert expected == (0, "targets")
+
+
+def test_one_leaf():
+    fit = fitted(0, "squared_error", scale=(0.0, 0.1))
+    assert all(len(tree["value"]) == 1 for tree in fit.trees)
+    assert assert_as_defined(fit.trees, fit.leaves, fit.targets, **fit.rows()) is None
+    expected = assert_as_defined(fit.trees, fit.leaves, fit.targets + 1e-9, **fit.rows())
+    assert expected == (0, "targets")
+
+
+def test_weights_rounded_to_float32():
+    rng = np.random.default_rng(0)
+    fit = fitted(0, "squared_error", bootstrap=False)
+    weight = rng.random(N).astype(np.float32).astype(float) / 3
+    for tree, leaves in zip(fit.trees, fit.leaves, strict=True):
+        leaf_nodes = _reference.leaves_below(tree["children_left"], tree["children_right"], 0)
+        tree["weighted_n_node_samples"] = np.zeros(len(tree["value"]))
+        sums = np.bincount(leaves, weight.astype(np.float32).astype(float))
+        tree["weighted_n_node_samples"][leaf_nodes] = sums
+    rows = {"sample_weight": weight}
+    assert assert_as_defined(fit.trees, fit.leaves, fit.targets, **rows) == (0, "weights")
+    found = assert_as_defined(fit.trees, fit.leaves, fit.targets, **rows, in_float32=True)
+    assert found != (0, "weights")
+
+
+HOSTILE = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-160, 1e160, -1e308, np.inf, np.nan])
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from((*CRITERIA, "friedman_mse")),
+    st.sampled_from([0.0, 0.1, 1.0]),
+)
+def test_hostile_records_and_rows_are_judged_as_defined(seed, criterion, share):
+    rng = np.random.default_rng(seed)
+    left, right, *_ = random_tree(rng, int(rng.integers(0, 9)), 3, np.arange(3.0))
+    leaf_nodes = _reference.leaves_below(left, right, 0)
+    n, n_outputs = int(rng.integers(1, 30)), int(rng.integers(1, 3))
+
+    def hostile(values, pool=HOSTILE):
+        return np.where(rng.random(values.shape) < share, rng.choice(pool, values.shape), values)
+
+    leaves = rng.integers(0, len(leaf_nodes), (1, n))
+    weight = rng.integers(0, 3, n) * 1.0
+    targets = hostile(rng.integers(0, 4, (n_outputs, n)) * 1.0, HOSTILE[:8])  # finite, as y is
+    sums = np.zeros(len(left))
+    sums[leaf_nodes] = np.bincount(leaves[0], weight, len(leaf_nodes))
+    tree = {
+        "children_left": left,
+        "children_right": right,
+        "n_node_samples": rng.integers(0, 30, len(left)),
+        "weighted_n_node_samples": np.where(rng.random() < 0.8, sums, hostile(sums)),
+        "impurity": hostile(rng.random(len(left))),
+        "value": hostile(rng.integers(0, 4, (len(left), n_outputs)) * 1.0),
+        "criterion": criterion,
+        "signs": rng.integers(-1, 2, len(left)) if rng.random() < 0.5 else None,
+    }
+    weight = np.abs(weight if rng.random() < 0.5 else hostile(weight))
+    assert_as_defined([tree], leaves, targets, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"leaves": np.full((3, N), 99)}, "leaves must name leaves of the trees, got 99 in tree 0"),
+        ({"leaves": np.full((3, N), -1)}, "leaves must name leaves of the trees, got -1 in tree 0"),
+        ({"leaves": np.zeros((2, N))}, r"leaves must have shape \(3, 60\), got \(2, 60\)"),
+        ({"targets": np.zeros((2, N))}, r"value must have shape \(\d+, 2\), got \(\d+, 1\)"),
+        ({"targets": np.zeros(N)}, "targets must have 2 dimensions"),
+        ({"counts": np.ones((3, 1))}, r"counts must have shape \(3, 60\), got \(3, 1\)"),
+        ({"counts": np.full((3, N), -1)}, "counts must hold whole numbers"),
+        ({"sample_weight": np.ones(1)}, r"sample_weight must have shape \(60,\), got \(1,\)"),
+    ],
+)
+def test_bad_rows_are_refused(change, message):
+    fit = fitted(0, "squared_error")
+    given_rows = {"leaves": fit.leaves, "targets": fit.targets} | change
+    with pytest.raises(ValueError, match=message):
+        _find_mismatch(fit.trees, **given_rows, n_threads=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"criterion": "gini"}, "criterion must be 'squared_error', "),
+        ({"signs": np.zeros(1)}, "signs must have shape"),
+        ({"impurity": np.zeros(1)}, "impurity must have shape"),
+        ({"children_left": np.array([1, 0, -1])}, "children must make one tree of the nodes"),
+        ({"children_left": np.array([3, -1, -1])}, "children must make one tree of the nodes"),
+        ({"children_right": np.array([-7, -1, -1])}, "children must make one tree of the nodes"),
+    ],
+)
+def test_bad_trees_are_refused(change, message):
+    zeros = np.zeros(3)
+    tree = dict.fromkeys((*COLUMNS, "impurity"), zeros) | {
+        "children_left": np.array([1, -1, -1]),
+        "children_right": np.array([2, -1, -1]),
+        "value": zeros[:, None],
+        "criterion": "squared_error",
+        "signs": None,
+    }
+    with pytest.raises(ValueError, match=message):
+        _find_mismatch([tree | change], np.zeros((1, 4)), np.zeros((1, 4)))
+
+
+def test_no_trees_and_no_rows():
+    assert _find_mismatch([], np.zeros((0, 4)), np.zeros((1, 4))) is None
+    with pytest.raises(ValueError, match="a tree must have its arrays by name, such as 'value'"):
+        _find_mismatch([None], np.zeros((1, 4)), np.zeros((1, 4)))
