@@ -203,6 +203,9 @@ _OPTIONS: dict[str, Any] = {
         f"add --trust {call[1].translate(_NO_QUOTES)}"
     ),
     r"call calibrate\(X, y\) .*, or calibrate\(method='cv\+'\)": "--calibrate split or cv+",
+    r"; save it with training_rows=True, or with diagnostics=True, .*": (
+        "; fit it again with --diagnostics"
+    ),
     r"kind='(\w+)'": r"--kind \1",
     r"method='(\w+)' or '(cv\+)'": r"--calibrate \1 or \2",
     r"method='(\w+)'": r"--calibrate \1",
@@ -269,6 +272,8 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     _add_calibrating(add)
     add("--training-rows", action="store_true", help="keep the training rows in the model file; "
         "'hdiforest calibrate' needs them")  # fmt: skip
+    add("--diagnostics", action="store_true", help="keep at most 10,000 of them, without their "
+        "targets; 'hdiforest score --diagnose' needs them")  # fmt: skip
     add("--report", type=path, metavar="REPORT", help="page of HTML to write: coverage and width "
         "out of bag, calibration and importance of the features, with pictures")  # fmt: skip
     add("--seed", type=partial(whole, least=0), default=0, metavar="N",
@@ -308,6 +313,8 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
         help="columns to repeat in OUT; those of a CSV are copied as text (default: those of the "
         "model's --id that IN has)")  # fmt: skip
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
+    add("--diagnose", action="store_true", help="add columns that tell which rows are unlike the "
+        "training rows; MODEL must be fitted with --diagnostics or --training-rows")  # fmt: skip
     add("--batch-rows", type=positive, metavar="N",
         help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
     _add_text_and_jobs(parser)

@@ -56,7 +56,7 @@ def run_fit(options: Any) -> None:
     not_calibrated = _fit_and_calibrate(model, table, options)
     report = Report(model, not_calibrated)
     attach_encoder(model, table.encoder)
-    model.save(options.output, training_rows=options.training_rows)
+    model.save(options.output, training_rows=options.training_rows, diagnostics=options.diagnostics)
     written = f"Model written to {options.output}"
     if options.report is not None:
         write_page(report, options)

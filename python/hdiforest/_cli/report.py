@@ -133,6 +133,10 @@ def run_check(options: Any) -> None:
     X, y, counts, kept = read_labelled_table(model, options, names)
     columns = dict(zip(names, kept, strict=True))
     groups = [(name, groups_of(columns[name], n)) for name, n in given if name is not None]
+    if model.can_diagnose:
+        flag = model.diagnose(X)["flag"]
+        unlike = ("unlike the training rows", np.flatnonzero(flag))
+        groups.append(("flag", [unlike, ("others", np.flatnonzero(~flag))]))
     found = check(model, X, y, kind, levels, counts, groups)
     say(found.json() if options.json else f"{found.text()}\n{counts}".rstrip())
 

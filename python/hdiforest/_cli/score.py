@@ -43,6 +43,7 @@ _DIFFERENCES = {
     "model": "the model is another one",
     "kind": "the kind is another one",
     "coverage": "the coverage is another one",
+    "diagnose": "--diagnose is given to one of both",
     "keep": "other columns are kept",
     "input": "it was made from another input",
     "size": "the input has changed",
@@ -59,6 +60,7 @@ def origin_of(source: Source, scorer: BatchScorer, keep: Columns) -> Origin:
         "model": scorer.digest,
         "kind": scorer.kind,
         "coverage": scorer.coverage,
+        "diagnose": scorer.diagnose,
         "keep": "all" if keep.all else None if keep.names is None else list(keep.names),
         "input": str(source.path if source.system else source.path.resolve()),
         "size": size,
@@ -278,7 +280,8 @@ def run_score(options: Any) -> None:
     # It is held, so that the scorer gets the same.
     model = open_model(str(options.model), mapped=False, trusted=options.trust)
     kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage)
-    scorer = BatchScorer(options.model, levels, kind=kind, mapped=False)
+    diagnose = options.diagnose
+    scorer = BatchScorer(options.model, levels, kind=kind, mapped=False, diagnose=diagnose)
     keep = Columns(None if options.keep is None else tuple(options.keep), options.keep_all)
     settings = Settings(keep, n_threads, options.batch_rows, options.resume)
     for name in set(options.keep or ()).intersection(scorer.results):

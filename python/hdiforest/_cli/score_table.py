@@ -151,7 +151,7 @@ def score_table(
     try:
         features = features_of(scorer, table, settings.keep)
         kept = features.kept_names
-        fields = [pa.field(name, pa.float64()) for name in scorer.results]
+        fields = [pa.field(name, kind) for name, kind in scorer.types.items()]
         schema = pa.schema([*table.fields(kept), *fields], metadata=metadata)
         n_rows = settings.batch_rows or rows_of(len(features.encoder.columns) + len(kept))
 

@@ -348,7 +348,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         index = None
         if output == "pandas":
             index = self._row_labels if X is None else frame_of(X).index
-        return table_in(output, columns, array.reshape(len(array), len(columns)), index)
+        values_of = np.ascontiguousarray(array.reshape(len(array), len(columns)).T)
+        return table_in(output, dict(zip(columns, values_of, strict=True)), index)
 
     def _learn_labels(self, X: Any, y: Any) -> None:
         """Remember what the tables of a fit say of its rows and targets."""

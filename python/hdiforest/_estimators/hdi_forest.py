@@ -65,6 +65,7 @@ from hdiforest._model.calibrate import (
     default_kinds,
     ignore_infinite_intervals,
 )
+from hdiforest._model.diagnose import diagnose
 from hdiforest._model.fitted import AnyCalibration, FittedForest
 from hdiforest._model.predict import (
     distributions_of,
@@ -77,14 +78,16 @@ from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, TreeBlock, Weighting
 from hdiforest._tables.encoder import TableEncoder
-from hdiforest._tables.frames import Output
+from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array
 from hdiforest._utils.checks import (
+    check_flag,
     check_targets,
     check_whole_number,
     checked_coverages,
     checked_random_state,
     checked_seed,
+    shares,
 )
 from hdiforest._utils.hints import callers_level, digest_of
 from hdiforest._utils.meta_estimators import forest_of, layers, pipelines
@@ -494,6 +497,59 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         return self._by_block(X, answer, values, hint=hint)
 
+    def diagnose(self, X: ArrayLike, coverage: float = 0.9, *, output: Output | None = None) -> Any:
+        """Tell which rows are unlike the training rows, and how far their trees agree.
+
+        Parameters
+        ----------
+        X, coverage : rows as in `predict`, and float, default=0.9
+            Of the intervals of the model's default kind; of a calibrated model one of those that
+            were calibrated.
+        output : {"pandas", "polars", "pyarrow"}, optional
+            A table of that library; by default a dict of arrays.
+
+        Returns
+        -------
+        dict of (n,) arrays, or table
+            ``dissimilarity``: distance to the nearest of at most 10,000 training rows over the mean
+            distance between them; features count in standard deviations, by their importance.
+            ``flag``: whether it exceeds that of 95 % of the training rows (to the nearest other).
+            ``out_of_range``, ``worst_feature``: number of features beyond the training range, and
+            the farthest in standard deviations times importance. ``n_missing``: missing features.
+            ``tree_spread``: standard deviation of the trees' means, in the unit of y.
+            ``mass_outside``: share of the forest's distribution outside the interval.
+            ``interval_se``: standard error of an end for the draw of trees, from two halves of the
+            forest; rough for one row. Several outputs have these three columns each.
+
+        Notes
+        -----
+        Only ``dissimilarity`` and ``out_of_range`` see rows that the forest does not know
+        (:doc:`/honest`). Nothing is promised for flagged rows. Needs training rows, or a file saved
+        with ``diagnostics=True``. Steps before the forest come first, so features are theirs.
+        """
+        if output is not None and output != "numpy":
+            require_library(output)
+        level = float(shares("coverage", coverage, one=True).reshape(()))
+        fitted = self.fitted_forest()
+        if fitted.calibration is not None:
+            fitted.calibration.positions(level)
+        steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
+        parts = []
+        for block in checked_blocks(self, X, fitted):
+            of_folds = [steps.rows(block.given) for steps in steps_of_folds]
+            n_threads = self._n_threads(len(block.rows))
+            parts.append(diagnose(fitted, block.rows, level, n_threads, of_folds))
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if output is None or output == "numpy":
+            return columns
+        return table_in(output, columns, frame_of(X).index)
+
+    @property
+    def can_diagnose(self) -> bool:
+        """Whether the model has what `diagnose` needs."""
+        fitted = self.fitted_forest()
+        return not (fitted.training_rows is None and fitted.reference is None)
+
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
 
@@ -756,7 +812,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             )
         return new_model, X
 
-    def save(self, path: str | os.PathLike[str], *, training_rows: bool = True) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        training_rows: bool = True,
+        diagnostics: bool = False,
+    ) -> None:
         """Write the model to a file in safetensors format, whole or not at all.
 
         Needs safetensors, and skops if the model has steps before its forest, or a regressor as
@@ -768,10 +830,16 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             A file, replaced if it exists, and whether to include the training rows (X as float32),
             which `predict_weights`, the ``oob_`` methods and joint draws of several outputs need.
             It always holds the distinct values of y, and the range of each feature.
+        diagnostics : bool, default=False
+            Whether a file without training rows keeps a sample of at most 10,000 of them (X), which
+            `diagnose` needs.
         """
+        check_flag("diagnostics", diagnostics)
         fitted = self.fitted_forest()
         if training_rows and fitted.training_rows is None:
             raise ValueError("this model has no training rows to save; pass training_rows=False")
+        reference = fitted.require_reference() if diagnostics and not training_rows else None
+        fitted = replace(fitted, reference=reference)
         model_file.save(fitted, Path(path), training_rows=training_rows)
 
     @classmethod

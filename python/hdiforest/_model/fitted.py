@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdiforest._model.reference import Reference
 from hdiforest._model.residuals import CentredForest
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows, Weighting
@@ -106,6 +107,7 @@ class FittedForest:
     # How a table becomes rows, by data or by steps of scikit-learn; None: it is rows already.
     encoder: TableEncoder | TableSteps | None = None
     target_names: Sequence[str] | None = None  # None: the targets of the fit had no names
+    reference: Reference | None = None  # of a file without training rows that keeps one
     # Of a mapped file: raises OSError if it was written to since it was opened. Folds have none of
     # their own, because they are reached through the whole model.
     check_file: Callable[[], None] | None = field(default=None, repr=False)
@@ -115,8 +117,9 @@ class FittedForest:
     grown: FittedForest | None = field(default=None, repr=False)
     # Of the groups of a calibration; a file keeps none but a feature.
     by: GroupSource | None = field(default=None, repr=False)
-    # Filled by `row_scorer`.
+    # Filled by `row_scorer` and `require_reference`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
+    _references: list[Reference] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check_outputs()
@@ -128,6 +131,8 @@ class FittedForest:
             raise ValueError("the groups of the calibration must be those of a feature")
         self._check_folds()
         self._check_range()
+        if self.reference is not None and self.reference.rows.shape[1] != self.n_features:
+            raise ValueError(f"the rows of the reference must have {self.n_features} features")
         if isinstance(self.encoder, TableEncoder) and self.encoder.columns != tuple(
             [] if self.feature_names is None else self.feature_names
         ):
@@ -303,6 +308,63 @@ class FittedForest:
         if self.check_rows is not None:
             self.check_rows()
         return self.training_rows
+
+    def require_reference(self) -> Reference:
+        """Return a sample of the training rows to measure distances to; the first call makes it.
+
+        ValueError if there is none, and no training rows.
+        """
+        if self.reference is not None:
+            return self.reference
+        if self.training_rows is None:
+            raise ValueError(
+                "diagnose needs training rows, and this model was saved without any; save it with "
+                "training_rows=True, or with diagnostics=True, which keeps at most 10,000"
+            )
+        if not self._references:
+            rows = self.require_training_rows()
+            columns = self.encoder.entries if isinstance(self.encoder, TableEncoder) else ()
+            codes = [j for j, column in enumerate(columns) if column.has_categories]
+            X = rows.X if rows.has_weight.all() else rows.X[rows.has_weight]
+            self._references.append(Reference.of(X, self.importance, codes))
+        return self._references[0]
+
+    @property
+    def importance(self) -> Array:
+        """Shares of the features in what splits explain, (n_features,): a mean over outputs."""
+        sizes, means = self.leaf_statistics
+        split_gains = self.scorer.forest.split_gains
+        gains = [split_gains(sizes, np.nan_to_num(own)) for own in means]
+        shares = np.sum([own / (own.sum() or 1) for own in gains], axis=0)
+        return shares / shares.sum() if shares.any() else np.full(len(shares), 1 / len(shares))
+
+    @cached_property
+    def leaf_statistics(self) -> tuple[Array, Array]:
+        """Rows in each leaf, (n_leaves.sum(),), and their means, (n_outputs, n_leaves.sum()).
+
+        Means of leaves without rows are NaN. O(entries).
+        """
+        index, n_leaves = self.scorer.index, self.scorer.forest.n_leaves
+        # What a mapped file holds is checked here.
+        arrays = LeafIndex.from_arrays(index.arrays(), index.scalar_output, copy=False).arrays()
+        begins = np.split(arrays["leaf_begin"], np.cumsum(np.tile(n_leaves + 1, index.n_outputs)))
+        sizes = np.concatenate(list(map(np.diff, begins[: index.n_trees]))).astype(np.float64)
+        means = []
+        for i, first in enumerate(arrays["tree_begin"][:-1]):
+            entries = slice(first, first + begins[i][-1])
+            targets = index.atoms(i // index.n_trees)[arrays["ranks"][entries]]
+            units = arrays["units"][entries] if "units" in arrays else np.ones(len(targets))
+            leaf = np.repeat(np.arange(len(begins[i]) - 1), np.diff(begins[i]))
+            sums = [np.bincount(leaf, w, len(begins[i]) - 1) for w in (units * targets, units)]
+            with np.errstate(invalid="ignore"):
+                means.append(sums[0] / sums[1])
+        return sizes, np.concatenate(means).reshape(index.n_outputs, -1)
+
+    @property
+    def names_of_features(self) -> list[str]:
+        """Names of the features: those of columns, or of the outputs of steps, or x0, x1, ..."""
+        names = None if isinstance(self.encoder, TableSteps) else self.columns
+        return [f"x{j}" for j in range(self.n_features)] if names is None else list(names)
 
     def training_hint(self, n_rows: int | None) -> TrainingRowsHint | None:
         """Return what warns if the rows of a call are those of the fit; None: not as many."""

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._tables.columns import EncodingError, is_number, require_columns
-from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice
 from hdiforest._utils.optional import need, pa
 
 Output = Literal["numpy", "pandas", "polars", "pyarrow"]
 Library = Literal["pandas", "polars"]
-Results = dict[str, Array]
+Results = dict[str, NDArray[Any]]
 
 # Numbers in a block of rows that are made of a table: 32 MB as float64.
 BLOCK_CELLS = 2**22
@@ -283,8 +282,9 @@ class _Arrow(Table):
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
         schema = self.native.schema
         fields = [schema.field(name).with_type(each.type) for name, each in columns.items()]
-        fields += [pa.field(name, pa.float64()) for name in results]
-        arrays = [*columns.values(), *map(arrow_array, results.values())]
+        own = list(map(arrow_array, results.values()))
+        fields += [pa.field(name, each.type) for name, each in zip(results, own, strict=True)]
+        arrays = [*columns.values(), *own]
         return type(self.native).from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -427,8 +427,11 @@ def _kind_of_cell(cell: Any) -> str:
     return "numbers" if isinstance(cell, Number) else f"objects of type {type(cell).__name__}"
 
 
-def arrow_array(values: Array) -> Any:
-    """Return numbers as a pyarrow Array without a copy. `pyarrow.array` would import pandas."""
+def arrow_array(values: NDArray[Any]) -> Any:
+    """Return an array as one of pyarrow; numbers without a copy."""
+    if values.dtype != np.float64:
+        return pa.array(values)
+    # `pyarrow.array` would import pandas.
     return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
 
 
@@ -438,10 +441,9 @@ def require_library(output: str) -> None:
     need(output, f"output={output!r}", None)
 
 
-def table_in(library: str, names: Sequence[str], values: Array, index: Any = None) -> Any:
-    """Return numbers, (n, k), as a table of pandas with an index, of polars or of pyarrow."""
+def table_in(library: str, columns: Mapping[str, NDArray[Any]], index: Any = None) -> Any:
+    """Return columns (n,) as a table of pandas with an index, of polars or of pyarrow."""
     module = import_module(library)
     if library == "pandas":
-        return module.DataFrame(values, columns=list(names), index=index)
-    columns = {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(names)}
+        return module.DataFrame(columns, index=index)
     return module.DataFrame(columns) if library == "polars" else module.table(columns)

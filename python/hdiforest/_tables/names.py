@@ -27,6 +27,14 @@ ENDS: Mapping[str, tuple[tuple[str, int], ...]] = MappingProxyType(
 )
 
 
+# The columns of a diagnosis of rows; those between stand for each of several outputs.
+DIAGNOSIS = (
+    "dissimilarity", "out_of_range", "worst_feature",
+    "tree_spread", "mass_outside", "interval_se",
+    "n_missing", "flag",
+)  # fmt: skip
+
+
 def interval_names(kind: str, coverage: ArrayLike) -> list[str]:
     """Return names such as prediction, lower_0.9, upper_0.9."""
     check_choice("kind", kind, ENDS)

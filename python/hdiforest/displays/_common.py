@@ -323,7 +323,7 @@ class RowsDisplay(Display):
         """
         cls._require_matplotlib()
         training = out_of_bag_of(estimator, coverage, kind, target)
-        for name in {"feature", "groups"} & options.keys():
+        for name in {"feature", "flag", "groups"} & options.keys():
             options[name] = training.of_rows(name, options[name])
         if cls._shows_predictions:
             options["prediction"] = training.prediction

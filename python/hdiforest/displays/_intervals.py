@@ -49,6 +49,8 @@ class IntervalDisplay(RowsDisplay):
         number of all rows.
     position, position_name, target_name : (n,) array, and two str
         Where each row is drawn, by a feature or a rank; labels of the axes, with units.
+    flag : (n,) bool array, optional
+        Rows whose targets are drawn hollow, such as those that `diagnose` flags.
 
     Attributes
     ----------
@@ -75,6 +77,7 @@ class IntervalDisplay(RowsDisplay):
     position: NDArray[Any]
     position_name: str
     target_name: str
+    flag: NDArray[np.bool_] | None = None
 
     _shows_predictions = True
 
@@ -87,6 +90,7 @@ class IntervalDisplay(RowsDisplay):
         coverage: float | ArrayLike | None = None,
         prediction: ArrayLike | None = None,
         feature: ArrayLike | None = None,
+        flag: ArrayLike | None = None,
         sort_by: Order | None = None,
         subsample: float | int | None = 300,
         random_state: int | np.random.RandomState | None = None,
@@ -105,6 +109,8 @@ class IntervalDisplay(RowsDisplay):
             What the levels were meant to hold; named in the legend.
         prediction, feature : (n,) arrays, optional
             Means, drawn as a line; and numbers or dates to draw against.
+        flag : (n,) bool array, optional
+            Rows to draw hollow, such as ``model.diagnose(X)["flag"]``.
         sort_by : {"prediction", "target", "width"}, optional
             How rows are sorted without `feature`; by default by prediction, or by target if there
             is no `prediction`.
@@ -128,6 +134,9 @@ class IntervalDisplay(RowsDisplay):
         means = None if prediction is None else reals("prediction", prediction)
         if means is not None:
             require_shape("prediction", means.shape, n)
+        flags = None if flag is None else np.asarray(flag)
+        if flags is not None and (flags.dtype != np.bool_ or flags.shape != (n,)):
+            raise ValueError(f"flag must be {n} booleans, got {flags.dtype} of {flags.shape}")
         order = ("target" if means is None else "prediction") if sort_by is None else sort_by
         check_choice("sort_by", order, ORDERS)
         if order == "prediction" and means is None and feature is None:
@@ -151,6 +160,7 @@ class IntervalDisplay(RowsDisplay):
             position=np.arange(len(rows)) if by_rank else key[rows],
             position_name=f"rows, sorted by {order}" if by_rank else feature_name or "feature",
             target_name=label,
+            flag=None if flags is None else flags[rows],
         )
         return display.plot(ax, **options)
 
@@ -206,6 +216,9 @@ class IntervalDisplay(RowsDisplay):
         mark = {"color": VERMILLION, "s": 24, "marker": "^", "label": f"target outside{wide}"}
         self.inside_ = self._dots(ax, inside, dot, scatter_kwargs)
         self.outside_ = self._dots(ax, ~inside, mark, scatter_kwargs)
+        if self.flag is not None and self.flag.any():
+            empty = {"facecolors": "none", "edgecolors": INK, "s": 16, "linewidths": 0.8}
+            ax.scatter([], [], label="unlike the training rows", **empty)
         ax.set(xlabel=self.position_name, ylabel=self.target_name)
         plain_numbers(ax.yaxis)
         if self.position.dtype.kind in "iuf":
@@ -270,7 +283,12 @@ class IntervalDisplay(RowsDisplay):
     def _dots(self, ax: Any, rows: NDArray[np.bool_], base: dict[str, Any], keywords: Style) -> Any:
         usual = {"linewidths": 0, "zorder": 3, **base}
         look = styled(usual, keywords, "collections.PathCollection")
-        return ax.scatter(self.position[rows], self.y_true[rows], **look)
+        dots = ax.scatter(self.position[rows], self.y_true[rows], **look)
+        if self.flag is not None and self.flag[rows].any():
+            colours = np.resize(dots.get_facecolor(), (np.count_nonzero(rows), 4))
+            dots.set(edgecolor=colours, linewidth=0.8)
+            dots.set_facecolor(np.where(self.flag[rows, np.newaxis], 0, colours))
+        return dots
 
 
 def _checked_feature(feature: ArrayLike | None, n: int) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdiforest._tables.columns import require_columns
 from hdiforest._tables.frames import BLOCK_CELLS, Results, batch_of
-from hdiforest._tables.names import ENDS, interval_names, require_distinct
+from hdiforest._tables.names import DIAGNOSIS, ENDS, interval_names, require_distinct
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.checks import check_choice, check_flag, shares
 from hdiforest._utils.optional import pa
@@ -94,6 +94,9 @@ class BatchScorer:
     mapped : bool, default=True
         Whether to map the file. If not, each process reads a copy, checked whole, which its last
         scorer frees; nothing that happens to the file later matters to it.
+    diagnose : bool, default=False
+        Whether columns of `HDIForestRegressor.diagnose` at the first coverage come behind the
+        results. Needs a file with training rows, or saved with ``diagnostics=True``, and scipy.
     trusted : sequence of str or type, default=()
         As of `HDIForestRegressor.load`.
 
@@ -132,6 +135,7 @@ class BatchScorer:
         keep: Sequence[str] | Mapping[str, Any] = (),
         n_jobs: int | None = 1,
         mapped: bool = True,
+        diagnose: bool = False,
         trusted: Sequence[Any] = (),
     ) -> None:
         if isinstance(keep, str):
@@ -140,11 +144,15 @@ class BatchScorer:
             check_choice("kind", kind, ENDS)
         check_n_jobs(n_jobs)
         check_flag("mapped", mapped)
+        check_flag("diagnose", diagnose)
         self.path = os.path.abspath(os.fspath(path))
         self.n_jobs, self.mapped, self.trusted = n_jobs, mapped, trusted
+        self.diagnose = diagnose
         model = self._open()
         try:
             self.kind, self.coverage = _kind_and_levels(model.fitted, kind, coverage)
+            if diagnose:
+                model.fitted.require_reference()
         except ValueError as error:
             raise ValueError(f"{error} (model {self.path})") from None
         self.digest = model.digest
@@ -218,7 +226,17 @@ class BatchScorer:
     @property
     def results(self) -> list[str]:
         """Names of the columns behind the kept ones, such as prediction, lower_0.9, upper_0.9."""
-        return interval_names(self.kind, self.coverage)
+        return list(self.types)
+
+    @property
+    def types(self) -> dict[str, Any]:
+        """The types of pyarrow of `results`."""
+        types = dict.fromkeys(interval_names(self.kind, self.coverage), pa.float64())
+        if not self.diagnose:
+            return types
+        others = {"out_of_range": pa.int64(), "worst_feature": pa.string()}
+        others |= {"n_missing": pa.int64(), "flag": pa.bool_()}
+        return types | {name: others.get(name, pa.float64()) for name in DIAGNOSIS}
 
     @property
     def schema(self) -> Any:
@@ -229,7 +247,7 @@ class BatchScorer:
                     f"the type of the kept column '{name}' is not known before there is a batch; "
                     f"give it, as in keep={{{name!r}: pyarrow.int64()}}"
                 )
-        return pa.schema(list((self._types | dict.fromkeys(self.results, pa.float64())).items()))
+        return pa.schema(list((self._types | self.types).items()))
 
     @property
     def ddl(self) -> str:
@@ -273,8 +291,8 @@ class BatchScorer:
 
         Returns
         -------
-        dict of (n,) float64 arrays
-            By the names of `results`.
+        dict of (n,) arrays
+            By the names of `results`, of `types`.
         """
         fitted = self.model.fitted
         n_rows = max(1, BLOCK_CELLS // fitted.n_features)
@@ -296,10 +314,17 @@ class BatchScorer:
         from hdiforest._model.predict import predict_mean_and_intervals
 
         n_threads = 1 if self.n_jobs == 1 else thread_count(self.n_jobs)  # which loads joblib
+        fitted = self.model.fitted
         mean, intervals = predict_mean_and_intervals(
-            self.model.fitted, X, self.coverage, self.kind, n_threads, of_folds
+            fitted, X, self.coverage, self.kind, n_threads, of_folds
         )
         levels = range(len(self.coverage))
         ends = [intervals[:, end, j] for j in levels for _, end in ENDS[self.kind]]
         columns = map(np.ascontiguousarray, (mean, *ends))
-        return dict(zip(self.results, columns, strict=True))
+        names = interval_names(self.kind, self.coverage)
+        results = dict(zip(names, columns, strict=True))
+        if self.diagnose:
+            from hdiforest._model.diagnose import diagnose
+
+            results |= diagnose(fitted, X, self.coverage[0], n_threads, of_folds)
+        return results

@@ -101,6 +101,7 @@ class ModelFacts(NamedTuple):
     calibration: dict[str, Any] | None
     mean: MeanFacts | None
     boxes: dict[str, Any] | None
+    reference: dict[str, Any] | None
     folds: list[dict[str, Any]]
     outputs: list[dict[str, Any]]
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._model.fitted import FittedForest, Jackknife
+from hdiforest._model.reference import Reference
 from hdiforest._model.residuals import (
     BoostedMean,
     CentredForest,
@@ -83,7 +84,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         "index": index.arrays(),
         "feature_range": {"": fitted.feature_range},
     }
-    objects, mean, calibration, boxes = {}, None, None, None
+    objects, mean, calibration, boxes, reference = {}, None, None, None, None
     if isinstance(encoder, TableSteps):
         objects["steps"] = encoder.pipeline
     if rows is not None:
@@ -108,6 +109,10 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         elif isinstance(centred.mean, RegressorMean):
             mean = MeanFacts(centred.share, None, None)
             objects["mean"] = centred.mean.regressor
+    if fitted.reference is not None:
+        of_reference: Arrays = {}
+        reference = pack(fitted.reference, of_reference)
+        groups["reference"] = of_reference
     if jackknife is not None:
         groups["inbag"] = jackknife.index.arrays()
         groups["jackknife"] = {"drawn": jackknife.drawn.astype(np.uint8)}
@@ -130,6 +135,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         calibration=calibration,
         mean=mean,
         boxes=boxes,
+        reference=reference,
         folds=part_facts["fold"],
         outputs=part_facts["output"],
     )
@@ -166,6 +172,7 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
         folds=_forests(read, "fold", facts.folds, facts),
         outputs=outputs,
         jackknife=_jackknife(read, forest),
+        reference=_reference(facts, read),
         encoder=_encoder(read, facts),
         **{name: getattr(facts, name) for name in _FIELDS},
     )
@@ -329,6 +336,12 @@ def _training_rows(
             raise ValueError(f"{read.origin.source}: {error}") from None
 
     return rows, check_rows
+
+
+def _reference(facts: ModelFacts, read: _Reader) -> Reference | None:
+    if facts.reference is None:
+        return None
+    return unpack(Reference, facts.reference, read.groups.pop("reference", {}))
 
 
 def _encoder(read: _Reader, facts: ModelFacts) -> TableEncoder | TableSteps | None:
