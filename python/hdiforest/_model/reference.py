@@ -104,8 +104,8 @@ class Reference:
     @cached_property
     def _missing(self) -> NDArray[np.intp]:
         """Features that are missing in some rows of the sample, and not in others."""
-        missing = np.isnan(self.rows)
-        return np.flatnonzero(missing.any(axis=0) & ~missing.all(axis=0))
+        n_missing = np.count_nonzero(np.isnan(self.rows), axis=0)
+        return np.flatnonzero((n_missing > 0) & (n_missing < len(self.rows)))
 
     @cached_property
     def _categories(self) -> dict[int, NDArray[np.float32]]:
@@ -134,7 +134,7 @@ class Reference:
             # Two that differ do so in two columns.
             parts.append(np.eye(len(codes) + 1)[own] * (weight[j] / np.sqrt(2)))
             parts[-1][missing[:, j]] = 0
-        always = np.isnan(self.rows).all(axis=0)
+        always = np.count_nonzero(~np.isnan(self.rows), axis=0) == 0
         others = np.setdiff1d(np.arange(X.shape[1]), self._missing)
         further = (missing[:, others] != always[others]) @ self.importance[others]
         return np.concatenate(parts, axis=1), np.sqrt(further)
