@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,6 +171,17 @@ class BatchScorer:
         from hdiforest.serving._model_file import open_model
 
         return open_model(self.path, mapped=self.mapped, digest=digest, trusted=self.trusted)
+
+    def open(self) -> Self:
+        """Open the model now, so that the first batch need not wait for it.
+
+        Returns
+        -------
+        BatchScorer
+            The scorer itself.
+        """
+        _ = self.model
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the arguments and the digest; the model is opened when the first batch comes."""

@@ -68,7 +68,9 @@ def assert_as_the_command(folder, name):
 
 def test_there_is_a_recipe_for_each_engine():
     counts = {title: len(recipes) for title, recipes in RECIPES.items()}
-    assert counts == {"Dask": 2, "Ray Data": 1, "Spark": 2, "Polars": 1, "DuckDB": 1, "MLflow": 2}
+    assert counts == {
+        "Dask": 2, "Ray Data": 1, "Spark": 2, "Polars": 1, "DuckDB": 1, "MLflow": 2, "FastAPI": 1,
+    }  # fmt: skip
 
 
 DASK_CHECKS = """
@@ -147,3 +149,24 @@ def test_mlflow(folder):
     run_script(folder, saves, MLFLOW_CHECKS, **quiet)
     assert_as_the_command(folder, "intervals")
     assert not list((folder / "mlflow_model").rglob("*.pkl"))
+
+
+FASTAPI_CHECKS = """
+import pandas
+from fastapi.testclient import TestClient
+
+rows = pandas.read_parquet("new.parquet")
+with TestClient(app) as client:
+    found = client.post("/intervals", json=rows[list("abc")].to_dict("records"))
+    assert found.status_code == 200
+    refused = client.post("/intervals", json=[{"a": 1.0}])
+    assert refused.status_code == 422 and "'b'" in refused.json()["detail"]
+pandas.concat([rows[["id"]], pandas.DataFrame(found.json())], axis=1).to_parquet("intervals")
+"""
+
+
+def test_fastapi(folder):
+    pytest.importorskip("fastapi")
+    pytest.importorskip("httpx2")
+    run_script(folder, RECIPES["FastAPI"][0], FASTAPI_CHECKS)
+    assert_as_the_command(folder, "intervals")
