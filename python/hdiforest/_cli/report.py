@@ -134,7 +134,9 @@ def run_check(options: Any) -> None:
     columns = dict(zip(names, kept, strict=True))
     groups = [(name, groups_of(columns[name], n)) for name, n in given if name is not None]
     if model.can_diagnose:
-        flag = model.diagnose(X)["flag"]
+        known = model.fitted_forest().calibration
+        level = levels[0] if known is None else known.coverages[0]  # no flag depends on it
+        flag = model.diagnose(X, level)["flag"]
         unlike = ("unlike the training rows", np.flatnonzero(flag))
         groups.append(("flag", [unlike, ("others", np.flatnonzero(~flag))]))
     found = check(model, X, y, kind, levels, counts, groups)

@@ -547,7 +547,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     @property
     def can_diagnose(self) -> bool:
         """Whether the model has what `diagnose` needs."""
-        fitted = self.fitted_forest()
+        fitted = self._fitted
         return not (fitted.training_rows is None and fitted.reference is None)
 
     def predict_weights(self, X: ArrayLike) -> csr_array:

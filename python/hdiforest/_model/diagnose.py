@@ -98,7 +98,7 @@ def _of_leaves(
         ends = predict_calibrated(fitted, X, coverage, n_threads, None, of_folds, codes)
     shape = len(X), fitted.n_outputs
     until = np.stack([np.nextafter(ends[..., 0], -np.inf), ends[..., 1]], axis=-1)
-    mass = np.diff(index.cdf(leaves, until, n_threads=n_threads), axis=-1)
+    mass = np.diff(index.cdf(leaves, np.nan_to_num(until), n_threads=n_threads), axis=-1)
     halves = _half_forests(fitted, leaves, coverage, n_threads)
     # Of the halves of a mean, (a - b)^2 / 4 has the variance of the whole as its expectation.
     error = np.sqrt((np.diff(halves, axis=0)[0] ** 2).mean(axis=1)) / 2
