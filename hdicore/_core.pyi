@@ -1372,6 +1372,39 @@ def _find_mismatch(
     nothing.
     """
 
+def _moving_quantiles(
+    start: ArrayLike, scores: ArrayLike, size: int, target: float, miss: float, rate: float
+) -> tuple[_Floats, float]:
+    """Conformal quantiles of a window of scores that moves row by row.
+
+    Parameters
+    ----------
+    start, scores : (m,) and (n,) float
+        Scores that the window begins with, oldest first, and those that come, in their order.
+    size : int
+        Scores that the window holds, at most.
+    target, miss, rate : float
+        After each score `miss` moves by ``rate * (target - missed)``, where the score missed if it
+        is above its quantile (Gibbs and Candes, NeurIPS 2021).
+
+    Returns
+    -------
+    quantiles : (n,) float64
+        Before each score is taken in, of m scores in the window: the k-th smallest,
+        k = ceil((m + 1) (1 - miss)) but at least 1; infinite if k > m.
+    miss : float
+        After the last score.
+
+    Raises
+    ------
+    ValueError
+        If a score is NaN, or the size no positive number.
+
+    Notes
+    -----
+    O(size) for each score.
+    """
+
 def weighted_hdi(
     values: ArrayLike,
     weights: ArrayLike | None = None,

@@ -8,6 +8,7 @@ else imports them. Masses are Python or NumPy integers; `shift` units are 2**shi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -616,6 +617,25 @@ def weighted_hdi(
 ) -> tuple[float, float]:
     """Shortest interval that holds a share of a weighted sample."""
     return hdi(weighted_atoms(values, weights), coverage)
+
+
+def moving_quantiles(
+    start: Sequence[float],
+    scores: Sequence[float],
+    size: int,
+    target: float,
+    miss: float,
+    rate: float,
+) -> tuple[list[float], float]:
+    """Return the conformal quantile before each score is taken in; see `hdicore._core`."""
+    window, quantiles = list(start)[-size:], []
+    for score in scores:
+        m = len(window)
+        k = max(1, math.ceil((m + 1) * (1 - miss) - 1e-9))
+        quantiles.append(math.inf if k > m else sorted(window)[k - 1])
+        miss += rate * (target - (score > quantiles[-1]))
+        window = [*window, score][-size:]
+    return quantiles, miss
 
 
 def relabel(leaves: ArrayLike, new_leaves: ArrayLike, n_leaves: ArrayLike) -> NDArray[Any]:

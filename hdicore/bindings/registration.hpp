@@ -15,6 +15,7 @@ void register_weighted_hdi(pybind11::module_& module);
 void register_centred_oob_intervals(pybind11::module_& module);
 void register_leaf_sums(pybind11::module_& module);
 void register_fit_record(pybind11::module_& module);
+void register_moving_quantiles(pybind11::module_& module);
 
 // What an argument holds. Throws TypeError if it is something else.
 template <class Held>
