@@ -66,7 +66,7 @@ from hdiforest._model.calibrate import (
     ignore_infinite_intervals,
 )
 from hdiforest._model.diagnose import diagnose
-from hdiforest._model.fitted import AnyCalibration, FittedForest
+from hdiforest._model.fitted import AnyCalibration, FittedForest, base_intervals
 from hdiforest._model.predict import (
     distributions_of,
     of_outputs,
@@ -104,6 +104,7 @@ from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._calibrate import CrossFit
 from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._methods import Method, resolve_method
+from hdiforest.calibration._recalibrate import Recalibrating, check_recalibration, recalibrated
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._serialization import Parts, from_arrays, to_arrays
@@ -747,11 +748,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             found = fit_folds(new_model, table, rows_of_fit, settings, how, n_threads)
             self._fitted = fitted.uncalibrated(calibration=found[0], folds=found[1])
         elif isinstance(how, Split):
-            rows = checked_rows(self, X, fitted)
-            targets = check_targets("y", cast("ArrayLike", y), fitted.n_outputs)
-            if len(targets) != len(rows):
-                shape = len(rows), *targets.shape[1:]
-                raise ValueError(f"y must have shape {shape}, got {targets.shape}")
+            rows, targets = self._checked_calibration_rows(X, y, fitted)
             if settings.by is not None:
                 settings.by.labels(rows)  # raises before any work is done
             self._fitted = calibrate_by_split(
@@ -768,6 +765,68 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
                 replace_levels(self, later=checks)
                 warn_of_later_rows(cast("Calibration", self.calibration_))
         return self
+
+    def recalibrate(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        method: Recalibrating = "rolling",
+        window: int = 500,
+        rate: float = 0.01,
+    ) -> Self:
+        """Move the conformal quantiles of all calibrated coverages by new rows, in their order.
+
+        Parameters
+        ----------
+        X, y : rows as in `predict`, and (n,) array
+            New rows, the latest last, and their targets. Several calls do as one with all rows.
+        method : {"rolling", "aci"}, default="rolling"
+            Whether quantiles are the conformal ones of the last `window` rows, or adaptive
+            conformal inference (Gibbs and Candes, NeurIPS 2021) also moves the share of misses
+            that they are for, by `rate`, after each row. `calibration_` says what each promises.
+        window, rate : int and float, default=500 and 0.01
+            At first the window holds scores of the calibration, which new ones replace.
+
+        Returns
+        -------
+        HDIForestRegressor
+            The model itself. Nothing is fitted again. From then on intervals are not clipped to the
+            range of the training targets, which new ones may leave; by "aci" they may be infinite.
+
+        Notes
+        -----
+        ``calibration_.history`` tells of each call what was covered, each row before it was taken
+        in. Distributions, and so one-sided bounds, stay as they were calibrated. Of models of one
+        target that were calibrated by "oob" or "split", without `by`. O(one prediction + window)
+        for each row and coverage.
+        """
+        fitted = self.fitted_forest()
+        calibration = self.calibration_
+        if not isinstance(calibration, Calibration):
+            raise ValueError(
+                "recalibrate needs a model of one target that was calibrated by method 'oob' or "
+                f"'split', and this one has {fitted.n_outputs} and was by {calibration.method!r}"
+            )
+        check_recalibration(calibration, method, window, rate)
+        rows, targets = self._checked_calibration_rows(X, y, fitted)
+        ends = base_intervals(fitted, rows, calibration.bases, self._n_threads(len(rows)))
+        if (n_empty := int(np.isnan(ends).any(axis=(1, 2)).sum())) > 0:
+            raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
+        moved = recalibrated(calibration, ends, targets, method, window, rate)
+        self._fitted = replace(fitted, calibration=moved)
+        return self
+
+    def _checked_calibration_rows(
+        self, X: Any, y: Any, fitted: FittedForest
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return rows (n, n_features) and as many targets, or raise ValueError."""
+        targets = check_targets("y", y, fitted.n_outputs)
+        rows = checked_rows(self, X, fitted)
+        if len(targets) != len(rows):
+            shape = len(rows), *targets.shape[1:]
+            raise ValueError(f"y must have shape {shape}, got {targets.shape}")
+        return rows, targets
 
     def prune(self, min_samples_leaf: int) -> Self:
         """Return a smaller model, of the same trees with larger leaves.

@@ -14,6 +14,7 @@ from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._groups import Groups, divide
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
+from hdiforest.calibration._recalibrate import scores_to_start
 from hdiforest.calibration._result import (
     Calibration,
     CrossCalibration,
@@ -29,6 +30,7 @@ from hdiforest.calibration._selection import (
     first_half,
     loss,
     quantiles_by_group,
+    shifted_scores,
     widen_base,
 )
 from hdiforest.metrics._intervals import (
@@ -188,7 +190,18 @@ def _calibrate(
     infinite = [level.coverage for level in levels if math.isinf(level.q_hat)]
     warn_of_infinite(infinite, len(y), confidence)
     weighted = weights is not None
-    return Calibration(method, levels, postprocess, len(y), confidence, weighted, groups)
+    without = replace(candidates, inner=None), replace(postprocess, clip=False)
+    scores = [shifted_scores(without[0], each, without[1]) for each in selected]
+    return Calibration(
+        method,
+        levels,
+        postprocess,
+        len(y),
+        confidence,
+        weighted,
+        groups,
+        recent=scores_to_start(scores, coverages, weights),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from hdiforest.calibration._distribution import BASE_LEVELS, PredictiveDistribut
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed
+from hdiforest.calibration._recalibrate import Recent, Step
 
 METHODS = ("oob", "split")
 CROSS_METHODS = ("cv+", "jackknife+")
@@ -319,6 +320,8 @@ class Calibration(CalibrationResult):
         The groups of rows that have conformal quantiles of their own.
     distribution : PredictiveDistribution, optional
         What calibrates quantiles, distribution functions and one-sided bounds.
+    recent : Recent, optional
+        The scores that `recalibrate` moves the quantiles by.
     """
 
     method: str
@@ -329,6 +332,7 @@ class Calibration(CalibrationResult):
     weighted: bool = False
     groups: Groups | None = None
     distribution: PredictiveDistribution | None = field(default=None, compare=False)
+    recent: Recent | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -341,6 +345,8 @@ class Calibration(CalibrationResult):
                 raise ValueError('confidence must be None unless method is "split" without weights')
         if self.groups is not None and self.groups.q_hat.shape[1] != len(self.levels):
             raise ValueError(f"the quantiles of groups must be of {len(self.levels)} coverages")
+        if self.recent is not None and len(self.recent.misses) != len(self.levels):
+            raise ValueError(f"the latest scores must be of {len(self.levels)} coverages")
 
     @property
     def bases(self) -> tuple[Base, ...]:
@@ -357,8 +363,15 @@ class Calibration(CalibrationResult):
         return any(level.slope for level in self.levels)
 
     @property
+    def history(self) -> tuple[Step, ...]:
+        """What each call of `recalibrate` did, the latest last; at most 1,000 of them."""
+        return () if self.recent is None else self.recent.history
+
+    @property
     def guarantee(self) -> str:
         """What is promised of one interval of each coverage c, in words."""
+        if self.history:
+            return self._guarantee_of_recent(self.history[-1])
         if self.method == "oob":
             return (
                 "No guarantee holds for every distribution: conformal quantiles come from the "
@@ -384,9 +397,24 @@ class Calibration(CalibrationResult):
             "tie, before intervals are nested."
         )
 
+    def _guarantee_of_recent(self, last: Step) -> str:
+        if last.method == "rolling":
+            return (
+                f"At least with probability c a new row is covered, if it is exchangeable with the "
+                f"last {last.window} rows; nothing is promised where rows keep changing."
+            )
+        return (
+            "Row by row, and in whatever order rows come, the share of n rows that is missed "
+            f"exceeds 1 - c by at most (1 - c + {last.rate:g}) / ({last.rate:g} n), counted from "
+            "the first of them that was taken in by this method and rate; intervals may be "
+            "infinite for it. Batches that were predicted before their rows were taken in have no "
+            "such bound."
+        )
+
     def _of_first(self, k: int) -> dict[str, Any]:
         groups = None if self.groups is None else self.groups.first(k)
-        return {"levels": self.levels[:k], "groups": groups}
+        recent = None if self.recent is None else self.recent.first(k)
+        return {"levels": self.levels[:k], "groups": groups, "recent": recent}
 
     def intervals(self, ends: Array, codes: NDArray[np.intp] | None = None) -> Array:
         """Return calibrated intervals of any rows.
@@ -417,7 +445,9 @@ class Calibration(CalibrationResult):
         return () if all(check is None for check in checks) else checks
 
     def _title(self) -> str:
-        return super()._title() + ("" if self.groups is None else f", {self.groups}")
+        groups = "" if self.groups is None else f", {self.groups}"
+        n = sum(step.n for step in self.history)
+        return super()._title() + groups + (f", recalibrated by {n} rows" if n else "")
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows = super()._rows()

@@ -1,0 +1,149 @@
+"""Recalibration: conformal quantiles that follow the scores of new rows, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from hdicore._core import _moving_quantiles
+from hdiforest._utils import Array
+from hdiforest._utils.checks import check_choice, check_whole_number
+from hdiforest.calibration._quantiles import rank, rows_needed
+
+if TYPE_CHECKING:
+    from hdiforest.calibration._result import Calibration, FixedLevel
+
+Recalibrating = Literal["rolling", "aci"]
+
+_MAX_STEPS = 1000  # in the history
+_N_SCORES = 200  # of each coverage that stand for those of the calibration
+
+
+class Step(NamedTuple):
+    """One call of `recalibrate`.
+
+    Parameters
+    ----------
+    method, window, rate : str, int and float
+        As they were given.
+    n : int
+        Number of rows.
+    coverage : tuple of k floats
+        Share of these rows that the intervals of each coverage held, each before it was taken in.
+    q_hat : tuple of k floats
+        Conformal quantiles after the call.
+    """
+
+    method: Recalibrating
+    window: int
+    rate: float
+    n: int
+    coverage: tuple[float, ...]
+    q_hat: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Recent:
+    """The latest scores of each of k coverages, and what moved the quantiles.
+
+    Before the first call the scores are quantiles of those of the calibration.
+    """
+
+    scores: Array  # (m, k), oldest first
+    misses: tuple[float, ...]  # share of misses that the quantile of each coverage is for
+    history: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.scores.ndim != 2 or np.isnan(self.scores).any():
+            raise ValueError("the latest scores must be (m, k) numbers")
+        k = self.scores.shape[1]
+        if len(self.misses) != k or not np.isfinite(self.misses).all():
+            raise ValueError(f"the shares of misses must be {k} finite numbers")
+
+    def first(self, k: int) -> Recent:
+        """Return what is known of the k lowest coverages."""
+        return Recent(self.scores[:, :k], self.misses[:k], self.history)
+
+
+def scores_to_start(
+    scores: Sequence[Array], coverages: Sequence[float], weights: Array | None
+) -> Recent:
+    """Return quantiles of the scores (n,) of each coverage, in an order that tells nothing."""
+    n = len(scores[0])
+    m = min(n, max(_N_SCORES, rows_needed(coverages[-1])))
+    columns = []
+    for own in scores:
+        order = np.argsort(own, kind="stable")
+        until = np.cumsum(np.ones(n) if weights is None else weights[order])
+        at = np.searchsorted(until, (np.arange(m) + 0.5) / m * until[-1])
+        columns.append(own[order[np.minimum(at, n - 1)]])
+    mixed = np.random.default_rng(0).permutation(m)
+    return Recent(np.stack(columns, axis=1)[mixed], tuple(1 - c for c in coverages))
+
+
+def check_recalibration(calibration: Calibration, method: str, window: int, rate: float) -> None:
+    """Raise ValueError unless quantiles of such a window can move, as far as arguments tell."""
+    check_choice("method", method, ("rolling", "aci"))
+    check_whole_number("window", window)
+    needed = rows_needed(calibration.coverages[-1])
+    if window < needed:
+        raise ValueError(
+            f"window must be at least {needed} for a coverage of {calibration.coverages[-1]:g}, "
+            f"got {window}"
+        )
+    if isinstance(rate, bool) or not isinstance(rate, float | int) or not 0 < rate <= 1:
+        raise ValueError(f"rate must be a number above 0 and at most 1, got {rate!r}")
+    if calibration.recent is None:
+        raise ValueError(
+            "the file of this model holds no scores to move; calibrate the model again"
+        )
+    if calibration.groups is not None:
+        raise ValueError("recalibrate moves quantiles of all rows: calibrate without by")
+
+
+def recalibrated(
+    calibration: Calibration,
+    ends: Array,
+    y: Array,
+    method: Recalibrating,
+    window: int,
+    rate: float,
+) -> Calibration:
+    """Return the calibration whose quantiles have followed new rows, the latest last.
+
+    `ends` (n, 2, len(bases)) are those that `Calibration.intervals` takes. Quantiles are of the
+    last `window` scores. By "rolling" they are conformal; by "aci" the share of misses that they
+    are for moves, too (Gibbs and Candes, "Adaptive conformal inference under distribution shift",
+    NeurIPS 2021), from the one asked for if the call before was by another method or rate.
+
+    Nothing is clipped any more: new targets may leave the range of the training targets, and a
+    target beyond it could not be covered. O(window) for each score.
+    """
+    postprocess = replace(calibration.postprocess, clip=False)
+    widths = ends[:, 1, -1] - ends[:, 0, -1] if calibration.is_adaptive else np.zeros(len(y))
+    recent = calibration.recent
+    assert recent is not None  # by `check_recalibration`
+    last = recent.history[-1] if recent.history else None
+    continues = last is not None and (last.method, last.rate) == (method, rate)
+    levels: list[FixedLevel] = []
+    scores, misses, coverage = [], [], []
+    for j, level in enumerate(calibration.levels):
+        own = postprocess.scores(ends[..., j], y, level.unit) - level.slope * widths
+        target = 1 - level.coverage
+        miss, moves = (recent.misses[j] if continues else target), rate if method == "aci" else 0.0
+        quantiles, miss = _moving_quantiles(recent.scores[:, j], own, window, target, miss, moves)
+        kept = np.concatenate([recent.scores[:, j], own])[-window:]
+        k = max(1, rank(len(kept), 1 - miss))
+        q_hat = float(np.sort(kept)[k - 1]) if k <= len(kept) else np.inf
+        scores.append(kept)
+        misses.append(miss)
+        coverage.append(float((own <= quantiles).mean()))
+        levels.append(replace(level, q_hat=q_hat))
+    q_hats = tuple(level.q_hat for level in levels)
+    step = Step(method, int(window), float(rate), len(y), tuple(coverage), q_hats)
+    history = (*recent.history, step)[-_MAX_STEPS:]
+    latest = Recent(np.stack(scores, axis=1), tuple(misses), history)
+    return replace(calibration, levels=tuple(levels), postprocess=postprocess, recent=latest)

@@ -1,0 +1,201 @@
+"""`recalibrate`: quantiles that follow new rows by a rolling window, or adaptively."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import RandomForestRegressor
+
+from hdicore import _reference
+from hdicore._core import _moving_quantiles
+from hdiforest import HDIForestRegressor
+from hdiforest.calibration import CVPlus, Split
+
+RNG = np.random.default_rng(0)
+N = 600
+X = RNG.normal(size=(3 * N, 3))
+Y = X[:, 0] + 0.5 * RNG.normal(size=3 * N)
+TRAIN, LATER = slice(0, N), slice(N, None)
+COVERAGES = [0.5, 0.9]
+
+
+def fitted(**options):
+    forest = RandomForestRegressor(80, min_samples_leaf=3, random_state=0)
+    model = HDIForestRegressor(forest, calibration=False).fit(X[TRAIN], Y[TRAIN])
+    return model.calibrate(**({"coverage": COVERAGES} | options))
+
+
+@pytest.fixture
+def model():
+    return pickle.loads(SAVED)
+
+
+SAVED = pickle.dumps(fitted())
+
+
+def test_moving_quantiles_are_those_of_the_definition():
+    for case in range(300):
+        m, n, size = RNG.integers(0, 12), RNG.integers(0, 30), int(RNG.integers(1, 15))
+        start, scores = RNG.integers(0, 5, m) * 1.0, RNG.integers(0, 5, n) * 1.0
+        scores[: case % 2] = np.inf
+        options = (size, 0.1, RNG.choice([0.1, 0.5, -0.1, 1.2]), RNG.choice([0, 0.01, 0.3]))
+        found, last = _moving_quantiles(start, scores, *options)
+        expected, miss = _reference.moving_quantiles(start.tolist(), scores.tolist(), *options)
+        assert_array_equal(found, expected)
+        assert last == miss
+
+
+def test_examples_by_hand():
+    """Levels of 0.055, 0.060, 0.065, 0.070 need more scores than the nine of the window."""
+    start = np.arange(1.0, 10)
+    quantiles, miss = _moving_quantiles(start, [10, 10, 1, 1, 0], 9, 0.1, 0.1, 0.05)
+    assert_array_equal(quantiles, [9, np.inf, np.inf, np.inf, np.inf])
+    assert miss == pytest.approx(0.075)
+    quantiles, _ = _moving_quantiles(np.arange(1.0, 20), [100, 200, 300, 0], 19, 0.1, 0.1, 0)
+    assert_array_equal(quantiles, [18, 19, 100, 200])
+    with pytest.raises(ValueError, match="must not hold NaN"):
+        _moving_quantiles(start, [np.nan], 9, 0.1, 0.1, 0.0)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05])
+def test_bound_of_adaptive_misses_for_scores_that_nobody_drew(rate):
+    scores = np.r_[np.linspace(0, 50, 2000), np.linspace(50, 0, 2000)]
+    quantiles, _ = _moving_quantiles(RNG.normal(size=200), scores, 200, 0.1, 0.1, rate)
+    assert (scores > quantiles).mean() - 0.1 <= (0.1 + rate) / (rate * len(scores))
+
+
+def naive(model, rows, y, window, method, rate):
+    """Quantiles after each row, by sorting all scores of the window."""
+    calibration = model.calibration_
+    found = []
+    for j, level in enumerate(calibration.levels):
+        scores, target = list(calibration.recent.scores[:, j]), 1 - level.coverage
+        raw = model.scorer_.intervals(rows, [b.level for b in calibration.bases], "equal_tailed")
+        width = raw[:, 1, -1] - raw[:, 0, -1]
+        lower, upper = base_ends(model, rows)[..., j].T
+        covered, miss = [], target
+        for i in range(len(y)):
+            own = max(lower[i] - y[i], y[i] - upper[i])
+            if own < 0:  # as the interval is scaled
+                own *= level.unit / ((upper[i] - lower[i]) / 2)
+            own -= level.slope * (width[i] if level.slope else 0)
+            last = sorted(scores[-window:])
+            k = max(1, int(np.ceil((len(last) + 1) * (1 - miss) - 1e-9)))
+            q = np.inf if k > len(last) else last[k - 1]
+            covered.append(own <= q)
+            miss += (rate if method == "aci" else 0) * (target - (own > q))
+            scores.append(own)
+        last = sorted(scores[-window:])
+        k = max(1, int(np.ceil((len(last) + 1) * (1 - miss) - 1e-9)))
+        found.append((np.mean(covered), np.inf if k > len(last) else last[k - 1]))
+    return np.array(found).T
+
+
+def base_ends(model, rows):
+    from hdiforest._model.fitted import base_intervals
+
+    return base_intervals(model.fitted_forest(), np.float32(rows), model.calibration_.bases, 1)
+
+
+@pytest.mark.parametrize("method", ["rolling", "aci"])
+def test_quantiles_are_those_of_the_definition(method):
+    model = fitted(adaptive=False, min_samples_leaf=[1])
+    rows, y = X[LATER][:150], Y[LATER][:150] + np.linspace(0, 2, 150)
+    covered, q_hat = naive(model, rows, y, 60, method, 0.05)
+    model.recalibrate(rows, y, method=method, window=60, rate=0.05)
+    (step,) = model.calibration_.history
+    assert_allclose(step.q_hat, q_hat)
+    assert_allclose(step.coverage, covered)
+    assert [level.q_hat for level in model.calibration_.levels] == list(step.q_hat)
+    assert (step.method, step.window, step.rate, step.n) == (method, 60, 0.05, 150)
+
+
+@pytest.mark.parametrize("method", ["rolling", "aci"])
+def test_coverage_comes_back_after_a_shift(model, method):
+    y = Y[LATER] + 1.5
+    static = model.predict_interval(X[LATER], 0.9)
+    assert ((static[:, 0] <= y) & (y <= static[:, 1])).mean() < 0.5
+    model.recalibrate(X[LATER][:800], y[:800], method=method)
+    lower, upper = model.predict_interval(X[LATER][800:], 0.9).T
+    assert 0.8 < ((lower <= y[800:]) & (y[800:] <= upper)).mean() < 0.97
+    narrow, wide = np.moveaxis(model.predict_interval(X[LATER], COVERAGES), -1, 0)
+    assert (wide[:, 0] <= narrow[:, 0]).all()
+    assert (narrow[:, 1] <= wide[:, 1]).all()
+    assert "recalibrated by 800 rows" in repr(model.calibration_)
+    words = {"rolling": "the last 500 rows", "aci": "exceeds 1 - c by at most"}[method]
+    assert words in model.calibration_.guarantee
+
+
+@pytest.mark.parametrize("method", ["rolling", "aci"])
+def test_batches_do_as_one_call_and_files_keep_all(model, tmp_path, method):
+    other = pickle.loads(SAVED).recalibrate(X[LATER], Y[LATER], method=method, window=120)
+    for begin, end in ((0, 1), (1, 70), (70, 600), (600, 2 * N)):
+        rows = X[LATER][begin:end], Y[LATER][begin:end]
+        model.recalibrate(*rows, method=method, window=120)
+        model.save(tmp_path / "model")
+        model = HDIForestRegressor.load(tmp_path / "model")
+    assert_array_equal(model.predict_interval(X, COVERAGES), other.predict_interval(X, COVERAGES))
+    history = model.calibration_.history
+    assert [step.n for step in history] == [1, 69, 530, 600]
+    assert history[-1].q_hat == other.calibration_.history[0].q_hat
+    weights = np.array([step.n for step in history]) / (2 * N)
+    coverage = weights @ [step.coverage for step in history]
+    assert_allclose(coverage, other.calibration_.history[0].coverage)
+
+
+def test_scores_of_the_calibration_stand_at_the_start(model):
+    """One row more moves the quantile from that of the calibration by little."""
+    before = [level.q_hat for level in model.calibration_.levels]
+    model.recalibrate(X[LATER][:1], Y[LATER][:1])
+    after = [level.q_hat for level in model.calibration_.levels]
+    assert_allclose(after, before, atol=0.1)
+
+
+def test_weights_and_rows_held_out():
+    weighted = HDIForestRegressor(random_state=0, calibration=False)
+    weighted.fit(X[TRAIN], Y[TRAIN], sample_weight=RNG.integers(1, 4, N)).calibrate(coverage=0.8)
+    split = fitted(X=X[LATER][:300], y=Y[LATER][:300], method=Split(confidence=0.9))
+    for model in (weighted, split):
+        model.recalibrate(X[LATER][300:900], Y[LATER][300:900])
+        (step,) = model.calibration_.history
+        assert abs(step.coverage[0] - model.calibration_.coverages[0]) < 0.08
+
+
+def test_targets_beyond_the_training_range_are_covered(model):
+    y = Y[LATER] + 30
+    model.recalibrate(X[LATER], y, window=100)
+    lower, upper = model.predict_interval(X[LATER], 0.9).T
+    assert np.isfinite(upper).all()
+    assert ((lower <= y) & (y <= upper)).mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 8}, "window must be at least 9 for a coverage of 0.9, got 8"),
+        ({"window": 8.5}, "window must be a whole number"),
+        ({"rate": 0}, "rate must be a number above 0 and at most 1, got 0"),
+        ({"rate": "fast"}, "rate must be a number above 0"),
+        ({"method": "pid"}, "method must be 'rolling' or 'aci'"),
+        ({"y": np.full(3, np.nan)}, "y must be finite, got .* that are not"),
+        ({"y": np.zeros(4)}, r"y must have shape \(3,\), got \(4,\)"),
+    ],
+)
+def test_what_is_refused(model, options, message):
+    before = model.calibration_
+    with pytest.raises(ValueError, match=message):
+        model.recalibrate(**({"X": X[:3], "y": Y[:3]} | options))
+    assert model.calibration_ is before
+
+
+def test_models_that_are_refused(model):
+    with pytest.raises(AttributeError, match="no calibration_; call calibrate first"):
+        HDIForestRegressor(calibration=False).fit(X[TRAIN], Y[TRAIN]).recalibrate(X[:3], Y[:3])
+    two = HDIForestRegressor(random_state=0).fit(X[TRAIN], np.c_[Y, -Y][TRAIN])
+    with pytest.raises(ValueError, match=r"a model of one target .* this one has 2"):
+        two.recalibrate(X[:3], np.c_[Y, Y][:3])
+    with pytest.raises(ValueError, match=r"by method 'oob' or 'split', .* was by 'cv\+'"):
+        fitted(method=CVPlus(3)).recalibrate(X[:3], Y[:3])
+    with pytest.raises(ValueError, match="calibrate without by"):
+        fitted(by=RNG.integers(0, 2, N)).recalibrate(X[:3], Y[:3])
