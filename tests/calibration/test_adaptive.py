@@ -293,7 +293,7 @@ def test_infinite_quantiles_with_slopes():
     intervals = found.intervals(ends[..., [0, 0, 1]])
     assert np.isfinite(intervals[..., 0]).all()
     np.testing.assert_array_equal(intervals[..., 1], [[-math.inf, math.inf]] * 12)
-    one = replace(found, levels=found.levels[:1])
+    one = replace(found, levels=found.levels[:1], recent=None)
     assert repr(found.first(1)) == repr(one)
     np.testing.assert_array_equal(one.intervals(ends[..., [0, 1]])[..., 0], intervals[..., 0])
 

@@ -122,7 +122,8 @@ def through_json(record):
 def test_arrays_hold_all(n, lattice):
     record, _ = made(n, lattice)
     facts, arrays = calibration_to_arrays(record)
-    assert list(arrays) == ([] if facts["postprocess"]["lattice"] is None else [TARGETS])
+    targets = [] if facts["postprocess"]["lattice"] is None else [TARGETS]
+    assert list(arrays) == [*targets, "recent.scores"]
     assert through_json(record) == record
     assert np.array_equal(through_json(record).postprocess.targets, record.postprocess.targets)
     assert repr(through_json(record)) == repr(record)
@@ -151,7 +152,7 @@ def test_a_record_with_slopes():
     assert [" + 0.1 w" in line for line in lines] == [False, True, False]
     assert all(" leaf 5, q_hat " in line for line in lines)
     assert record.first(2).bases == (*own[:2], width)
-    static = replace(record, levels=record.levels[2:])
+    static = replace(record, levels=record.levels[2:], recent=None)
     assert static.bases == own[2:]
 
 
@@ -172,7 +173,8 @@ def test_arrays_hold_splits():
 
 def test_thirds_without_rows_stay_none():
     check = CrossCheck(0.9, 0.01, 0.0, (None, 0.5, 1.0), 0.9)
-    record = replace(RECORD, levels=(replace(RECORD.levels[0], cross_check=check),))
+    levels = (replace(RECORD.levels[0], cross_check=check),)
+    record = replace(RECORD, levels=levels, recent=None)
     assert through_json(record) == record
 
 

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
@@ -12,6 +11,7 @@ from hdiforest import HDIForestRegressor, fit_table
 from hdiforest._model.reference import Reference
 from hdiforest.serving import BatchScorer
 
+pd = pytest.importorskip("pandas")
 RNG = np.random.default_rng(0)
 N = 400
 X = RNG.normal(size=(N, 4)).round(1)
