@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hdicore import __version__ as __version__
+    from hdiforest._estimators.coverage_monitor import CoverageMonitor as CoverageMonitor
     from hdiforest._estimators.fit_table import fit_table as fit_table
     from hdiforest._estimators.forest_search import ForestSearchOOB as ForestSearchOOB
     from hdiforest._estimators.hdi_forest import HDIForestRegressor as HDIForestRegressor
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from hdiforest.displays import CalibrationDisplay as CalibrationDisplay
     from hdiforest.displays import DistributionDisplay as DistributionDisplay
     from hdiforest.displays import IntervalDisplay as IntervalDisplay
+    from hdiforest.displays import MonitorDisplay as MonitorDisplay
     from hdiforest.displays import PITDisplay as PITDisplay
     from hdiforest.displays import WidthDisplay as WidthDisplay
 
@@ -25,11 +27,13 @@ if TYPE_CHECKING:
 # it is asked for, so that `hdiforest.serving` does without scikit-learn.
 _HOMES = {
     "CalibrationDisplay": "hdiforest.displays",
+    "CoverageMonitor": "hdiforest._estimators.coverage_monitor",
     "DistributionDisplay": "hdiforest.displays",
     "ForestSearchOOB": "hdiforest._estimators.forest_search",
     "HDIForestRegressor": "hdiforest._estimators.hdi_forest",
     "IntervalDisplay": "hdiforest.displays",
     "LeafModel": "hdiforest._estimators.leaf_model",
+    "MonitorDisplay": "hdiforest.displays",
     "PITDisplay": "hdiforest.displays",
     "WidthDisplay": "hdiforest.displays",
     "__version__": "hdicore",

@@ -12,6 +12,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest._tables.names import DIAGNOSIS
 from hdiforest._utils.checks import significant
 from hdiforest.calibration import Split
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
@@ -597,3 +598,49 @@ def test_groups_of_texts_numbers_and_missing_cells(sites, tmp_path, capsys):
     assert message == "--over must have a value in each row, and row 0 has none"
     assert "has no column 'no'" in failure(capsys, [*call, "--by", "no"])
     assert "has no column 'no'" in failure(capsys, [*call, "--over", "no"])
+
+
+def test_recalibrate_moves_quantiles_and_keeps_the_file_whole(folder, tmp_path, capsys):
+    later = frame(2, 200)
+    later["target"] += 3
+    later.to_csv(tmp_path / "later.csv", index=False)
+    call = ["recalibrate", folder / "model", tmp_path / "later.csv", "--target", "target"]
+    before = (folder / "model").read_bytes()
+    assert run([*call, "-o", tmp_path / "model2", "--window", 150]) == 0
+    printed = capsys.readouterr().out
+    assert "recalibrated by 200 rows" in printed
+    assert "Covered of 200 rows, each before it was taken in: 0." in printed
+    assert (folder / "model").read_bytes() == before
+    moved = HDIForestRegressor.load(tmp_path / "model2")
+    expected = HDIForestRegressor.load(folder / "model")
+    expected.recalibrate(later[FEATURES], later["target"], window=150)
+    np.testing.assert_array_equal(
+        moved.predict_interval(NEW[FEATURES], LEVELS),
+        expected.predict_interval(NEW[FEATURES], LEVELS),
+    )
+    found = failure(capsys, [*call, "-o", tmp_path / "model3", "--window", 20], 2)
+    assert found == "--window must be at least 99 for a coverage of 0.99, got 20"
+    assert not (tmp_path / "model3").exists()
+
+
+def test_diagnosis_of_rows_and_coverage_of_those_flagged(folder, tmp_path, capsys):
+    model, far = tmp_path / "model", NEW.assign(f3=NEW["f3"] + 2)
+    far.to_csv(tmp_path / "far.csv", index=False)
+    fit(folder / "train.csv", model, "--diagnostics")
+    out, call = tmp_path / "out.csv", ["score", model, tmp_path / "far.csv", "--diagnose"]
+    assert run([*call, "-o", out]) == 0
+    scored = read(out)
+    assert list(scored.columns)[3:] == list(DIAGNOSIS)
+    assert (scored["worst_feature"] == "f3").all()
+    assert scored["flag"].mean() > 0.9
+    capsys.readouterr()
+    assert run(["check", model, tmp_path / "far.csv", "--target", "target", "--json"]) == 0
+    groupings = json.loads(capsys.readouterr().out)["groupings"]
+    assert groupings[0]["groups"][0]["name"] == "unlike the training rows"
+    moved = ["recalibrate", model, folder / "new.csv", "--target", "target"]
+    assert run(moved) == 0
+    assert run([*call, "-o", out]) == 0  # which still holds what it needs
+    bare = tmp_path / "bare"
+    fit(folder / "train.csv", bare)
+    found = failure(capsys, ["score", bare, *call[2:], "-o", tmp_path / "none.csv"])
+    assert "fit it again with --diagnostics" in found

@@ -206,6 +206,7 @@ _OPTIONS: dict[str, Any] = {
     r"; save it with training_rows=True, or with diagnostics=True, .*": (
         "; fit it again with --diagnostics"
     ),
+    r"^window must": "--window must",
     r"kind='(\w+)'": r"--kind \1",
     r"method='(\w+)' or '(cv\+)'": r"--calibrate \1 or \2",
     r"method='(\w+)'": r"--calibrate \1",
@@ -232,6 +233,7 @@ def command_parser() -> argparse.ArgumentParser:
         ("fit", "Fit a forest to a table and write a model file.", _add_fit),
         ("score", "Score the rows of tables: prediction and interval ends.", _add_score),
         ("calibrate", "Calibrate a model on rows that took no part in its fit.", _add_calibrate),
+        ("recalibrate", "Move a calibration by new rows, in their order.", _add_recalibrate),
         ("check", "Measure coverage and width of intervals on a table with targets.", _add_check),
         ("inspect", "Check a model file and say what it holds.", _add_inspect),
         ("demo", "Compare both kinds of interval on a data set that comes along.", _add_demo),
@@ -331,6 +333,20 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
         "draws of TABLE (default: on average over them)")  # fmt: skip
     _add_calibrating(add)
+    _add_text_and_jobs(parser)
+
+
+def _add_recalibrate(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _add_labelled(add)
+    add("-o", "--output", type=path, metavar="MODEL2",
+        help="model file to write (default: MODEL is replaced)")  # fmt: skip
+    add("--method", choices=("rolling", "aci"), default="rolling", help="quantiles of the last "
+        "rows, or adaptive conformal inference, whose intervals may be infinite (default: "
+        "rolling)")  # fmt: skip
+    add("--window", type=positive, default=500, metavar="N",
+        help="rows that quantiles are of (default: 500)")  # fmt: skip
+    add("--rate", type=share, default=0.01, metavar="R", help="of aci (default: 0.01)")
     _add_text_and_jobs(parser)
 
 

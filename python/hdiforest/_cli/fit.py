@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
 from hdiforest._tables.training_table import TrainingTable, read_training_table
 from hdiforest._utils.optional import need
-from hdiforest.calibration import CVPlus, Split
+from hdiforest.calibration import Calibration, CVPlus, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._quantiles import rows_needed
 
@@ -240,3 +240,21 @@ def run_calibrate(options: Any) -> None:
         )
     model.save(output)
     say(f"{model.calibration_!r}\n\nModel written to {output}\n{counts}".rstrip())
+
+
+def run_recalibrate(options: Any) -> None:
+    """Move the quantiles of a model of one target by a table in its order, and write it."""
+    output = options.model if options.output is None else options.output
+    require_writable(output, options.table)
+    model = read_model(options)
+    X, y, counts, _ = read_labelled_table(model, options)
+    with _words_of_the_command(options.table, asked=True):
+        model.recalibrate(X, y, method=options.method, window=options.window, rate=options.rate)
+    has_rows = model.fitted_forest().training_rows is not None
+    model.save(output, training_rows=has_rows)
+    calibration = cast("Calibration", model.calibration_)
+    step = calibration.history[-1]
+    pairs = zip(calibration.coverages, step.coverage, strict=True)
+    covered = ", ".join(f"{share:.3f} at {level:g}" for level, share in pairs)
+    told = f"Covered of {step.n:,} rows, each before it was taken in: {covered}"
+    say(f"{calibration!r}\n\n{told}\nModel written to {output}\n{counts}".rstrip())

@@ -97,6 +97,8 @@ def _subcommand(name: str) -> Callable[[Any], None]:
         from hdiforest._cli.report import run_inspect as run
     elif name == "calibrate":
         from hdiforest._cli.fit import run_calibrate as run
+    elif name == "recalibrate":
+        from hdiforest._cli.fit import run_recalibrate as run
     else:
         from hdiforest._cli.fit import run_fit as run
     return run

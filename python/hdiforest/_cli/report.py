@@ -218,7 +218,7 @@ def groups_of(column: Any, n_periods: int | None = None) -> Groups:
     names = [cells[row] or "(missing)" for row in first]
     if n_periods is not None:
         if "" in cells:
-            row = cells.index("")
+            row = cells.index("") + 1
             raise UsageError(f"--over must have a value in each row, and row {row} has none")
         middle = np.cumsum(counts) - counts / 2  # rows of one value stay together
         period = (middle * n_periods / len(cells)).astype(np.intp)

@@ -897,8 +897,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         fitted = self.fitted_forest()
         if training_rows and fitted.training_rows is None:
             raise ValueError("this model has no training rows to save; pass training_rows=False")
-        reference = fitted.require_reference() if diagnostics and not training_rows else None
-        fitted = replace(fitted, reference=reference)
+        if diagnostics and not training_rows:
+            fitted = replace(fitted, reference=fitted.require_reference())
         model_file.save(fitted, Path(path), training_rows=training_rows)
 
     @classmethod

@@ -1,6 +1,6 @@
 """Pictures of intervals and distributions, in scikit-learn's convention of displays."""
 
-from hdiforest.displays._coverage import CalibrationDisplay, WidthDisplay
+from hdiforest.displays._coverage import CalibrationDisplay, MonitorDisplay, WidthDisplay
 from hdiforest.displays._distribution import DistributionDisplay, PITDisplay
 from hdiforest.displays._intervals import IntervalDisplay
 
@@ -8,6 +8,7 @@ __all__ = [
     "CalibrationDisplay",
     "DistributionDisplay",
     "IntervalDisplay",
+    "MonitorDisplay",
     "PITDisplay",
     "WidthDisplay",
 ]

@@ -1,4 +1,4 @@
-"""CalibrationDisplay and WidthDisplay: realised and nominal coverage, by level and by group."""
+"""Realised and nominal coverage: by level, by group of rows, and over the rows as they come."""
 
 from __future__ import annotations
 
@@ -478,6 +478,60 @@ _WIDTHS = {
     2: ["narrow half", "wide half"],
     3: ["narrow third", "middle third", "wide third"],
 }
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MonitorDisplay(Display):
+    """Coverage of the latest rows, over the rows in their order.
+
+    Parameters
+    ----------
+    covered : (n,) bool array
+        Whether the interval of each row held its target.
+    nominal, window, alarms : float, int, and dict of str to int
+        Nominal coverage; rows that each point is a share of; number of the row of each alarm.
+
+    Attributes
+    ----------
+    line_, band_, alarms_, ax_, figure_ : matplotlib artists
+        Coverage, band of chance in 95 of 100 windows, lines of alarms, axes and figure.
+    """
+
+    covered: NDArray[np.bool_]
+    nominal: float
+    window: int
+    alarms: Mapping[str, int]
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the coverage, the band of chance and the alarms.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        MonitorDisplay
+            The display itself.
+        """
+        ax = self._draw_on(ax)
+        rows = np.arange(1, len(self.covered) + 1)
+        held = np.concatenate([[0], np.cumsum(self.covered)])
+        n = np.minimum(rows, self.window)
+        low, high = chance_range(self.nominal, n, 0.95)
+        self.band_ = ax.fill_between(rows, low, high, color=MIST, linewidth=0, label="chance")
+        share = (held[rows] - held[rows - n]) / n
+        name = f"of the last {self.window} rows"
+        (self.line_,) = ax.plot(rows, share, color=BLUE, label=name)
+        ax.axhline(self.nominal, color=GREY, linewidth=1)
+        self.alarms_ = [
+            ax.axvline(row, color=VERMILLION, linestyle=style, label=f"alarm: {plain(alarm)}")
+            for (alarm, row), style in zip(self.alarms.items(), ("--", ":"), strict=False)
+        ]
+        ax.set(xlabel="rows", ylabel=f"coverage of {percent(self.nominal)} intervals")
+        ax.legend(frameon=False, fontsize="small")
+        return self
 
 
 def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> tuple[Array, Array]:

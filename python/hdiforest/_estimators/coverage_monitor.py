@@ -1,0 +1,241 @@
+"""CoverageMonitor: whether intervals still cover what they say, as labelled rows come."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._utils import Array
+from hdiforest._utils.checks import check_targets, one_share
+from hdiforest.displays._coverage import MonitorDisplay, chance_range
+
+LIMIT = 100  # of evidence, for an alarm
+WINDOW = 200  # latest rows
+_N_FIRST = 200  # new rows that others are ranked among
+_BETS = (0.5, 1.0, 2.0, 4.0)
+_JUMP = 0.01
+_ONE_SIDE = 0.95  # share of misses on one side that is worth a word, of so many:
+_MANY_MISSES = 20
+
+
+class MissEvidence:
+    """Evidence that rows are missed with a probability above `miss`; valid at any time.
+
+    The mean over bets b of the products of 1 + b (missed - miss). If each row is missed with a
+    probability of at most `miss`, given the rows before, it ever exceeds 100 with a probability of
+    at most 1/100 (Ville's inequality).
+    """
+
+    def __init__(self, miss: float, bets: Sequence[float] = _BETS) -> None:
+        self.miss = miss
+        self.bets = np.array([bet for bet in bets if bet * miss < 1])
+        self._log_wealth = np.zeros(len(self.bets))
+
+    def add(self, missed: bool) -> float:
+        """Take in one row, and return the evidence."""
+        self._log_wealth += np.log1p(self.bets * (missed - self.miss))
+        return float(np.exp(np.minimum(self._log_wealth, 700)).mean())
+
+
+class DriftEvidence:
+    """Evidence that scores are not exchangeable: the simple jumper; valid at any time.
+
+    Each score is ranked among all before it and then joins them, so that ranks of exchangeable ones
+    are independent and uniform (Vovk and others, "Retrain or not retrain: conformal test
+    martingales for change-point detection", COPA 2021).
+    """
+
+    def __init__(self, n_first: int = _N_FIRST, random_state: int = 0) -> None:
+        self.n_first = n_first
+        self._sorted: list[float] = []
+        self._capital = np.ones(3) / 3
+        self._log = 0.0
+        self._random = np.random.default_rng(random_state)
+
+    def add(self, score: float) -> float:
+        """Take in one score, and return the evidence."""
+        low, high = bisect_left(self._sorted, score), bisect_right(self._sorted, score)
+        n = len(self._sorted)
+        insort(self._sorted, score)
+        if n >= self.n_first:
+            rank = (n - high + self._random.random() * (high - low + 1)) / (n + 1)
+            mixed = (1 - _JUMP) * self._capital + _JUMP / 3
+            mixed *= 1 + np.array([-1, 0, 1]) * (rank - 0.5)
+            self._log += math.log(mixed.sum())
+            self._capital = mixed / mixed.sum()
+        return math.exp(min(self._log, 700))
+
+
+@dataclass(frozen=True)
+class CoverageState:
+    """What a `CoverageMonitor` has seen.
+
+    Parameters
+    ----------
+    n, nominal : int and float
+        Number of rows, and the coverage that is watched.
+    coverage, band : float, and (float, float)
+        Share of all rows that was covered, and between what chance leaves it in 95 of 100 cases.
+    recent, recent_band : float, and (float, float)
+        The same of the last 200 rows.
+    below, above : int
+        Targets below and above their intervals.
+    evidence, drift : float
+        That rows are covered less often than the nominal coverage, and that they have changed.
+    alarms : dict of str to int
+        By "coverage" and "drift" the row at which the evidence first reached 100.
+    """
+
+    n: int
+    nominal: float
+    coverage: float
+    band: tuple[float, float]
+    recent: float
+    recent_band: tuple[float, float]
+    below: int
+    above: int
+    evidence: float
+    drift: float
+    alarms: dict[str, int]
+
+    def __str__(self) -> str:
+        low, high = self.recent_band
+        lines = [
+            f"{self.n:,} rows, {self.coverage:.3f} covered for {self.nominal:g}; of the last "
+            f"{min(self.n, WINDOW)} {self.recent:.3f} (chance: {low:.3f} to {high:.3f})",
+            f"evidence for too little coverage {self.evidence:.3g}, for drift {self.drift:.3g}",
+        ]
+        lines += [f"alarm ({name}) since row {row:,}" for name, row in self.alarms.items()]
+        n_missed = self.below + self.above
+        if n_missed >= _MANY_MISSES and max(self.below, self.above) >= _ONE_SIDE * n_missed:
+            side = "below" if self.below > self.above else "above"
+            lines.append(
+                f"{max(self.below, self.above):,} of {n_missed:,} misses are targets {side} their "
+                "intervals: are they in the unit of the fit?"
+            )
+        return "\n".join(lines)
+
+
+class CoverageMonitor:
+    """Watches whether calibrated intervals cover new rows, whose targets come in their order.
+
+    Parameters
+    ----------
+    model : HDIForestRegressor
+        A calibrated model of one target. `recalibrate` may move it meanwhile.
+    coverage : float, default=0.9
+        One of those that were calibrated.
+
+    Attributes
+    ----------
+    state : CoverageState
+        As of the last `update`.
+
+    Notes
+    -----
+    An alarm means an evidence of 100, which has a probability of at most 1/100 ever to be reached
+    by rows for which all is well: for "coverage" if each row is missed with a probability of at
+    most 1 - coverage plus two standard errors of the calibration (its rows leave the coverage of
+    later ones to chance); for "drift" if rows are exchangeable. The latter ranks distances of
+    targets from raw intervals among those of new rows alone, the first 200 of which start it: rows
+    of the fit would be others (:doc:`/time_series`).
+    """
+
+    def __init__(self, model: HDIForestRegressor, coverage: float = 0.9) -> None:
+        one_share("coverage", coverage)
+        calibration = model.calibration_
+        if model.n_outputs_ > 1:
+            raise ValueError(f"model must be of one target, this one has {model.n_outputs_}")
+        calibration.positions(coverage)
+        self.model, self.coverage = model, coverage
+        error = math.sqrt(coverage * (1 - coverage) / calibration.n)
+        self._misses = MissEvidence(min(1 - coverage + 2 * error, 0.999))
+        self._drift = DriftEvidence()
+        self._sides: list[int] = []  # -1: the target was below its interval; 1: above
+        self._evidence, self._drifted = 1.0, 1.0
+        self._alarms: dict[str, int] = {}
+
+    def update(self, X: ArrayLike, y: ArrayLike) -> CoverageState:
+        """Take in rows with their targets, the latest last.
+
+        Parameters
+        ----------
+        X, y : rows as in `HDIForestRegressor.predict`, and (n,) array
+            Several calls do as one with all rows. Take rows in before `recalibrate` does.
+
+        Returns
+        -------
+        CoverageState
+            What was seen until now. If rows are refused the monitor stays as it was.
+        """
+        targets = check_targets("y", y)
+        lower, upper = self.model.predict_interval(X, self.coverage, kind="calibrated").T
+        if len(targets) != len(lower):
+            raise ValueError(f"y must have shape ({len(lower)},), got {targets.shape}")
+        raw = self.model.predict_interval(X, 0.8, kind="equal_tailed")
+        if (n_empty := int(np.isnan(lower + upper + raw.sum(axis=1)).sum())) > 0:
+            raise ValueError(f"{n_empty} of the {len(lower)} rows of X have no interval")
+        self._take_in((targets > upper) * 1 - (targets < lower), _scores(raw, targets))
+        return self.state
+
+    def _take_in(self, sides: NDArray[np.intp], scores: Array) -> None:
+        for side, score in zip(sides.tolist(), scores.tolist(), strict=True):
+            self._sides.append(side)
+            self._evidence = self._misses.add(side != 0)
+            self._drifted = self._drift.add(score)
+            for name, evidence in (("coverage", self._evidence), ("drift", self._drifted)):
+                if evidence >= LIMIT:
+                    self._alarms.setdefault(name, len(self._sides))
+
+    @property
+    def state(self) -> CoverageState:
+        """What was seen until now."""
+        sides = np.array(self._sides, dtype=np.intp)
+        if len(sides) == 0:
+            raise ValueError("the monitor has seen no rows yet; call update")
+        covered = sides == 0
+        (low, recent_low), (high, recent_high) = chance_range(
+            self.coverage, [len(sides), min(len(sides), WINDOW)], 0.95
+        )
+        return CoverageState(
+            n=len(sides),
+            nominal=self.coverage,
+            coverage=float(covered.mean()),
+            band=(float(low), float(high)),
+            recent=float(covered[-WINDOW:].mean()),
+            recent_band=(float(recent_low), float(recent_high)),
+            below=int((sides < 0).sum()),
+            above=int((sides > 0).sum()),
+            evidence=self._evidence,
+            drift=self._drifted,
+            alarms=dict(self._alarms),
+        )
+
+    def plot(self, ax: Any = None) -> MonitorDisplay:
+        """Draw the coverage of the last 200 rows over the rows, and mark alarms.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        MonitorDisplay
+            The picture.
+        """
+        covered = np.array(self._sides) == 0
+        options: dict[str, Any] = {"nominal": self.coverage, "window": WINDOW}
+        return MonitorDisplay(covered=covered, alarms=self._alarms, **options).plot(ax)
+
+
+def _scores(ends: Array, y: Array) -> Array:
+    """Return how far targets (n,) are outside intervals (n, 2)."""
+    return np.asarray(np.maximum(ends[:, 0] - y, y - ends[:, 1]))

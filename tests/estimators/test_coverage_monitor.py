@@ -1,0 +1,134 @@
+"""`CoverageMonitor`: two kinds of evidence, valid at any time, and what it says."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import binom
+from sklearn.ensemble import RandomForestRegressor
+
+from hdiforest import CoverageMonitor, HDIForestRegressor
+from hdiforest._estimators.coverage_monitor import DriftEvidence, MissEvidence
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2000, 2))
+Y = X[:, 0] + RNG.normal(size=2000)
+NEW, NEW_Y = X[500:], Y[500:]
+
+
+@pytest.fixture(scope="module")
+def model():
+    forest = RandomForestRegressor(80, min_samples_leaf=5, random_state=0)
+    return HDIForestRegressor(forest).fit(X[:500], Y[:500])
+
+
+def test_example_by_hand():
+    test = MissEvidence(0.5, [1.0])
+    assert [test.add(bool(missed)) for missed in (0, 0, 1, 1, 1)][-1] == 0.5**2 * 1.5**3
+
+
+def test_evidence_of_misses_is_that_of_the_definition():
+    missed = RNG.random(60) < 0.2
+    test = MissEvidence(0.1)
+    products = [np.prod(1 + bet * (missed - 0.1)) for bet in (0.5, 1, 2, 4)]
+    assert_allclose([test.add(each) for each in missed][-1], np.mean(products))
+    assert MissEvidence(0.5).bets.tolist() == [0.5, 1]
+
+
+def test_evidence_of_drift_is_that_of_the_definition():
+    scores, uniform = RNG.integers(0, 5, 80).astype(float), np.random.default_rng(7)
+    capital = np.ones(3) / 3
+    for i in range(20, 80):
+        before = scores[:i]
+        p = (before > scores[i]).sum() + uniform.random() * ((before == scores[i]).sum() + 1)
+        capital = 0.99 * capital + 0.01 * capital.sum() / 3
+        capital *= 1 + np.array([-1, 0, 1]) * (p / (i + 1) - 0.5)
+    test = DriftEvidence(20, 7)
+    assert_allclose([test.add(each) for each in scores.tolist()][-1], capital.sum())
+
+
+def test_false_alarms_are_rare():
+    alarms = np.zeros(2)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        miss, drift = MissEvidence(0.1), DriftEvidence(100, seed)
+        alarms[0] += max(miss.add(each) for each in rng.random(600) < 0.1) >= 100
+        alarms[1] += max(drift.add(each) for each in rng.normal(size=600).tolist()) >= 100
+    assert (alarms <= 2).all()
+
+
+def test_state_of_rows_that_are_alike(model):
+    monitor = CoverageMonitor(model)
+    state = monitor.update(NEW, NEW_Y)
+    lower, upper = model.predict_interval(NEW, 0.9).T
+    assert (state.n, state.nominal) == (1500, 0.9)
+    assert state.below == (lower > NEW_Y).sum()
+    assert state.above == (upper < NEW_Y).sum()
+    covered = (lower <= NEW_Y) & (upper >= NEW_Y)
+    assert (state.coverage, state.recent) == (covered.mean(), covered[-200:].mean())
+    assert_allclose(state.recent_band, np.array(binom.interval(0.95, 200, 0.9)) / 200)
+    assert state.alarms == {}
+    assert str(state).startswith("1,500 rows, 0.")
+
+
+def test_noise_that_doubles_is_found(model):
+    later = NEW[:, 0] + 2.2 * (NEW_Y - NEW[:, 0])
+    monitor = CoverageMonitor(model)
+    monitor.update(NEW[:400], NEW_Y[:400])
+    state = monitor.update(NEW[400:], later[400:])
+    assert set(state.alarms) == {"coverage", "drift"}
+    assert min(state.alarms.values()) > 400
+    assert "alarm (drift) since row" in str(state)
+
+
+def test_batches_pickles_and_refused_rows_change_nothing(model):
+    whole = CoverageMonitor(model).update(NEW, NEW_Y)
+    monitor = CoverageMonitor(model)
+    for begin, end in ((0, 1), (1, 300), (300, 1500)):
+        monitor.update(NEW[begin:end], NEW_Y[begin:end])
+        monitor = pickle.loads(pickle.dumps(monitor))
+        for y in (np.full(5, np.nan), NEW_Y[:4]):
+            with pytest.raises(ValueError, match="y must"):
+                monitor.update(NEW[:5], y)
+    assert monitor.state == whole
+
+
+def test_targets_in_another_unit_are_told(model):
+    state = CoverageMonitor(model).update(NEW, NEW_Y * 100 + 5000)
+    assert "1,500 of 1,500 misses are targets above their intervals" in str(state)
+
+
+def test_evidence_of_drift_stays_where_the_model_is_recalibrated(model):
+    moved, still = CoverageMonitor(pickle.loads(pickle.dumps(model))), CoverageMonitor(model)
+    for begin in range(0, 600, 200):
+        rows = NEW[begin : begin + 200], NEW_Y[begin : begin + 200] + begin / 300
+        for monitor in (moved, still):
+            monitor.update(*rows)
+        moved.model.recalibrate(*rows, window=200)
+    assert moved.state.drift == still.state.drift
+    assert moved.state.coverage > still.state.coverage
+
+
+def test_models_that_are_refused(model):
+    with pytest.raises(AttributeError, match="call calibrate first"):
+        CoverageMonitor(HDIForestRegressor(calibration=False).fit(X[:50], Y[:50]))
+    with pytest.raises(ValueError, match="coverage must be one that was calibrated"):
+        CoverageMonitor(model, 0.85)
+    with pytest.raises(ValueError, match="model must be of one target, this one has 2"):
+        CoverageMonitor(HDIForestRegressor(random_state=0).fit(X[:500], np.c_[Y, Y][:500]))
+    with pytest.raises(ValueError, match="seen no rows yet"):
+        _ = CoverageMonitor(model).state
+
+
+def test_plot(model):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    monitor = CoverageMonitor(model)
+    monitor.update(NEW, NEW_Y + np.linspace(0, 6, 1500))
+    display = monitor.plot()
+    share = display.line_.get_ydata()
+    covered = np.array(monitor._sides) == 0
+    assert share[-1] == covered[-200:].mean()
+    assert share[2] == covered[:3].mean()
+    assert len(display.alarms_) == 2
