@@ -595,7 +595,7 @@ def test_groups_of_texts_numbers_and_missing_cells(sites, tmp_path, capsys):
     assert run([*call, "--by", "code"]) == 0
     assert "\n10 groups of fewer rows are told by --json" in capsys.readouterr().out
     message = failure(capsys, [*call, "--over", "text"], 2)
-    assert message == "--over must have a value in each row, and row 0 has none"
+    assert message == "--over must have a value in each row, and row 1 has none"
     assert "has no column 'no'" in failure(capsys, [*call, "--by", "no"])
     assert "has no column 'no'" in failure(capsys, [*call, "--over", "no"])
 

@@ -9,7 +9,7 @@ import pytest
 from ..oracle import ROOT, SKLEARN
 
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.M | re.S)
-PAGES = ("tour", "intervals", "honest", "choosing", "file_format", "production")
+PAGES = ("tour", "intervals", "honest", "choosing", "file_format", "production", "recipes")
 LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "crepes"}
 
 

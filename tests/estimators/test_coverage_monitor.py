@@ -23,29 +23,48 @@ def model():
     return HDIForestRegressor(forest).fit(X[:500], Y[:500])
 
 
+def over_starts(wealth, n):
+    """Capital of which a share 1 / (s (s + 1)) is put in before row s, from 1 on."""
+    shares = 1 / (np.arange(1, n + 1) * np.arange(2, n + 2))
+    return shares @ [wealth(start) for start in range(n)] + 1 / (n + 1)
+
+
 def test_example_by_hand():
+    factors = 1 + np.array([0, 0, 1, 1, 1]) - 0.5
+    assert factors.prod() == 0.84375
     test = MissEvidence(0.5, [1.0])
-    assert [test.add(bool(missed)) for missed in (0, 0, 1, 1, 1)][-1] == 0.5**2 * 1.5**3
+    found = [test.add(bool(missed)) for missed in (0, 0, 1, 1, 1)]
+    assert_allclose(found[-1], over_starts(lambda start: factors[start:].prod(), 5))
 
 
 def test_evidence_of_misses_is_that_of_the_definition():
     missed = RNG.random(60) < 0.2
     test = MissEvidence(0.1)
-    products = [np.prod(1 + bet * (missed - 0.1)) for bet in (0.5, 1, 2, 4)]
-    assert_allclose([test.add(each) for each in missed][-1], np.mean(products))
+
+    def wealth(start):
+        return np.mean([np.prod(1 + bet * (missed[start:] - 0.1)) for bet in (0.5, 1, 2, 4)])
+
+    assert_allclose([test.add(each) for each in missed][-1], over_starts(wealth, 60))
     assert MissEvidence(0.5).bets.tolist() == [0.5, 1]
 
 
 def test_evidence_of_drift_is_that_of_the_definition():
     scores, uniform = RNG.integers(0, 5, 80).astype(float), np.random.default_rng(7)
-    capital = np.ones(3) / 3
+    ranks = []
     for i in range(20, 80):
         before = scores[:i]
-        p = (before > scores[i]).sum() + uniform.random() * ((before == scores[i]).sum() + 1)
-        capital = 0.99 * capital + 0.01 * capital.sum() / 3
-        capital *= 1 + np.array([-1, 0, 1]) * (p / (i + 1) - 0.5)
+        above, tied = (before > scores[i]).sum(), (before == scores[i]).sum()
+        ranks.append((above + uniform.random() * (tied + 1)) / (i + 1))
+
+    def wealth(start):
+        capital = np.ones(3) / 3
+        for rank in ranks[start:]:
+            capital = 0.99 * capital + 0.01 * capital.sum() / 3
+            capital *= 1 + np.array([-1, 0, 1]) * (rank - 0.5)
+        return capital.sum()
+
     test = DriftEvidence(20, 7)
-    assert_allclose([test.add(each) for each in scores.tolist()][-1], capital.sum())
+    assert_allclose([test.add(each) for each in scores.tolist()][-1], over_starts(wealth, 60))
 
 
 def test_false_alarms_are_rare():

@@ -20,43 +20,62 @@ LIMIT = 100  # of evidence, for an alarm
 WINDOW = 200  # latest rows
 _N_FIRST = 200  # new rows that others are ranked among
 _BETS = (0.5, 1.0, 2.0, 4.0)
+_SIDES = np.array([-1.0, 0.0, 1.0])
 _JUMP = 0.01
+_MOST = 1e100  # of capital
 _ONE_SIDE = 0.95  # share of misses on one side that is worth a word, of so many:
 _MANY_MISSES = 20
 
 
-class MissEvidence:
-    """Evidence that rows are missed with a probability above `miss`; valid at any time.
+class Evidence:
+    """Capital of bets that gain where something is wrong, which may be looked at any time.
 
-    The mean over bets b of the products of 1 + b (missed - miss). If each row is missed with a
-    probability of at most `miss`, given the rows before, it ever exceeds 100 with a probability of
-    at most 1/100 (Ville's inequality).
+    A share 1 / (t (t + 1)) of a capital of 1 is put in before row t, so that a change is found
+    wherever it comes. If all is well no bet gains on average, and the capital ever reaches 100 with
+    a probability of at most 1/100 (Ville's inequality).
+    """
+
+    def __init__(self, n_bets: int) -> None:
+        self._capital = np.zeros(n_bets)
+        self._n = 0
+
+    def _bet(self, factors: Array) -> float:
+        """Put in the share of this row, multiply the capital, and return all of it."""
+        self._n += 1
+        self._capital += 1 / (self._n * (self._n + 1) * len(factors))
+        self._capital = np.minimum(self._capital * factors, _MOST)
+        return float(self._capital.sum()) + 1 / (self._n + 1)
+
+
+class MissEvidence(Evidence):
+    """Evidence that rows are missed with a probability above `miss`, given those before.
+
+    Bets b multiply by 1 + b (missed - miss).
     """
 
     def __init__(self, miss: float, bets: Sequence[float] = _BETS) -> None:
         self.miss = miss
         self.bets = np.array([bet for bet in bets if bet * miss < 1])
-        self._log_wealth = np.zeros(len(self.bets))
+        super().__init__(len(self.bets))
 
     def add(self, missed: bool) -> float:
         """Take in one row, and return the evidence."""
-        self._log_wealth += np.log1p(self.bets * (missed - self.miss))
-        return float(np.exp(np.minimum(self._log_wealth, 700)).mean())
+        return self._bet(1 + self.bets * (missed - self.miss))
 
 
-class DriftEvidence:
-    """Evidence that scores are not exchangeable: the simple jumper; valid at any time.
+class DriftEvidence(Evidence):
+    """Evidence that scores are not exchangeable, by the simple jumper.
 
     Each score is ranked among all before it and then joins them, so that ranks of exchangeable ones
-    are independent and uniform (Vovk and others, "Retrain or not retrain: conformal test
-    martingales for change-point detection", COPA 2021).
+    are independent and uniform; bets are on low, any and high ranks, and some capital jumps between
+    these (Vovk and others, "Retrain or not retrain: conformal test martingales for change-point
+    detection", COPA 2021).
     """
 
     def __init__(self, n_first: int = _N_FIRST, random_state: int = 0) -> None:
+        super().__init__(len(_SIDES))
         self.n_first = n_first
         self._sorted: list[float] = []
-        self._capital = np.ones(3) / 3
-        self._log = 0.0
         self._random = np.random.default_rng(random_state)
 
     def add(self, score: float) -> float:
@@ -64,13 +83,11 @@ class DriftEvidence:
         low, high = bisect_left(self._sorted, score), bisect_right(self._sorted, score)
         n = len(self._sorted)
         insort(self._sorted, score)
-        if n >= self.n_first:
-            rank = (n - high + self._random.random() * (high - low + 1)) / (n + 1)
-            mixed = (1 - _JUMP) * self._capital + _JUMP / 3
-            mixed *= 1 + np.array([-1, 0, 1]) * (rank - 0.5)
-            self._log += math.log(mixed.sum())
-            self._capital = mixed / mixed.sum()
-        return math.exp(min(self._log, 700))
+        if n < self.n_first:
+            return 1.0
+        rank = (n - high + self._random.random() * (high - low + 1)) / (n + 1)
+        self._capital += _JUMP * (self._capital.mean() - self._capital)
+        return self._bet(1 + _SIDES * (rank - 0.5))
 
 
 @dataclass(frozen=True)
