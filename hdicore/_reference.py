@@ -8,7 +8,6 @@ else imports them. Masses are Python or NumPy integers; `shift` units are 2**shi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -620,16 +619,17 @@ def weighted_hdi(
 
 
 def moving_quantiles(
-    start: Sequence[float],
-    scores: Sequence[float],
+    start: ArrayLike,
+    scores: ArrayLike,
     size: int,
     target: float,
     miss: float,
     rate: float,
 ) -> tuple[list[float], float]:
     """Return the conformal quantile before each score is taken in; see `hdicore._core`."""
-    window, quantiles = list(start)[-size:], []
-    for score in scores:
+    window: list[float] = np.asarray(start, dtype=np.float64).tolist()[-size:]
+    quantiles: list[float] = []
+    for score in np.asarray(scores, dtype=np.float64).tolist():
         m = len(window)
         k = max(1, math.ceil((m + 1) * (1 - miss) - 1e-9))
         quantiles.append(math.inf if k > m else sorted(window)[k - 1])

@@ -7,6 +7,7 @@ the leaves at the edge, and its interval is as wide as theirs. ``diagnose`` says
 are. Hollow marks are rows that it flags.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from hdiforest import HDIForestRegressor, IntervalDisplay
@@ -23,12 +24,13 @@ def flats(n, least, greatest):
 model = HDIForestRegressor(random_state=0).fit(*flats(1500, 20, 160))
 X, y = flats(300, 20, 200)  # the model has seen areas up to 160
 notes = model.diagnose(X, output="pandas")
+print(notes.sort_values("dissimilarity").tail().to_string())
+
+# %%
+# These are the five rows that are farthest from the training rows. The width of the interval says
+# nothing of them, and neither do the trees, which agree.
+
 display = IntervalDisplay.from_estimator(
     model, X, y, flag=notes["flag"].to_numpy(), feature=X[:, 0], feature_name="area in m²"
 )
-
-# %%
-# The columns of the diagnosis, for the five rows that are farthest from the training rows. The
-# width of the interval says nothing of them, and neither do the trees, which agree.
-
-print(notes.sort_values("dissimilarity").tail().to_string())
+plt.show()

@@ -104,7 +104,8 @@ from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._calibrate import CrossFit
 from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._methods import Method, resolve_method
-from hdiforest.calibration._recalibrate import Recalibrating, check_recalibration, recalibrated
+from hdiforest.calibration._recalibrate import check_recalibration, recalibrated
+from hdiforest.calibration._result import Recalibrating
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._serialization import Parts, from_arrays, to_arrays

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,60 +11,10 @@ from hdicore._core import _moving_quantiles
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, check_whole_number
 from hdiforest.calibration._quantiles import rank, rows_needed
-
-if TYPE_CHECKING:
-    from hdiforest.calibration._result import Calibration, FixedLevel
-
-Recalibrating = Literal["rolling", "aci"]
+from hdiforest.calibration._result import Calibration, FixedLevel, Recalibrating, Recent, Step
 
 _MAX_STEPS = 1000  # in the history
 _N_SCORES = 200  # of each coverage that stand for those of the calibration
-
-
-class Step(NamedTuple):
-    """One call of `recalibrate`.
-
-    Parameters
-    ----------
-    method, window, rate : str, int and float
-        As they were given.
-    n : int
-        Number of rows.
-    coverage : tuple of k floats
-        Share of these rows that the intervals of each coverage held, each before it was taken in.
-    q_hat : tuple of k floats
-        Conformal quantiles after the call.
-    """
-
-    method: Recalibrating
-    window: int
-    rate: float
-    n: int
-    coverage: tuple[float, ...]
-    q_hat: tuple[float, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Recent:
-    """The latest scores of each of k coverages, and what moved the quantiles.
-
-    Before the first call the scores are quantiles of those of the calibration.
-    """
-
-    scores: Array  # (m, k), oldest first
-    misses: tuple[float, ...]  # share of misses that the quantile of each coverage is for
-    history: tuple[Step, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.scores.ndim != 2 or np.isnan(self.scores).any():
-            raise ValueError("the latest scores must be (m, k) numbers")
-        k = self.scores.shape[1]
-        if len(self.misses) != k or not np.isfinite(self.misses).all():
-            raise ValueError(f"the shares of misses must be {k} finite numbers")
-
-    def first(self, k: int) -> Recent:
-        """Return what is known of the k lowest coverages."""
-        return Recent(self.scores[:, :k], self.misses[:k], self.history)
 
 
 def scores_to_start(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from typing import Any, Self, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +21,10 @@ from hdiforest.calibration._distribution import BASE_LEVELS, PredictiveDistribut
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed
-from hdiforest.calibration._recalibrate import Recent, Step
 
 METHODS = ("oob", "split")
 CROSS_METHODS = ("cv+", "jackknife+")
+Recalibrating = Literal["rolling", "aci"]
 
 
 @dataclass(frozen=True)
@@ -296,6 +296,52 @@ class CalibrationResult(ABC):
 def shown_check(check: CrossCheck | None) -> str:
     """Return a coverage with its standard error; a dash where there is none."""
     return "-" if check is None else f"{check.coverage:.3f} ± {check.standard_error:.3f}"
+
+
+class Step(NamedTuple):
+    """One call of `recalibrate`.
+
+    Parameters
+    ----------
+    method, window, rate : str, int and float
+        As they were given.
+    n : int
+        Number of rows.
+    coverage : tuple of k floats
+        Share of these rows that the intervals of each coverage held, each before it was taken in.
+    q_hat : tuple of k floats
+        Conformal quantiles after the call.
+    """
+
+    method: Recalibrating
+    window: int
+    rate: float
+    n: int
+    coverage: tuple[float, ...]
+    q_hat: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Recent:
+    """The latest scores of each of k coverages, and what moved the quantiles.
+
+    Before the first call the scores are quantiles of those of the calibration.
+    """
+
+    scores: Array  # (m, k), oldest first
+    misses: tuple[float, ...]  # share of misses that the quantile of each coverage is for
+    history: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.scores.ndim != 2 or np.isnan(self.scores).any():
+            raise ValueError("the latest scores must be (m, k) numbers")
+        k = self.scores.shape[1]
+        if len(self.misses) != k or not np.isfinite(self.misses).all():
+            raise ValueError(f"the shares of misses must be {k} finite numbers")
+
+    def first(self, k: int) -> Recent:
+        """Return what is known of the k lowest coverages."""
+        return Recent(self.scores[:, :k], self.misses[:k], self.history)
 
 
 @dataclass(frozen=True, repr=False)
