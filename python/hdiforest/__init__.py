@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hdicore import __version__ as __version__
     from hdiforest._estimators.coverage_monitor import CoverageMonitor as CoverageMonitor
+    from hdiforest._estimators.explanation import Explanation as Explanation
+    from hdiforest._estimators.explanation import NearestRows as NearestRows
     from hdiforest._estimators.fit_table import fit_table as fit_table
     from hdiforest._estimators.forest_search import ForestSearchOOB as ForestSearchOOB
     from hdiforest._estimators.hdi_forest import HDIForestRegressor as HDIForestRegressor
@@ -30,10 +32,12 @@ _HOMES = {
     "CoverageMonitor": "hdiforest._estimators.coverage_monitor",
     "DistributionDisplay": "hdiforest.displays",
     "ForestSearchOOB": "hdiforest._estimators.forest_search",
+    "Explanation": "hdiforest._estimators.explanation",
     "HDIForestRegressor": "hdiforest._estimators.hdi_forest",
     "IntervalDisplay": "hdiforest.displays",
     "LeafModel": "hdiforest._estimators.leaf_model",
     "MonitorDisplay": "hdiforest.displays",
+    "NearestRows": "hdiforest._estimators.explanation",
     "PITDisplay": "hdiforest.displays",
     "WidthDisplay": "hdiforest.displays",
     "__version__": "hdicore",

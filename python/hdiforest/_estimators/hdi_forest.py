@@ -29,6 +29,7 @@ from hdiforest._estimators.distribution_model import (
     join_columns,
     query_of,
 )
+from hdiforest._estimators.explanation import MAX_ROWS, Explanation, NearestRows, nearest_rows
 from hdiforest._estimators.folds import (
     check_labels,
     check_later_rows,
@@ -87,6 +88,7 @@ from hdiforest._utils.checks import (
     checked_coverages,
     checked_random_state,
     checked_seed,
+    one_share,
     shares,
 )
 from hdiforest._utils.hints import callers_level, digest_of
@@ -575,6 +577,70 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             shape = (n, fitted.n_training_rows)
             weights.append(csr_array((data, indices, indptr), shape=shape))
         return weights[0] if len(weights) == 1 else vstack(weights, format="csr")
+
+    def nearest_rows(self, X: ArrayLike, k: int = 5) -> NearestRows:
+        """Training rows that weigh most for each row of X.
+
+        Parameters
+        ----------
+        X, k : rows as in `predict`, and int, default=5
+            How many training rows to name for each.
+
+        Returns
+        -------
+        NearestRows
+            Arrays (n, k) of positions in the fit, weights and targets, the heaviest first, and of
+            equal ones the lower position. Needs the training rows.
+        """
+        fitted, size = self.fitted_forest(), check_whole_number("k", k)
+        parts = [
+            nearest_rows(fitted, block.rows, size, self._n_threads())
+            for block in checked_blocks(self, X, fitted)
+        ]
+        return NearestRows(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def explain(
+        self,
+        X: ArrayLike,
+        coverage: float = 0.9,
+        *,
+        background: int = 20,
+        random_state: int | RandomState | None = None,
+    ) -> Explanation:
+        """Say which training rows and which features make the intervals of a few rows.
+
+        Parameters
+        ----------
+        X, coverage : rows as in `predict`, at most 1,000, and float, default=0.9
+            The intervals are those of `predict_interval`: calibrated, or else HDIs.
+        background, random_state : int, default=20, and int, RandomState or None
+            Training rows to take other values of features from, and the seed of their choice. A
+            model without training rows takes evenly spaced values of each feature's range.
+
+        Returns
+        -------
+        Explanation
+            Tables ``rows`` and ``features``, which are made when they are asked for. Features are
+            those that the forest reads, behind all steps.
+        """
+        fitted, level = self.fitted_forest(), one_share("coverage", coverage)
+        if fitted.n_outputs > 1:
+            raise ValueError(f"explain needs a model of one target, got {fitted.n_outputs}")
+        if any(isinstance(fold.encoder, TableSteps) for fold in fitted.folds):
+            raise ValueError("explain needs features that all forests of a calibration share")
+        check_whole_number("background", background)
+        random = checked_random_state(random_state)
+        rows = checked_rows(self, X, fitted)
+        if not 1 <= len(rows) <= MAX_ROWS:
+            raise ValueError(f"X must have 1 to {MAX_ROWS:,} rows, got {len(rows):,}")
+        if fitted.training_rows is None:
+            low, high = fitted.feature_range.astype(np.float64)
+            values = np.linspace(low, high, background)
+        else:
+            training = fitted.require_training_rows()
+            usable = np.flatnonzero(training.has_weight)
+            values = training.X[random.permutation(usable)[:background]]
+        return Explanation(fitted, rows, level, values, self._n_threads())
 
     def sample(
         self,

@@ -202,11 +202,15 @@ class OutOfBagIntervals:
         stacking = cast("Stacking", self.stacking)
         return 1 - stacking.share, stacking.share * stacking.out_of_fold
 
-    def centred_forest(self, family: str = "centred") -> CentredForest:
-        """Return what predicts centred or stacked intervals of other rows."""
+    def residuals(self, family: str) -> Array:
+        """Return the targets of all rows less their centres, centred or stacked, (n,)."""
         scale, offsets = self._scale_and_offsets(family)
         centres = self.means.centres if offsets is None else scale * self.means.centres + offsets
-        residuals = self._index_by_row(self.rows.y - centres)
+        return self.rows.y - centres
+
+    def centred_forest(self, family: str = "centred") -> CentredForest:
+        """Return what predicts centred or stacked intervals of other rows."""
+        residuals = self._index_by_row(self.residuals(family))
         scorer, leaf_means = Scorer(self._forest, residuals), self.means.leaf_means
         if family != "stacked":
             return CentredForest(scorer, leaf_means)

@@ -164,6 +164,16 @@ class TrainingRows:
             counts = None if bags is None else bags.of_trees(first, last)
             yield TreeBlock(first, part, counts)
 
+    def sample_weight_in(self, weights: Weighting) -> Array | None:
+        """Return what each row weighs in leaves beside the counts, (n,); None: all alike."""
+        return None if weights in IN_BAG and not self.counts_are_weighted else self.sample_weight
+
+    def counted_in(self, weights: Weighting) -> NDArray[Any] | None:
+        """Return how often leaves count each row in each tree, (n, n_trees); None: once."""
+        if self.bags is None or weights == "all":
+            return None
+        return _counted(self.bags.matrix(), weights)
+
     def index(
         self,
         forest: Forest,
@@ -180,9 +190,6 @@ class TrainingRows:
         The rows are routed, unless their `leaves` (n, n_trees) are given. `check` is called once
         with each block of trees.
         """
-        sample_weight = self.sample_weight
-        if weights in IN_BAG and not self.counts_are_weighted:
-            sample_weight = None
         checks = [] if check is None else [check]
 
         def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[Any] | None]]:
@@ -197,7 +204,7 @@ class TrainingRows:
             blocks,
             self.y if targets is None else targets,
             forest.n_leaves,
-            sample_weight=sample_weight,
+            sample_weight=self.sample_weight_in(weights),
             keep_row_weights=keep_row_weights,
             n_threads=n_threads,
         )

@@ -1,0 +1,250 @@
+"""Explanation: which training rows and which features make the intervals of a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdicore import LeafIndex
+from hdiforest._model.fitted import FittedForest, base_intervals
+from hdiforest._model.out_of_bag import OutOfBagIntervals
+from hdiforest._model.predict import predict_calibrated
+from hdiforest._model.table_steps import TableSteps
+from hdiforest._tables.frames import BLOCK_CELLS
+from hdiforest._utils import Array, Kind
+from hdiforest.calibration import Calibration
+from hdiforest.calibration._bases import Base, read_bases
+
+Rows = NDArray[np.floating[Any]]
+
+MAX_ROWS = 1000
+_TIED = 2.0**-29  # weights that differ by rounding alone differ by less
+
+
+class NearestRows(NamedTuple):
+    """Training rows that weigh most; what `HDIForestRegressor.nearest_rows` returns.
+
+    Parameters
+    ----------
+    rows, weights, targets : (n, k) intp and float64, and (n, k[, n_outputs]) float64
+        Positions in the fit, weights, descending, and targets. Where fewer than k training rows
+        have weight these are -1, 0 and NaN.
+    """
+
+    rows: NDArray[np.intp]
+    weights: Array
+    targets: Array
+
+
+def nearest_rows(fitted: FittedForest, X: Rows, k: int, n_threads: int) -> NearestRows:
+    """Return the k training rows that weigh most for each of the rows X."""
+    y, scorer = fitted.require_training_rows().y, fitted.row_scorer(lambda: n_threads)
+    rows, weights = np.full((len(X), k), -1, dtype=np.intp), np.zeros((len(X), k))
+    for begin in range(0, len(X), MAX_ROWS):
+        indptr, indices, data = scorer.weights(X[begin : begin + MAX_ROWS], n_threads=n_threads)
+        row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        order = np.lexsort((-data, row))
+        is_less = np.diff(data[order], prepend=np.inf) < -_TIED
+        rank = np.cumsum(is_less | (np.diff(row, prepend=-1) > 0))
+        order = order[np.lexsort((indices[order], rank))]
+        place = np.arange(len(row)) - indptr[row]  # among the entries of its row
+        order, row, place = order[place < k], begin + row[place < k], place[place < k]
+        rows[row, place], weights[row, place] = indices[order], data[order]
+    targets = y[rows]
+    targets[rows < 0] = np.nan
+    return NearestRows(rows, weights, targets)
+
+
+class Explanation:
+    """What makes the intervals of n rows; what `HDIForestRegressor.explain` returns.
+
+    Parameters
+    ----------
+    fitted, X, coverage, background, n_threads : FittedForest, arrays and numbers
+        A model, rows as its forest reads them, and other values, (b, n_features), of features.
+
+    Attributes
+    ----------
+    interval : (n, 2) float64
+        The intervals that are explained, as `predict_interval` gives them.
+    """
+
+    def __init__(
+        self, fitted: FittedForest, X: Rows, coverage: float, background: Rows, n_threads: int
+    ) -> None:
+        self._fitted, self._X, self._background = fitted, X, background
+        self._coverage, self._n_threads = coverage, n_threads
+        self.interval = self._intervals(X)
+
+    @cached_property
+    def rows(self) -> dict[str, NDArray[Any]]:
+        """A dict of columns: for each row the training rows that have weight, the heaviest first.
+
+        ``row`` is the position in X, ``training_row`` that in the fit, ``target`` and ``weight``
+        are the training row's. ``value`` is where it stands in the distribution: its target, or the
+        centre of the row and its residual, where the calibration chose residuals. ``pins`` is
+        "lower", "upper" or "both" if this is an end of the interval before it is widened, else "".
+        ``lower_without`` and ``upper_without`` are the ends without the training row in the leaves:
+        trees, centres and conformal quantiles stay. NaN: no other row has weight.
+
+        ValueError without training rows, with ``weights="monotonic"``, or if the calibration does
+        not keep what its intervals are made of. O(support * leaf sizes summed over trees) a row.
+        """
+        fitted, training = self._fitted, self._fitted.require_training_rows()
+        reason = fitted.why_not_out_of_bag()
+        if fitted.weights == "monotonic":
+            reason = "with weights='monotonic' they have another target in each leaf"
+        if reason is not None:
+            raise ValueError(f"the training rows cannot be told apart, because {reason}")
+        # Of each family, where the training rows stand around the centre, and what they weigh.
+        atoms = {"raw": (training.y, training.sample_weight_in(fitted.weights))}
+        if fitted.centred is not None:
+            family, mean = fitted.centred.family, fitted.centred.mean
+            how = None if mean is None else "local_linear"
+            source = OutOfBagIntervals(fitted, self._n_threads, how)
+            atoms[family] = source.residuals(family), source.row_weights
+        drawn = training.counted_in(fitted.weights)
+        return _joined([self._without_each(x[np.newaxis], atoms, drawn) for x in self._X])
+
+    def _without_each(self, x: Rows, atoms: Any, drawn: Any) -> dict[str, NDArray[Any]]:
+        fitted, n_threads = self._fitted, self._n_threads
+        found = nearest_rows(fitted, x, fitted.n_training_rows, n_threads)
+        support, weights, targets = (each[found.rows >= 0] for each in found)
+        forest, X = fitted.scorer.forest, fitted.require_training_rows().X
+        counts = (forest.leaves(X[support]) == forest.leaves(x)).astype(np.uint8)
+        if drawn is not None:
+            counts = counts * drawn[support]
+        calibration, own = fitted.calibration, Base("raw", "hdi", self._coverage)
+        bases: tuple[Base, ...] = (own,)
+        if isinstance(calibration, Calibration):
+            calibration = calibration.first(int(calibration.positions(self._coverage)) + 1)
+            bases, own = calibration.bases, calibration.levels[-1].base
+        # An end that is the middle of two is pinned by either.
+        parts = [own._replace(kind=kind, level=level) for kind, level in own.parts]
+
+        def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
+            values, row_weights = atoms[family]
+            own_weights = None if row_weights is None else row_weights[support]
+            sample = counts, values[support], own_weights
+            return _intervals_without_each(*sample, levels, kinds, n_threads)
+
+        ends = read_bases([*bases, *parts], 1 + len(support), read)
+        values = atoms[own.family][0][support]
+        lower, upper = (np.isin(values, each) for each in ends[0, :, len(bases) :])
+        pins = np.select([lower & upper, lower, upper], ["both", "lower", "upper"], "")
+        # Ends move around their centre, which stays.
+        whole = base_intervals(fitted, x, [*bases, *parts], n_threads)
+        centre = whole - ends[:1]
+        ends = np.where(ends == ends[:1], whole, ends + centre)[1:, :, : len(bases)]
+        if isinstance(calibration, Calibration):
+            ends = calibration.intervals(ends, fitted.group_codes(x.repeat(len(support), axis=0)))
+        return {
+            "training_row": support,
+            "target": targets,
+            "value": values + centre[0, 0, -1],
+            "weight": weights,
+            "pins": pins,
+            "lower_without": ends[:, 0, -1],
+            "upper_without": ends[:, 1, -1],
+        }
+
+    @cached_property
+    def features(self) -> dict[str, NDArray[Any]]:
+        """A dict of columns: for each row its features, the largest changes of width first.
+
+        ``row`` is the position in X, ``feature`` the name. ``change_of_width`` is the width less
+        the mean width with the feature's background values: positive if the row's value widens the
+        interval. ``narrowest_value`` is that of the least width, ``narrowest_width``. Whether such
+        values occur together is not asked. O(background * n_features) intervals a row.
+        """
+        names, tables = _feature_names(self._fitted), []
+        for x, (lower, upper) in zip(self._X, self.interval, strict=True):
+            widths = self._widths_with_others(x)
+            with np.errstate(invalid="ignore"):  # of infinite intervals
+                change = (upper - lower) - widths.mean(axis=1)
+            best = np.nan_to_num(widths, nan=np.inf).argmin(axis=1)
+            columns = {
+                "feature": names,
+                "change_of_width": change,
+                "narrowest_value": self._background[best, np.arange(len(names))],
+                "narrowest_width": widths[np.arange(len(names)), best],
+            }
+            order = np.argsort(-np.abs(change), kind="stable")
+            tables.append({name: each[order] for name, each in columns.items()})
+        return _joined(tables)
+
+    def _widths_with_others(self, x: Rows) -> Array:
+        """Return the widths with each feature of a row taken from the background, (p, b)."""
+        n_others, n_features = self._background.shape
+        widths = np.empty((n_features, n_others))
+        at_once = max(1, BLOCK_CELLS // self._background.size)
+        for first in range(0, n_features, at_once):
+            part = range(first, min(first + at_once, n_features))
+            rows = np.tile(x, (len(part), n_others, 1))
+            for k, feature in enumerate(part):
+                rows[k, :, feature] = self._background[:, feature]
+            lower, upper = self._intervals(rows.reshape(-1, n_features)).T
+            widths[part] = (upper - lower).reshape(-1, n_others)
+        return widths
+
+    def _intervals(self, X: Rows) -> Array:
+        fitted, n_threads = self._fitted, self._n_threads
+        if fitted.calibration is None:
+            return fitted.scorer.intervals(X, self._coverage, n_threads=n_threads)
+        codes = fitted.group_codes(X)
+        return predict_calibrated(fitted, X, self._coverage, n_threads, codes=codes)
+
+
+def _intervals_without_each(
+    counts: NDArray[np.unsignedinteger],
+    targets: Array,
+    weights: Array | None,
+    levels: Sequence[float],
+    kinds: Sequence[Kind],
+    n_threads: int,
+) -> Array:
+    """Return intervals of the leaves of one row, and without each of s rows, (1 + s, 2, k).
+
+    `counts` (s, n_trees) say how often the leaf of each tree counts each row. A leaf without one of
+    its rows is one tree more, which stands in for the whole leaf where that row is left out.
+    """
+    n, n_trees = counts.shape
+    if n == 0:
+        return np.full((1, 2, len(levels)), np.nan)
+    n_cells = n * np.cumsum(np.count_nonzero(counts, axis=1))
+    ends = []
+    for out in np.split(np.arange(n), 1 + np.flatnonzero(np.diff(n_cells // BLOCK_CELLS))):
+        at, tree = np.nonzero(counts[out])
+        more = n_trees + np.arange(len(at))
+        of_trees = np.concatenate([counts, counts[:, tree]], axis=1)
+        of_trees[out[at], more] = 0
+        options: dict[str, Any] = {"counts": of_trees, "sample_weight": weights}
+        options["n_leaves"] = np.ones(of_trees.shape[1], dtype=np.int64)  # some are empty
+        leaves = np.zeros(of_trees.shape, dtype=np.int32)
+        index = LeafIndex(leaves, targets, **options, n_threads=n_threads)
+        query = np.full((1 + len(out), of_trees.shape[1]), -1, dtype=np.int32)
+        query[0, :n_trees] = 0
+        query[1:, :n_trees] = np.where(counts[out] > 0, -1, 0)
+        query[1 + at, more] = 0
+        ends.append(index.intervals(query, levels, kinds, n_threads=n_threads))
+    return np.concatenate([ends[0][:1], *(each[1:] for each in ends)])
+
+
+def _feature_names(fitted: FittedForest) -> NDArray[Any]:
+    """Return the names of the features that the forest reads, (n_features,)."""
+    if isinstance(fitted.encoder, TableSteps):
+        return np.array([column.name for column in fitted.encoder.ordered.values()])
+    if fitted.feature_names is None:
+        return np.array([f"feature {j}" for j in range(fitted.n_features)])
+    return fitted.feature_names.astype(str)
+
+
+def _joined(tables: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Return the columns of one table, behind a column of the positions of each."""
+    sizes = [len(next(iter(table.values()))) for table in tables]
+    columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    return {"row": np.repeat(np.arange(len(tables)), sizes), **columns}
