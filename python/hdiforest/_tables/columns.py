@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import reprlib
-import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
@@ -18,15 +17,13 @@ from numpy.typing import NDArray
 
 from hdiforest._tables.names import column_faults
 from hdiforest._utils.checks import number_texts
-from hdiforest._utils.hints import callers_level
 from hdiforest._utils.optional import pa, pc
 
 
 def is_number(kind: Any) -> bool:
     """Whether a pyarrow type is one of numbers: whole, floating or decimal ones, booleans, null."""
-    types = pa.types
-    tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
-    return any(test(kind) for test in tests)
+    is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(is_plain or pa.types.is_boolean(kind) or pa.types.is_null(kind))
 
 
 def is_text(kind: Any) -> bool:
@@ -158,26 +155,13 @@ class NumberColumn(Column):
             row = int(np.argmax(magnitude > FLOAT32_MAX))
             what = f"must hold numbers that fit into float32, but holds {values[row]:g}"
             raise ColumnError(what, row)
-        return Codes(values, rounded=bool(largest > MAX_EXACT) and _are_rounded(values))
-
-
-def _are_rounded(values: NDArray[np.float64]) -> bool:
-    """Whether all numbers are whole, and float32 rounds some."""
-    present = values[~np.isnan(values)]
-    whole = bool((present == np.floor(present)).all())
-    # Every float64 from 2^53 on is whole, and may already be a rounded one.
-    exact = (present.astype(np.float32) == present) & (np.abs(present) < 2.0**53)
-    return whole and not exact.all()
-
-
-def warn_of_rounded(names: Sequence[str]) -> None:
-    """Warn of columns whose whole numbers float32 rounds, if there are some."""
-    if names:
-        warnings.warn(
-            "whole numbers beyond 2^24 are rounded to float32 in the "
-            f"column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}",
-            stacklevel=callers_level(),
-        )
+        rounded = False
+        if largest > MAX_EXACT:
+            present = values[~np.isnan(values)]
+            # Every float64 from 2^53 on is whole, and may already be a rounded one.
+            exact = (present.astype(np.float32) == present) & (np.abs(present) < 2.0**53)
+            rounded = bool((present == np.floor(present)).all() and not exact.all())
+        return Codes(values, rounded=rounded)
 
 
 @dataclass(frozen=True)
@@ -189,7 +173,13 @@ class BooleanColumn(Column):
     def codes(self, array: Any) -> Codes:
         array = decoded(array)
         if is_text(array.type):
-            array = as_booleans(array)
+            words = present_text(pc.ascii_lower(pc.ascii_trim_whitespace(present_text(array))))
+            is_true = pc.match_substring_regex(words, r"^(true|1([.,]0*)?)$")
+            is_known = pc.or_(is_true, pc.match_substring_regex(words, r"^(false|0([.,]0*)?)$"))
+            row = is_known.index(False).as_py()
+            if row >= 0:
+                raise ColumnError(f"must hold booleans, but holds {shown(array[row].as_py())}", row)
+            array = is_true
         elif not is_number(array.type):
             raise ColumnError(f"must hold booleans, but is {array.type}")
         values = as_float64(array)
@@ -201,17 +191,6 @@ class BooleanColumn(Column):
 
     def texts(self, cells: Sequence[float]) -> list[str]:
         return ["true" if cell else "false" for cell in cells]
-
-
-def as_booleans(text: Any) -> Any:
-    """Return an Array of the words true and false, or of 1 and 0, as booleans."""
-    words = present_text(pc.ascii_lower(pc.ascii_trim_whitespace(present_text(text))))
-    is_true = pc.match_substring_regex(words, r"^(true|1([.,]0*)?)$")
-    is_known = pc.or_(is_true, pc.match_substring_regex(words, r"^(false|0([.,]0*)?)$"))
-    row = is_known.index(False).as_py()
-    if row >= 0:
-        raise ColumnError(f"must hold booleans, but holds {shown(text[row].as_py())}", row)
-    return is_true
 
 
 def as_float64(array: Any) -> NDArray[np.float64]:
@@ -254,14 +233,6 @@ def first_failure(failing: Callable[[Any], bool], cells: Any) -> int:
     return bisect_left(heads, True, key=lambda n: failing(cells.slice(0, n)))
 
 
-def _is_text(value: Any) -> bool:
-    """Whether a value is a text with something in it that Arrow can hold."""
-    try:
-        return isinstance(value, str) and value.encode() != b""
-    except UnicodeEncodeError:
-        return False
-
-
 @dataclass(frozen=True)
 class CategoryColumn(Column):
     """Categories, which are texts or numbers."""
@@ -276,7 +247,12 @@ class CategoryColumn(Column):
         if not isinstance(values, tuple):
             raise ValueError("values must be a list")
         are_numbers = all(isinstance(each, float) and math.isfinite(each) for each in values)
-        if not (are_numbers or all(map(_is_text, values))):
+        # Arrow cannot hold halves of surrogate pairs.
+        are_texts = all(
+            isinstance(each, str) and 0 < len(each) == len(each.encode(errors="ignore").decode())
+            for each in values
+        )
+        if not (are_numbers or are_texts):
             raise ValueError("values must be texts that are not empty, or finite numbers")
         if len(set(values)) != len(values):
             raise ValueError("values must be distinct")
@@ -305,10 +281,7 @@ class CategoryColumn(Column):
 
 
 def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
-    """Return the distinct cells of an Array of categories that are there, and their counts.
-
-    The cells are large_string or float64, (n_categories,).
-    """
+    """Return the distinct cells, large_string or float64, that an Array has, and their counts."""
     cells, at = _distinct_cells(array, as_text=is_text(kind_of_cells(array)))
     n_cells = np.bincount(at, minlength=len(cells) + 1)[:-1]
     distinct = pc.unique(cells.drop_null())  # cells that are written in two ways are one category
@@ -388,7 +361,7 @@ class DateColumn(Column):
         days, rest, per_day = whole_days(stamps)
         n_units = UNITS[self.unit]
         values = (days - self.reference) * float(n_units) + rest * (n_units / per_day)
-        values[is_null(stamps)] = np.nan
+        values[stamps.is_null().to_numpy(False)] = np.nan
         return Codes(values)
 
     def texts(self, cells: Sequence[float]) -> list[str]:
@@ -404,9 +377,7 @@ class DateColumn(Column):
         array = decoded(array)
         zoned = has_zone(array)
         stamps = as_timestamps(array, zoned)
-        present = ~is_null(stamps)
-        days, rest, per_day = whole_days(stamps)
-        days, rest = days[present], rest[present]
+        days, rest, per_day = whole_days(stamps.drop_null())
         reference = int(np.median(days)) if len(days) else 0
         unit = next(
             name for name, n in UNITS.items() if n >= per_day or not (rest % (per_day // n)).any()
@@ -427,7 +398,7 @@ class DurationColumn(Column):
         if not is_duration(array.type):
             raise ColumnError(f"must hold durations or times, but is {array.type}")
         values = _integers(array) / (UNITS[_OF_ARROW[array.type.unit]] // UNITS["second"])
-        values[is_null(array)] = np.nan
+        values[array.is_null().to_numpy(False)] = np.nan
         return Codes(values)
 
     def texts(self, cells: Sequence[float]) -> list[str]:
@@ -440,13 +411,17 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
     kind = array.type
     if is_text(kind):
         types = pa.timestamp("us", zone), pa.timestamp("ns", zone)
+        text = present_text(array)
+        for each in types:
+            with suppress(pa.ArrowInvalid):
+                stamps = text.cast(each)
+                _require_in_range(stamps, text)
+                return stamps
         what = "dates without a time zone such as 2024-05-31 or 2024-05-31 12:00:00"
         if zoned:
             what = "timestamps with a time zone such as 2024-05-31T12:00:00Z"
-        text = present_text(array)
-        stamps = _parsed(text, types, what)
-        _require_in_range(stamps, text)
-        return stamps
+        row = first_failure(lambda part: all(fails(part.cast, each) for each in types), text)
+        raise ColumnError(f"must hold {what}, but holds {shown(text[row].as_py())}", row)
     if pa.types.is_null(kind):
         return array.cast(pa.timestamp("s", zone))
     if not is_date(kind):
@@ -454,10 +429,8 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
     if zoned != (getattr(kind, "tz", None) is not None):
         wanted = "with" if zoned else "without"
         raise ColumnError(f"must hold dates {wanted} a time zone, but is {kind}")
-    if pa.types.is_date32(kind):
-        array = array.cast(pa.timestamp("s"))
-    elif pa.types.is_date64(kind):
-        array = array.cast(pa.timestamp("ms"))
+    if pa.types.is_date(kind):
+        array = array.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
     _require_in_range(array)
     return array
 
@@ -478,12 +451,6 @@ def whole_days(stamps: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     return days, ticks - days * per_day, per_day
 
 
-def is_null(array: Any) -> NDArray[np.bool_]:
-    """Return which cells of an Array are missing."""
-    missing: NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
-    return missing
-
-
 def _integers(array: Any) -> NDArray[np.int64]:
     """Return the ticks of an Array of times; those of missing cells are 0."""
     width = pa.int32() if pa.types.is_time32(array.type) else pa.int64()
@@ -501,15 +468,6 @@ def _require_in_range(stamps: Any, text: Any = None) -> None:
         if text is not None:
             held = shown(text[row].as_py())
         raise ColumnError(f"must hold dates of the years 1 to 9999, but holds {held}", row)
-
-
-def _parsed(text: Any, types: tuple[Any, ...], expected: str) -> Any:
-    """Return text as the first of the types that all cells can be read as."""
-    for kind in types:
-        with suppress(pa.ArrowInvalid):
-            return text.cast(kind)
-    row = first_failure(lambda part: all(fails(part.cast, kind) for kind in types), text)
-    raise ColumnError(f"must hold {expected}, but holds {shown(text[row].as_py())}", row)
 
 
 KINDS: dict[str, type[Column]] = {

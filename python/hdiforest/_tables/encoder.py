@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from hdiforest._tables import columns as kinds
 from hdiforest._tables.columns import Codes, Column, ColumnError, EncodingError, Facts, NumberColumn
 from hdiforest._tables.row_counts import RowCounts, count_rows
+from hdiforest._utils.hints import callers_level
 from hdiforest._utils.optional import pa, pc
 
 
@@ -74,7 +76,12 @@ class TableEncoder:
                 unseen[entry.name] = codes.n_unseen
         if faults:
             raise EncodingError("; ".join(faults.values()), faults)
-        kinds.warn_of_rounded(rounded)
+        if rounded:
+            warnings.warn(
+                "whole numbers beyond 2^24 are rounded to float32 in the "
+                f"column{'s' * (len(rounded) > 1)} {', '.join(map(repr, rounded))}",
+                stacklevel=callers_level(),
+            )
         counts = count_rows(X, self.ordered, feature_range, empty)
         counts.unseen.update(unseen)
         return X, counts
@@ -112,7 +119,7 @@ class TableEncoder:
             raise ValueError("the columns of an encoder must be a list that is not empty")
         if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
             raise ValueError("the ids of an encoder must be a list of texts")
-        entries = tuple(_entry(column) for column in columns)
+        entries = tuple(map(_entry, columns))
         names = [*(entry.name for entry in entries), *ids]
         if len(set(names)) != len(names):
             raise ValueError("the columns of an encoder must have distinct names")
