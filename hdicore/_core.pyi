@@ -1318,6 +1318,40 @@ def _out_of_bag_means(
     O(n * n_trees). Sums overflow to infinity.
     """
 
+def _spread_and_mass(
+    index: LeafIndex, leaves: ArrayLike, intervals: ArrayLike, *, n_threads: int = 0
+) -> tuple[_Floats, _Floats]:
+    """Tell how far the trees of each row agree, and how much of its distribution an interval holds.
+
+    Parameters
+    ----------
+    index : LeafIndex
+        Of the training rows.
+    leaves : (n, n_trees) int
+        Leaf of each row in each tree; -1 is a tree that does not contribute.
+    intervals : (n, 2) or (n, n_outputs, 2) float
+        Lower and upper ends, both included.
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Returns
+    -------
+    spread : (n,) or (n, n_outputs) float64
+        Standard deviation over trees of the means of the leaves; NaN if none has rows.
+    mass : (n,) or (n, n_outputs) float64
+        What `LeafIndex.cdf` gives between the ends; NaN also where one is NaN.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape.
+
+    Notes
+    -----
+    O(entries of the row's leaves + log atoms) for each row: nothing is merged. Sums overflow to
+    infinity.
+    """
+
 def _find_mismatch(
     trees: Sequence[_FitRecord],
     leaves: ArrayLike,

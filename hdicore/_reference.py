@@ -589,6 +589,19 @@ def cdf(atoms: Atoms, y: float, inclusive: bool = True) -> float:
     return sum(m for z, m in pairs if (z <= y if inclusive else z < y)) / atoms.total
 
 
+def mass_within(atoms: Atoms, lower: float, upper: float) -> float:
+    """P(lower <= Y <= upper)."""
+    pairs = zip(atoms.values, atoms.masses, strict=True)
+    return sum(m for z, m in pairs if lower <= z <= upper) / atoms.total
+
+
+def tree_spread(leaves: ArrayLike, y: ArrayLike, query: ArrayLike, **options: Any) -> float:
+    """Return the standard deviation of the means of a row's leaves; arguments as of `merge`."""
+    alone = [np.where(own, query, -1) for own in np.eye(len(np.asarray(query)), dtype=bool)]
+    trees = [merge(leaves, y, tree, **options) for tree in alone]
+    return float(np.std([mean(atoms) for atoms in trees if atoms.n_trees]))
+
+
 def draw(atoms: Atoms, u: float) -> float:
     """Smallest atom whose cumulative mass exceeds the share u in [0, 1)."""
     upto = np.cumsum(atoms.masses, dtype=object)

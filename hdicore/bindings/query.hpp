@@ -13,6 +13,7 @@
 #include "scoring/local_linear.hpp"
 #include "scoring/row_weights.hpp"
 #include "scoring/scorer.hpp"
+#include "scoring/tree_spread.hpp"
 
 namespace hdicore::bindings {
 
@@ -136,6 +137,11 @@ class Query {
     void local_linear(const LocalLinearRequest& request) {
         const py::gil_scoped_release no_gil;
         hdicore::local_linear(*index_, *source_, request, execution());
+    }
+
+    void find_spread(const SpreadRequest& request) {
+        const py::gil_scoped_release no_gil;
+        hdicore::find_spread(*index_, *source_, request, execution());
     }
 
     CsrMatrix<std::int64_t> proximities() {

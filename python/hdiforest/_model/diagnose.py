@@ -12,7 +12,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.fitted import FittedForest
+from hdicore import LeafIndex
+from hdicore._core import _spread_and_mass
+from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.predict import predict_calibrated
 from hdiforest._model.reference import Reference
 from hdiforest._tables.names import DIAGNOSIS
@@ -22,7 +24,7 @@ from hdiforest.calibration._result import output_names
 
 Columns = dict[str, NDArray[Any]]
 
-_ROWS_AT_ONCE = 1 << 12  # whose leaves are in memory
+_LEAVES_AT_ONCE = 1 << 23  # in memory
 
 
 def diagnosis_names(fitted: FittedForest) -> list[str]:
@@ -50,8 +52,9 @@ def diagnose(
     names = np.array([*fitted.names_of_features, ""], dtype=object)
     worst = np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(names) - 1)
     parts = []
-    for begin in range(0, max(1, len(X)), _ROWS_AT_ONCE):
-        part = slice(begin, begin + _ROWS_AT_ONCE)
+    at_once = max(1, _LEAVES_AT_ONCE // fitted.scorer.forest.n_trees)
+    for begin in range(0, max(1, len(X)), at_once):
+        part = slice(begin, begin + at_once)
         own = [rows[part] for rows in of_folds]
         parts.append(_of_leaves(fitted, X[part], coverage, n_threads, own))
     columns = [
@@ -89,62 +92,34 @@ def _of_leaves(
     """Return tree_spread, mass_outside and interval_se of each output, (3 * n_outputs, n)."""
     index = fitted.scorer.index
     leaves = fitted.scorer.forest.leaves(X, n_threads=n_threads)
-    if fitted.calibration is None:
-        ends = index.intervals(leaves, coverage, n_threads=n_threads)
+    base, calibration = Base("raw", "hdi", coverage), fitted.calibration
+    if calibration is None:
+        ends = whole = _read(index, leaves, base, n_threads)
     else:
         part = fitted.outputs[0] if fitted.outputs else fitted
         has_labels = part.groups is not None and part.groups.feature is None
         codes = None if has_labels else fitted.group_codes(X)  # labels: the quantile of all rows
-        ends = predict_calibrated(fitted, X, coverage, n_threads, None, of_folds, codes)
-    shape = len(X), fitted.n_outputs
-    until = np.stack([np.nextafter(ends[..., 0], -np.inf), ends[..., 1]], axis=-1)
-    mass = np.diff(index.cdf(leaves, np.nan_to_num(until), n_threads=n_threads), axis=-1)
-    halves = _half_forests(fitted, leaves, coverage, n_threads)
-    # Of the halves of a mean, (a - b)^2 / 4 has the variance of the whole as its expectation.
-    error = np.sqrt((np.diff(halves, axis=0)[0] ** 2).mean(axis=1)) / 2
-    of_outputs = (
-        tree_spread(fitted, leaves),
-        (1 - mass).clip(0, 1).reshape(shape),
-        error.reshape(shape),
-    )
-    return np.concatenate([values.T for values in of_outputs])
+        if isinstance(calibration, Calibration):  # one merge serves both
+            calibration = calibration.first(int(calibration.positions(coverage)) + 1)
+            own = calibration.levels[-1].base
+            base = own if own.family == "raw" else base
+            all_ends = base_intervals(fitted, X, [*calibration.bases, base], n_threads)
+            whole = all_ends[..., -1]
+            ends = calibration.intervals(all_ends[..., :-1], codes)[..., -1]
+        else:
+            ends = predict_calibrated(fitted, X, coverage, n_threads, None, of_folds, codes)
+            whole = _read(index, leaves, base, n_threads)
+    is_even = np.arange(leaves.shape[1]) % 2 == 0
+    half = _read(index, np.where(is_even, leaves, np.int32(-1)), base, n_threads)
+    # Of half the terms of a mean, (half - whole)^2 has the variance of the whole as expectation.
+    error = np.sqrt(((half - whole) ** 2).mean(axis=-1))
+    spread, mass = _spread_and_mass(index, leaves, ends, n_threads=n_threads)
+    of_outputs = (spread, (1 - mass).clip(0, 1), error)
+    return np.concatenate([values.reshape(len(X), -1).T for values in of_outputs])
 
 
-def _half_forests(
-    fitted: FittedForest, leaves: NDArray[np.int32], coverage: float, n_threads: int
-) -> Array:
-    """Return the raw intervals of two halves of the trees, (2, n[, n_outputs], 2).
-
-    They are the base of the calibration, or the HDI if that is not of the forest's distribution.
-    """
-    base = Base("raw", "hdi", coverage)
-    if isinstance(fitted.calibration, Calibration):
-        own = fitted.calibration.level(coverage).base
-        base = own if own.family == "raw" else base
+def _read(index: LeafIndex, leaves: NDArray[np.int32], base: Base, n_threads: int) -> Array:
+    """Return raw intervals of rows, (n[, n_outputs], 2)."""
     kinds = cast("list[Kind]", [kind for kind, _ in base.parts])
     levels = [level for _, level in base.parts]
-    is_even = np.arange(leaves.shape[1]) % 2 == 0
-    halves = [np.where(half, leaves, np.int32(-1)) for half in (is_even, ~is_even)]
-    index = fitted.scorer.index
-    ends = [index.intervals(half, levels, kinds, n_threads=n_threads) for half in halves]
-    return np.asarray(np.stack(ends).mean(axis=-1))
-
-
-def tree_spread(fitted: FittedForest, leaves: NDArray[np.int32]) -> Array:
-    """Return the standard deviation over trees of the means of rows' leaves, (n, n_outputs).
-
-    Leaves without rows do not count.
-    """
-    forest = fitted.scorer.forest
-    at = leaves + (np.cumsum(forest.n_leaves) - forest.n_leaves)
-    spread = np.empty((len(leaves), fitted.n_outputs))
-    for output, means in enumerate(fitted.leaf_statistics[1]):
-        of_trees = means[at]
-        empty = np.isnan(of_trees)
-        of_trees[empty] = 0
-        n = leaves.shape[1] - empty.sum(axis=1)
-        with np.errstate(invalid="ignore"):  # of rows all of whose leaves are empty
-            of_trees -= (of_trees.sum(axis=1) / n)[:, None]
-            of_trees[empty] = 0
-            spread[:, output] = np.sqrt(np.einsum("ij,ij->i", of_trees, of_trees) / n)
-    return spread
+    return np.asarray(index.intervals(leaves, levels, kinds, n_threads=n_threads).mean(axis=-1))
