@@ -7,18 +7,17 @@ cannot see from inside that it extrapolates, only the features tell.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdicore import LeafIndex
 from hdicore._core import _spread_and_mass
 from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.predict import predict_calibrated
 from hdiforest._model.reference import Reference
 from hdiforest._tables.names import DIAGNOSIS
-from hdiforest._utils import Array, Kind
+from hdiforest._utils import Array
 from hdiforest.calibration import Base, Calibration
 from hdiforest.calibration._result import output_names
 
@@ -90,36 +89,31 @@ def _of_leaves(
     of_folds: Sequence[NDArray[Any]],
 ) -> Array:
     """Return tree_spread, mass_outside and interval_se of each output, (3 * n_outputs, n)."""
-    index = fitted.scorer.index
-    leaves = fitted.scorer.forest.leaves(X, n_threads=n_threads)
-    base, calibration = Base("raw", "hdi", coverage), fitted.calibration
-    if calibration is None:
-        ends = whole = _read(index, leaves, base, n_threads)
+    leaves, calibration = fitted.scorer.forest.leaves(X, n_threads=n_threads), fitted.calibration
+
+    def read(bases: Sequence[Base], own: NDArray[np.int32]) -> Array:
+        if fitted.n_outputs == 1:
+            return base_intervals(fitted, X, bases, n_threads, leaves=own)
+        return fitted.scorer.index.intervals(own, coverage, n_threads=n_threads)[..., np.newaxis]
+
+    base = Base("raw", "hdi", coverage)
+    part = fitted.outputs[0] if fitted.outputs else fitted
+    has_labels = part.groups is not None and part.groups.feature is None
+    codes = None if has_labels else fitted.group_codes(X)  # labels: the quantile of all rows
+    if isinstance(calibration, Calibration):
+        calibration = calibration.first(int(calibration.positions(coverage)) + 1)
+        base = calibration.levels[-1].base
+        all_ends = read(calibration.bases, leaves)
+        whole = all_ends[..., len(calibration.levels) - 1]
+        ends = calibration.intervals(all_ends, codes)[..., -1]
     else:
-        part = fitted.outputs[0] if fitted.outputs else fitted
-        has_labels = part.groups is not None and part.groups.feature is None
-        codes = None if has_labels else fitted.group_codes(X)  # labels: the quantile of all rows
-        if isinstance(calibration, Calibration):  # one merge serves both
-            calibration = calibration.first(int(calibration.positions(coverage)) + 1)
-            own = calibration.levels[-1].base
-            base = own if own.family == "raw" else base
-            all_ends = base_intervals(fitted, X, [*calibration.bases, base], n_threads)
-            whole = all_ends[..., -1]
-            ends = calibration.intervals(all_ends[..., :-1], codes)[..., -1]
-        else:
+        ends = whole = read([base], leaves)[..., 0]
+        if calibration is not None:
             ends = predict_calibrated(fitted, X, coverage, n_threads, None, of_folds, codes)
-            whole = _read(index, leaves, base, n_threads)
     is_even = np.arange(leaves.shape[1]) % 2 == 0
-    half = _read(index, np.where(is_even, leaves, np.int32(-1)), base, n_threads)
+    half = read([base], np.where(is_even, leaves, np.int32(-1)))[..., 0]
     # Of half the terms of a mean, (half - whole)^2 has the variance of the whole as expectation.
     error = np.sqrt(((half - whole) ** 2).mean(axis=-1))
-    spread, mass = _spread_and_mass(index, leaves, ends, n_threads=n_threads)
+    spread, mass = _spread_and_mass(fitted.scorer.index, leaves, ends, n_threads=n_threads)
     of_outputs = (spread, (1 - mass).clip(0, 1), error)
     return np.concatenate([values.reshape(len(X), -1).T for values in of_outputs])
-
-
-def _read(index: LeafIndex, leaves: NDArray[np.int32], base: Base, n_threads: int) -> Array:
-    """Return raw intervals of rows, (n[, n_outputs], 2)."""
-    kinds = cast("list[Kind]", [kind for kind, _ in base.parts])
-    levels = [level for _, level in base.parts]
-    return np.asarray(index.intervals(leaves, levels, kinds, n_threads=n_threads).mean(axis=-1))

@@ -412,17 +412,23 @@ def base_intervals(
     bases: Sequence[Base],
     n_threads: int,
     mean: Array | None = None,
+    leaves: NDArray[np.int32] | None = None,
 ) -> Array:
     """Return the intervals of rows by each of k bases, (n, 2, k).
 
-    All but raw ones need `fitted.centred`. `mean` (n,) is filled with the means of the rows.
+    All but raw ones need `fitted.centred`. `mean` (n,) is filled with the means of the rows, which
+    are routed unless their `leaves` are given.
     """
     if mean is not None and all(base.family != "raw" for base in bases):
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
 
     def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
-        if family == "raw":
-            return fitted.scorer.intervals(X, levels, kinds, mean=mean, n_threads=n_threads)
-        return cast("CentredForest", fitted.centred).intervals(X, levels, kinds, n_threads)
+        if family != "raw":
+            return cast("CentredForest", fitted.centred).intervals(
+                X, levels, kinds, n_threads, leaves
+            )
+        if leaves is not None:
+            return fitted.scorer.index.intervals(leaves, levels, kinds, n_threads=n_threads)
+        return fitted.scorer.intervals(X, levels, kinds, mean=mean, n_threads=n_threads)
 
     return read_bases(bases, len(X), read)

@@ -71,15 +71,19 @@ class CentredForest:
         coverage: Sequence[float],
         kinds: Sequence[Kind],
         n_threads: int,
+        leaves: NDArray[np.int32] | None = None,
     ) -> Array:
         """Intervals of the rows of X, (n, 2, k), each coverage of its own kind.
 
         One merge of a row's leaves serves all, and its centre. O(depth + entries) for each tree.
+        The forest routes the rows unless their `leaves` (n, n_trees) are given.
         """
+        options: dict[str, Any] = {"centres": self._centres, "n_threads": n_threads}
         try:
-            ends = self.scorer.intervals(
-                X, coverage, kinds, centres=self._centres, n_threads=n_threads
-            )
+            if leaves is None:
+                ends = self.scorer.intervals(X, coverage, kinds, **options)
+            else:
+                ends = self.scorer.index.intervals(leaves, coverage, kinds, **options)
         except ValueError:
             if self.lazy:
                 self._require_finite(f"{self.source}: ")
