@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hdiforest.adapters.mapie import quantile_views as quantile_views
     from hdiforest.displays import CalibrationDisplay as CalibrationDisplay
     from hdiforest.displays import DistributionDisplay as DistributionDisplay
+    from hdiforest.displays import ExplanationDisplay as ExplanationDisplay
     from hdiforest.displays import IntervalDisplay as IntervalDisplay
     from hdiforest.displays import MonitorDisplay as MonitorDisplay
     from hdiforest.displays import PITDisplay as PITDisplay
@@ -33,6 +34,7 @@ _HOMES = {
     "DistributionDisplay": "hdiforest.displays",
     "ForestSearchOOB": "hdiforest._estimators.forest_search",
     "Explanation": "hdiforest._estimators.explanation",
+    "ExplanationDisplay": "hdiforest.displays",
     "HDIForestRegressor": "hdiforest._estimators.hdi_forest",
     "IntervalDisplay": "hdiforest.displays",
     "LeafModel": "hdiforest._estimators.leaf_model",

@@ -80,7 +80,7 @@ def test_features_are_those_of_brute_force():
     model = fitted()
     why = model.explain(NEW, 0.8, background=80, random_state=0)
     table = why.features
-    assert table["feature"].tolist().count("feature 0") == 2
+    assert table["feature"].tolist().count("x0") == 2
     for row, name, change, value, least in zip(*table.values(), strict=True):
         rows = np.repeat(NEW[[row]], 80, axis=0)
         rows[:, int(name[-1])] = X[:, int(name[-1])]
@@ -124,3 +124,18 @@ def test_refusals():
     several = HDIForestRegressor(RandomForestRegressor(5), calibration=False)
     with pytest.raises(ValueError, match="one target, got 2"):
         several.fit(X, np.column_stack([Y, Y])).explain(NEW)
+
+
+def test_plot_and_rows_unlike_the_training_rows():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 1)) * [1, -1] + 0.01 * rng.normal(size=(300, 2))
+    model = HDIForestRegressor(random_state=0).fit(X, X[:, 0] + rng.normal(size=300))
+    why = model.explain([[2.0, -2.0], [0.0, 0.0]], random_state=0)
+    assert why.features["unlike"][:2].min() > 0.5  # such values do not occur together
+    display = why.plot(1)
+    assert len(display.bars_) == 2
+    assert len(display.pins_.get_segments()) == (why.rows["pins"][why.rows["row"] == 1] != "").sum()
+    with pytest.raises(ValueError, match="row must be below 2, got 2"):
+        why.plot(2)

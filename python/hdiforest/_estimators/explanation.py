@@ -13,11 +13,12 @@ from hdicore import LeafIndex
 from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import predict_calibrated
-from hdiforest._model.table_steps import TableSteps
 from hdiforest._tables.frames import BLOCK_CELLS
 from hdiforest._utils import Array, Kind
+from hdiforest._utils.checks import check_whole_number
 from hdiforest.calibration import Calibration
 from hdiforest.calibration._bases import Base, read_bases
+from hdiforest.displays._distribution import ExplanationDisplay
 
 Rows = NDArray[np.floating[Any]]
 
@@ -158,12 +159,13 @@ class Explanation:
 
         ``row`` is the position in X, ``feature`` the name. ``change_of_width`` is the width less
         the mean width with the feature's background values: positive if the row's value widens the
-        interval. ``narrowest_value`` is that of the least width, ``narrowest_width``. Whether such
-        values occur together is not asked. O(background * n_features) intervals a row.
+        interval. ``narrowest_value`` is that of the least width, ``narrowest_width``. ``unlike`` is
+        the share of the rows with other values that `diagnose` flags, as values may not occur
+        together; NaN if it cannot. O(background * n_features) intervals a row.
         """
-        names, tables = _feature_names(self._fitted), []
+        names, tables = np.array(self._fitted.names_of_features), []
         for x, (lower, upper) in zip(self._X, self.interval, strict=True):
-            widths = self._widths_with_others(x)
+            widths, unlike = self._with_others(x)
             with np.errstate(invalid="ignore"):  # of infinite intervals
                 change = (upper - lower) - widths.mean(axis=1)
             best = np.nan_to_num(widths, nan=np.inf).argmin(axis=1)
@@ -172,24 +174,53 @@ class Explanation:
                 "change_of_width": change,
                 "narrowest_value": self._background[best, np.arange(len(names))],
                 "narrowest_width": widths[np.arange(len(names)), best],
+                "unlike": unlike,
             }
             order = np.argsort(-np.abs(change), kind="stable")
             tables.append({name: each[order] for name, each in columns.items()})
         return _joined(tables)
 
-    def _widths_with_others(self, x: Rows) -> Array:
-        """Return the widths with each feature of a row taken from the background, (p, b)."""
+    def _with_others(self, x: Rows) -> tuple[Array, Array]:
+        """Return widths with each feature taken from the background, (p, b), and shares flagged."""
         n_others, n_features = self._background.shape
-        widths = np.empty((n_features, n_others))
+        widths, unlike = np.empty((n_features, n_others)), np.full(n_features, np.nan)
+        reference = self._fitted.require_reference() if self._fitted.has_reference else None
         at_once = max(1, BLOCK_CELLS // self._background.size)
         for first in range(0, n_features, at_once):
             part = range(first, min(first + at_once, n_features))
             rows = np.tile(x, (len(part), n_others, 1))
             for k, feature in enumerate(part):
                 rows[k, :, feature] = self._background[:, feature]
-            lower, upper = self._intervals(rows.reshape(-1, n_features)).T
+            rows = rows.reshape(-1, n_features)
+            lower, upper = self._intervals(rows).T
             widths[part] = (upper - lower).reshape(-1, n_others)
-        return widths
+            if reference is not None:
+                far = reference.dissimilarity(rows, self._n_threads) > reference.threshold
+                unlike[part] = far.reshape(-1, n_others).mean(axis=1)
+        return widths, unlike
+
+    def plot(self, row: int = 0, axes: Any = None) -> ExplanationDisplay:
+        """Draw the training rows behind one interval, and what each feature does to its width.
+
+        Parameters
+        ----------
+        row, axes : int, default=0, and two matplotlib Axes, optional
+            Its position in X; by default axes of a new figure.
+
+        Returns
+        -------
+        ExplanationDisplay
+            The picture.
+        """
+        if not 0 <= check_whole_number("row", row, 0) < len(self._X):
+            raise ValueError(f"row must be below {len(self._X)}, got {row}")
+        own = [
+            {name: cells[table["row"] == row] for name, cells in table.items()}
+            for table in (self.rows, self.features)
+        ]
+        return ExplanationDisplay(rows=own[0], features=own[1], interval=self.interval[row]).plot(
+            axes
+        )
 
     def _intervals(self, X: Rows) -> Array:
         fitted, n_threads = self._fitted, self._n_threads
@@ -232,15 +263,6 @@ def _intervals_without_each(
         query[1 + at, more] = 0
         ends.append(index.intervals(query, levels, kinds, n_threads=n_threads))
     return np.concatenate([ends[0][:1], *(each[1:] for each in ends)])
-
-
-def _feature_names(fitted: FittedForest) -> NDArray[Any]:
-    """Return the names of the features that the forest reads, (n_features,)."""
-    if isinstance(fitted.encoder, TableSteps):
-        return np.array([column.name for column in fitted.encoder.ordered.values()])
-    if fitted.feature_names is None:
-        return np.array([f"feature {j}" for j in range(fitted.n_features)])
-    return fitted.feature_names.astype(str)
 
 
 def _joined(tables: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

@@ -551,8 +551,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     @property
     def can_diagnose(self) -> bool:
         """Whether the model has what `diagnose` needs."""
-        fitted = self._fitted
-        return not (fitted.training_rows is None and fitted.reference is None)
+        return self._fitted.has_reference
 
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.

@@ -361,10 +361,16 @@ class FittedForest:
         return sizes, np.concatenate(means).reshape(index.n_outputs, -1)
 
     @property
+    def has_reference(self) -> bool:
+        """Whether there is something to measure distances to."""
+        return self.reference is not None or self.training_rows is not None
+
+    @property
     def names_of_features(self) -> list[str]:
-        """Names of the features: those of columns, or of the outputs of steps, or x0, x1, ..."""
-        names = None if isinstance(self.encoder, TableSteps) else self.columns
-        return [f"x{j}" for j in range(self.n_features)] if names is None else list(names)
+        """Names of the features that the forest reads, x0, x1, ... if they have none."""
+        if isinstance(self.encoder, TableSteps):
+            return [column.name for column in self.encoder.ordered.values()]
+        return list(self.columns or (f"x{j}" for j in range(self.n_features)))
 
     def training_hint(self, n_rows: int | None) -> TrainingRowsHint | None:
         """Return what warns if the rows of a call are those of the fit; None: not as many."""

@@ -1,7 +1,8 @@
-"""DistributionDisplay: the distribution of one row; PITDisplay: where targets lie in theirs."""
+"""The distribution of one row, what makes its interval, and where targets lie in theirs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Self
@@ -32,6 +33,7 @@ from hdiforest.displays._common import (
     checked_target,
     intervals_of,
     percent,
+    plain,
     plain_numbers,
     set_limits,
     styled,
@@ -406,3 +408,67 @@ def _checked_sample(values: ArrayLike, weights: ArrayLike | None) -> tuple[Array
     atoms, which = np.unique(sample, return_inverse=True)
     masses = np.bincount(which, weights=weights, minlength=len(atoms))
     return atoms, masses / masses.sum()
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ExplanationDisplay(Display):
+    """What makes one interval: training rows by weight, and features by what they do to its width.
+
+    Parameters
+    ----------
+    rows, features, interval : two dicts of columns, and (2,) array
+        Of one row, as in `Explanation`.
+
+    Attributes
+    ----------
+    rows_, pins_, bars_, axes_, ax_, figure_ : matplotlib artists
+        Weights of the training rows and of those that pin an end, bars of the features, both axes,
+        the first of them, and the figure.
+    """
+
+    rows: Mapping[str, NDArray[Any]]
+    features: Mapping[str, NDArray[Any]]
+    interval: Array
+
+    def plot(self, axes: Any = None, *, n_features: int = 10) -> Self:
+        """Draw both.
+
+        Parameters
+        ----------
+        axes, n_features : two matplotlib Axes, optional, and int, default=10
+            By default those of a new figure; and how many features to show.
+
+        Returns
+        -------
+        ExplanationDisplay
+            The display itself.
+        """
+        if axes is None:
+            pyplot = self._require_matplotlib("matplotlib.pyplot")
+            axes = pyplot.subplots(1, 2, layout="constrained", figsize=(9, 4))[1]
+        for ax in reversed(axes):
+            self._draw_on(ax)
+        self.axes_ = axes
+        left, right = axes
+        values, weights = self.rows["value"], self.rows["weight"]
+        pinned = self.rows["pins"] != ""
+        left.axvspan(*self.interval, color=MIST, label="interval")
+        self.rows_ = left.vlines(values[~pinned], 0, weights[~pinned], color=BLUE, alpha=0.6)
+        self.pins_ = left.vlines(
+            values[pinned],
+            0,
+            weights[pinned],
+            color=VERMILLION,
+            linewidth=2,
+            label="holds an end, unwidened",
+        )
+        left.set(xlabel="where training rows stand", ylabel="weight", ylim=(0, None))
+        left.legend(fontsize="small")
+        names, change = (
+            self.features[name][:n_features][::-1] for name in ("feature", "change_of_width")
+        )
+        colours = np.where(change > 0, VERMILLION, BLUE)
+        self.bars_ = right.barh(list(map(plain, names)), change, color=colours)
+        right.axvline(0, color=GREY, linewidth=1)
+        right.set(xlabel="width less that with other values of the feature")
+        return self
