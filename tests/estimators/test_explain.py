@@ -81,7 +81,7 @@ def test_features_are_those_of_brute_force():
     why = model.explain(NEW, 0.8, background=80, random_state=0)
     table = why.features
     assert table["feature"].tolist().count("x0") == 2
-    for row, name, change, value, least in zip(*table.values(), strict=True):
+    for row, name, change, value, least, _ in zip(*table.values(), strict=True):
         rows = np.repeat(NEW[[row]], 80, axis=0)
         rows[:, int(name[-1])] = X[:, int(name[-1])]
         widths = np.diff(model.predict_interval(rows[::-1].copy(), 0.8))
