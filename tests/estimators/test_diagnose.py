@@ -162,7 +162,6 @@ def test_file_without_training_rows(model, tmp_path):
     assert_array_equal(scored["flag"], expected["flag"])
     model.save(path, training_rows=False)
     bare = HDIForestRegressor.load(path)
-    assert not bare.can_diagnose
     with pytest.raises(ValueError, match=r"diagnose needs training rows.*diagnostics=True"):
         bare.diagnose(NEW)
     with pytest.raises(ValueError, match="diagnose needs training rows"):

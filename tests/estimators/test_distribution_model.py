@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, from_leaves
-from hdiforest._model import leaf_blocks as blocks
+from hdiforest._estimators import leaf_model as blocks
 from hdiforest._tables.names import ENDS, interval_names
 
 pd = pytest.importorskip("pandas")

@@ -16,7 +16,7 @@ from sklearn.model_selection import cross_val_score
 
 import hdicore
 from hdiforest import LeafModel, from_index, from_leaves
-from hdiforest._model import leaf_blocks as blocks
+from hdiforest._estimators import leaf_model as blocks
 from hdiforest.calibration import Base, Split
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file

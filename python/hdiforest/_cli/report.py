@@ -133,7 +133,7 @@ def run_check(options: Any) -> None:
     X, y, counts, kept = read_labelled_table(model, options, names)
     columns = dict(zip(names, kept, strict=True))
     groups = [(name, groups_of(columns[name], n)) for name, n in given if name is not None]
-    if model.can_diagnose:
+    if model.fitted_forest().has_reference:
         known = model.fitted_forest().calibration
         level = levels[0] if known is None else known.coverages[0]  # no flag depends on it
         flag = model.diagnose(X, level)["flag"]

@@ -548,11 +548,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             return columns
         return table_in(output, columns, frame_of(X).index)
 
-    @property
-    def can_diagnose(self) -> bool:
-        """Whether the model has what `diagnose` needs."""
-        return self._fitted.has_reference
-
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from hdicore import LeafIndex, Scorer
 from hdiforest._estimators.input_rows import concatenated
-from hdiforest._model.leaf_blocks import BLOCK_IDS
+from hdiforest._estimators.leaf_model import BLOCK_IDS
 from hdiforest._model.sklearn_forest import forest_and_bags
 from hdiforest._model.training_rows import TrainingRows, leaf_bounds
 from hdiforest._tables.frames import frame_of
