@@ -336,8 +336,8 @@ class Recent:
         if self.scores.ndim != 2 or np.isnan(self.scores).any():
             raise ValueError("the latest scores must be (m, k) numbers")
         k = self.scores.shape[1]
-        if len(self.misses) != k or not np.isfinite(self.misses).all():
-            raise ValueError(f"the shares of misses must be {k} finite numbers")
+        if len(self.misses) != k or not all(-1 <= miss <= 2 for miss in self.misses):
+            raise ValueError(f"the shares of misses must be {k} numbers from -1 to 2")
 
     def first(self, k: int) -> Recent:
         """Return what is known of the k lowest coverages."""

@@ -82,6 +82,7 @@ def save_all(folder: Path) -> None:
     for name, model in (models | {"named": named}).items():
         model.save(folder / name)
     models["all"].save(folder / "lean", training_rows=False)
+    models["missing"].save(folder / "reference", training_rows=False, diagnostics=True)
     days = ["2024-05-30", None, "2024-06-01", "2024-05-31"]
     table = {
         "number": X[:, 0],
@@ -97,6 +98,7 @@ def save_all(folder: Path) -> None:
     new = rng.normal(size=(N, 2)).round(1).astype(np.float32)
     split = HDIForestRegressor(small(), calibration=False).fit(X, y)
     split.calibrate(new, new[:, 0], coverage=[0.5, 0.8]).save(folder / "calibrated")
+    split.recalibrate(new, new[:, 0], window=9, method="aci").save(folder / "recalibrated")
     centred(HDIForestRegressor(small(), calibration=False).fit(X, y), y).save(folder / "centred")
 
     leaves = rng.integers(0, 3, (N, 2)).astype(np.int32)

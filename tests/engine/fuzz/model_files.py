@@ -143,12 +143,18 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
         model.predict_weights(X)
     if rows is not None and rows.bags is not None:
         model.oob_interval(0.9, kind="hdi")
-        model.oob_quantiles(0.5)
+        model.oob_quantiles(0.5, kind="raw")
         if hasattr(model, "calibration_"):  # not all have such intervals out of bag
             loaded(lambda: model.oob_interval(model.calibration_.coverages))
     again = path.with_name("again")
     model.save(again, training_rows=rows is not None)
-    require_same(ask(HDIForestRegressor.load(again), X), answers)
+    loaded_again = HDIForestRegressor.load(again)
+    require_same(ask(loaded_again, X), answers)
+    calibration = getattr(model, "calibration_", None)
+    coverage = 0.9 if calibration is None else calibration.coverages[0]
+    loaded(lambda: loaded_again.diagnose(X, coverage))  # not all have what it needs
+    if calibration is not None:
+        loaded(lambda: loaded_again.recalibrate(X, np.zeros(6), window=300))
 
 
 def rows_of(model: HDIForestRegressor) -> Any:
@@ -183,7 +189,9 @@ def ask(model: HDIForestRegressor | LeafModel, X: Any) -> dict[str, np.ndarray]:
     cdf = model.predict_cdf(X, np.full(mean.shape, 0.25))
     answers = {"mean": mean, "cdf": cdf}
     require(((cdf >= 0) & (cdf <= 1) | np.isnan(cdf)).all(), "cdf lies in [0, 1]")
-    for kind in ("hdi", "equal_tailed", "lower", "upper"):
+    calibration = getattr(model, "calibration_", None)
+    has_bounds = calibration is None or getattr(calibration, "distribution", None) is not None
+    for kind in ("hdi", "equal_tailed", "lower", "upper")[: 4 if has_bounds else 2]:
         found = answers[kind] = model.predict_interval(X, COVERAGES, kind=kind)
         ends = found.reshape(-1, 2, len(COVERAGES))
         require(not (ends[:, 0] > ends[:, 1]).any(), "lower <= upper")
@@ -193,7 +201,7 @@ def ask(model: HDIForestRegressor | LeafModel, X: Any) -> dict[str, np.ndarray]:
         require(not (np.diff(found[:, 0], axis=-1) > 0).any(), "calibrated intervals are nested")
         require(not (np.diff(found[:, 1], axis=-1) < 0).any(), "calibrated intervals are nested")
     for interpolation in INTERPOLATIONS:
-        found = model.predict_quantiles(X, LEVELS, interpolation=interpolation)
+        found = model.predict_quantiles(X, LEVELS, kind="raw", interpolation=interpolation)
         answers[interpolation] = found
         require(not (np.diff(found, axis=-1) < 0).any(), f"quantiles by {interpolation} rise")
     return answers
