@@ -138,6 +138,8 @@ def test_models_that_are_refused(model):
         CoverageMonitor(HDIForestRegressor(random_state=0).fit(X[:500], np.c_[Y, Y][:500]))
     with pytest.raises(ValueError, match="seen no rows yet"):
         _ = CoverageMonitor(model).state
+    with pytest.raises(ValueError, match="seen no rows yet"):
+        CoverageMonitor(model).plot()
 
 
 def test_plot(model):

@@ -248,6 +248,7 @@ class CoverageMonitor:
         MonitorDisplay
             The picture.
         """
+        _ = self.state  # there are rows
         covered = np.array(self._sides) == 0
         options: dict[str, Any] = {"nominal": self.coverage, "window": WINDOW}
         return MonitorDisplay(covered=covered, alarms=self._alarms, **options).plot(ax)
