@@ -22,6 +22,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
+from hdiforest._estimators import folds
 from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
@@ -30,15 +31,6 @@ from hdiforest._estimators.distribution_model import (
     query_of,
 )
 from hdiforest._estimators.explanation import MAX_ROWS, Explanation, NearestRows, nearest_rows
-from hdiforest._estimators.folds import (
-    check_labels,
-    check_later_rows,
-    fit_folds,
-    group_source,
-    order_of_rows,
-    warn_of_later_rows,
-    warn_of_new_groups,
-)
 from hdiforest._estimators.input_rows import (
     Block,
     checked_blocks,
@@ -54,18 +46,7 @@ from hdiforest._estimators.training import (
     import_training_forest,
     matches_forest,
 )
-from hdiforest._model.calibrate import (
-    LEAF_SIZES,
-    Settings,
-    calibrate_and_cross_fit,
-    calibrate_by_jackknife,
-    calibrate_by_split,
-    calibrate_finite_coverages,
-    calibrate_out_of_bag,
-    check_calibration,
-    default_kinds,
-    ignore_infinite_intervals,
-)
+from hdiforest._model import calibrate as calibrating
 from hdiforest._model.diagnose import diagnose
 from hdiforest._model.fitted import AnyCalibration, FittedForest, base_intervals
 from hdiforest._model.predict import (
@@ -80,17 +61,7 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, TreeBlock, Weighting
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
-from hdiforest._utils import Array
-from hdiforest._utils.checks import (
-    check_flag,
-    check_targets,
-    check_whole_number,
-    checked_coverages,
-    checked_random_state,
-    checked_seed,
-    one_share,
-    shares,
-)
+from hdiforest._utils import Array, checks
 from hdiforest._utils.hints import callers_level, digest_of
 from hdiforest._utils.meta_estimators import forest_of, layers, pipelines
 from hdiforest._utils.threads import thread_count
@@ -308,7 +279,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         if isinstance(self.calibration, str) and self.calibration == "auto":
             return DEFAULT_COVERAGES
         try:
-            return checked_coverages(self.calibration)
+            return checks.checked_coverages(self.calibration)
         except ValueError as error:
             raise ValueError(
                 f"calibration must be 'auto', True, False or coverages, got {self.calibration!r}: "
@@ -345,12 +316,12 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     def _calibrate_fit(
         self, fitted: FittedForest, coverages: Sequence[float], blocks: list[TreeBlock]
     ) -> FittedForest:
-        settings = Settings(tuple(coverages), default_kinds(fitted))
-        calibrate = calibrate_out_of_bag
+        settings = calibrating.Settings(tuple(coverages), calibrating.default_kinds(fitted))
+        calibrate = calibrating.calibrate_out_of_bag
         if isinstance(self.calibration, bool | str):
-            calibrate = calibrate_finite_coverages
+            calibrate = calibrating.calibrate_finite_coverages
         try:
-            check_calibration(fitted, settings)
+            calibrating.check_calibration(fitted, settings)
             return calibrate(fitted, settings, self._n_threads(), blocks)
         except ValueError as error:
             if isinstance(self.calibration, str):
@@ -484,8 +455,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             ends = predict_calibrated(fitted, *args)
             return ends if mean is None else join_columns(mean, ends)
 
-        answers = self._by_block(X, answer, check_labels(by, X), hint=True)
-        warn_of_new_groups(of_new_groups)
+        answers = self._by_block(X, answer, folds.check_labels(by, X), hint=True)
+        folds.warn_of_new_groups(of_new_groups)
         return answers
 
     def _read_distributions(
@@ -533,7 +504,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         """
         if output is not None and output != "numpy":
             require_library(output)
-        level = float(shares("coverage", coverage, one=True).reshape(()))
+        level = float(checks.shares("coverage", coverage, one=True).reshape(()))
         fitted = self.fitted_forest()
         if fitted.calibration is not None:
             fitted.calibration.positions(level)
@@ -586,7 +557,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Arrays (n, k) of positions in the fit, weights and targets, the heaviest first, and of
             equal ones the lower position. Needs the training rows.
         """
-        fitted, size = self.fitted_forest(), check_whole_number("k", k)
+        fitted, size = self.fitted_forest(), checks.check_whole_number("k", k)
         parts = [
             nearest_rows(fitted, block.rows, size, self._n_threads())
             for block in checked_blocks(self, X, fitted)
@@ -617,13 +588,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Tables ``rows`` and ``features``, which are made when they are asked for. Features are
             those that the forest reads, behind all steps.
         """
-        fitted, level = self.fitted_forest(), one_share("coverage", coverage)
+        fitted, level = self.fitted_forest(), checks.one_share("coverage", coverage)
         if fitted.n_outputs > 1:
             raise ValueError(f"explain needs a model of one target, got {fitted.n_outputs}")
         if any(isinstance(fold.encoder, TableSteps) for fold in fitted.folds):
             raise ValueError("explain needs features that all forests of a calibration share")
-        check_whole_number("background", background)
-        random = checked_random_state(random_state)
+        checks.check_whole_number("background", background)
+        random = checks.checked_random_state(random_state)
         rows = checked_rows(self, X, fitted)
         if not 1 <= len(rows) <= MAX_ROWS:
             raise ValueError(f"X must have 1 to {MAX_ROWS:,} rows, got {len(rows):,}")
@@ -664,8 +635,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         distributions = distributions_of(self.fitted_forest().calibration, kind)
 
         def values() -> NDArray[np.float64]:
-            size = check_whole_number("n_samples", n_samples)
-            random = checked_random_state(random_state)
+            size = checks.check_whole_number("n_samples", n_samples)
+            random = checks.checked_random_state(random_state)
             if distributions is None:
                 return self._draw(X, size, random)
             if len(distributions) > 1:
@@ -683,7 +654,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     def _draw(self, X: ArrayLike, n_samples: int, random: RandomState) -> NDArray[np.float64]:
         fitted = self.fitted_forest()
         scalar = fitted.scorer.index.scalar_output
-
         scorer = fitted.scorer if scalar else fitted.row_scorer(self._n_threads)
 
         def draws(block: Block, n_threads: int) -> NDArray[np.float64]:
@@ -719,7 +689,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         mean: Any = None,
         objective: Objective = "balanced",
         adaptive: bool = True,
-        min_samples_leaf: Sequence[int] = LEAF_SIZES,
+        min_samples_leaf: Sequence[int] = calibrating.LEAF_SIZES,
         clip: bool = True,
         by: Any = None,
         order: Any = None,
@@ -783,48 +753,50 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         cross-check says. O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted, how = self.fitted_forest().before_calibration(), resolve_method(method, X, y)
-        settings = Settings(
-            checked_coverages(coverage),
-            default_kinds(fitted) if kinds is None else kinds,
+        settings = calibrating.Settings(
+            checks.checked_coverages(coverage),
+            calibrating.default_kinds(fitted) if kinds is None else kinds,
             clip,
             objective,
             adaptive,
             tuple(np.ravel(min_samples_leaf).tolist()),
             mean,
             how.max_rows if isinstance(how, OutOfBag | JackknifePlus) else OutOfBag.max_rows,
-            checked_seed(random_state),
-            None if by is None else group_source(fitted, by, how),
+            checks.checked_seed(random_state),
+            None if by is None else folds.group_source(fitted, by, how),
         )
-        check_calibration(fitted, settings)
+        calibrating.check_calibration(fitted, settings)
         if fitted.n_outputs > 1 and (order is not None or not isinstance(how, OutOfBag | Split)):
             what = "order must be None" if order is not None else "method must be 'oob' or 'split'"
             raise ValueError(f"{what} for a model of several targets, this has {fitted.n_outputs}")
         if order is not None:
-            rank = order_of_rows(fitted, order, how)
+            rank = folds.order_of_rows(fitted, order, how)
             refit = self._refit(fitted, "order")
         n_threads = self._n_threads()
         if isinstance(how, CVPlus):
             new_model, table = self._refit(fitted, "method='cv+'")
             rows_of_fit = fitted.require_training_rows()
-            found = fit_folds(new_model, table, rows_of_fit, settings, how, n_threads)
+            found = folds.fit_folds(new_model, table, rows_of_fit, settings, how, n_threads)
             self._fitted = fitted.uncalibrated(calibration=found[0], folds=found[1])
         elif isinstance(how, Split):
             rows, targets = self._checked_calibration_rows(X, y, fitted)
             if settings.by is not None:
                 settings.by.labels(rows)  # raises before any work is done
-            self._fitted = calibrate_by_split(
+            self._fitted = calibrating.calibrate_by_split(
                 fitted, settings, rows, targets, how.confidence, n_threads
             )
         elif isinstance(how, JackknifePlus):
-            self._fitted = calibrate_by_jackknife(fitted, settings, n_threads)
+            self._fitted = calibrating.calibrate_by_jackknife(fitted, settings, n_threads)
         else:
-            self._fitted = calibrate_out_of_bag(fitted, settings, n_threads)
+            self._fitted = calibrating.calibrate_out_of_bag(fitted, settings, n_threads)
             if order is not None:
                 new_model, table = refit
                 training = fitted.require_training_rows()
-                checks = check_later_rows(new_model(), table, training, settings, rank, n_threads)
-                replace_levels(self, later=checks)
-                warn_of_later_rows(cast("Calibration", self.calibration_))
+                later = folds.check_later_rows(
+                    new_model(), table, training, settings, rank, n_threads
+                )
+                replace_levels(self, later=later)
+                folds.warn_of_later_rows(cast("Calibration", self.calibration_))
         return self
 
     def recalibrate(
@@ -882,7 +854,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         self, X: Any, y: Any, fitted: FittedForest
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Return rows (n, n_features) and as many targets, or raise ValueError."""
-        targets = check_targets("y", y, fitted.n_outputs)
+        targets = checks.check_targets("y", y, fitted.n_outputs)
         rows = checked_rows(self, X, fitted)
         if len(targets) != len(rows):
             shape = len(rows), *targets.shape[1:]
@@ -954,7 +926,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Whether a file without training rows keeps a sample of at most 10,000 of them (X), which
             `diagnose` needs.
         """
-        check_flag("diagnostics", diagnostics)
+        checks.check_flag("diagnostics", diagnostics)
         fitted = self.fitted_forest()
         if training_rows and fitted.training_rows is None:
             raise ValueError("this model has no training rows to save; pass training_rows=False")
@@ -1059,7 +1031,7 @@ def calibrate_as_far(model: HDIForestRegressor, **options: Any) -> int:
 
     The options are those of `calibrate`.
     """
-    with ignore_infinite_intervals():
+    with calibrating.ignore_infinite_intervals():
         model.calibrate(**options)
     n_rows = model.calibration_.n
     model._fitted = model.fitted_forest().with_finite_coverages()
@@ -1071,9 +1043,13 @@ def calibrate_with_cross_fit(
 ) -> tuple[NDArray[np.intp], CrossFit]:
     """Calibrate a model out of bag; return the rows of its cross-fit, and the cross-fit."""
     fitted = model.fitted_forest()
-    settings = Settings((coverage,), default_kinds(fitted), objective=objective, random_state=seed)
-    check_calibration(fitted, settings)
-    model._fitted, rows, fit = calibrate_and_cross_fit(fitted, settings, model._n_threads())
+    settings = calibrating.Settings(
+        (coverage,), calibrating.default_kinds(fitted), objective=objective, random_state=seed
+    )
+    calibrating.check_calibration(fitted, settings)
+    model._fitted, rows, fit = calibrating.calibrate_and_cross_fit(
+        fitted, settings, model._n_threads()
+    )
     return rows, fit
 
 
