@@ -11,12 +11,30 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// The search for n_lanes prices at once: the loops over prices become vector instructions.
+// The worth of an atom at each price is price * share - value. These loops become vector
+// instructions, and keep what they had where the worth is NaN.
+inline void keep_least(std::size_t n, const double* __restrict price, double share, double value,
+                       double* __restrict least) noexcept {
+    for (std::size_t l = 0; l < n; ++l) {
+        const double worth = price[l] * share - value;
+        least[l] = worth < least[l] ? worth : least[l];
+    }
+}
+
+inline void keep_most(std::size_t n, const double* __restrict price, double share, double value,
+                      const double* __restrict least, double* __restrict most) noexcept {
+    for (std::size_t l = 0; l < n; ++l) {
+        const double surplus = price[l] * share - value - least[l];
+        most[l] = surplus > most[l] ? surplus : most[l];
+    }
+}
+
+// The search for up to n_lanes prices at once.
 //
-// A surplus is the worth of its end less that of its start, where an atom's worth is price * share
-// - value: the share up to it and with it at an end, before it at a start. The first scan keeps the
-// least worth of the starts so far, and the most surplus. What it has after each block of atoms
-// tells the second scan which blocks may hold ends and starts of tied intervals.
+// A surplus is the worth of its end less that of its start: with the share up to the end and with
+// it, and with the share before the start. The first scan keeps the least worth of the starts so
+// far, and the most surplus. What it has after each block of atoms tells the second scan which
+// blocks may hold ends and starts of tied intervals.
 template <std::size_t n_lanes>
 class Search {
   public:
@@ -29,8 +47,10 @@ class Search {
           n_blocks_((n_atoms_ + block_ - 1) / block_),
           needed_(needed),
           slack_(2 * static_cast<mass_t>(steps.n_trees)),
+          // Whole vectors, with the last price again.
+          n_(n_lanes == 1 ? 1 : (prices.size() + 3) / 4 * 4),
           unit_(1 / static_cast<double>(steps.total())) {
-        for (std::size_t l = 0; l < n_lanes; ++l) {
+        for (std::size_t l = 0; l < n_; ++l) {
             price_[l] = scale * prices[std::min(l, prices.size() - 1)];
             tolerance_[l] = price_[l] * (static_cast<double>(slack_) * unit_) +
                             tie_tolerance * (scale * max_abs);
@@ -38,21 +58,24 @@ class Search {
         scan();
     }
 
-    // Whether there is an interval; its mass is 0 if there is none.
+    // Whether there is an interval.
     bool find(std::size_t lane, PricedInterval& found) const noexcept {
         double most = -infinity;
         for (std::size_t b = 0; b < n_blocks_; ++b) most = std::max(most, most_[b][lane]);
-        const double tied = most - tolerance_[lane];
         if (most == -infinity) return false;
+        const double tied = most - tolerance_[lane];
+        std::size_t n_tied = 0;
         mass_t max_mass = 0;
-        each_tied(lane, tied, max_mass, [&](std::size_t, std::size_t, mass_t mass) {
+        each_tied(lane, tied, max_mass, [&](std::size_t i, std::size_t j, mass_t mass) {
+            ++n_tied;
             max_mass = std::max(max_mass, mass);
+            found = {{values_[i], values_[j]}, mass};
         });
+        if (n_tied == 1) return true;
         const mass_t min_mass = max_mass - slack_;
         std::size_t first = n_atoms_;
-        each_tied(lane, tied, min_mass + slack_, [&](std::size_t i, std::size_t j, mass_t mass) {
-            // From one start the last end, which is visited last within a block, and blocks
-            // backwards.
+        each_tied(lane, tied, max_mass, [&](std::size_t i, std::size_t j, mass_t mass) {
+            // Of the ends of intervals from one start the last: that with most mass.
             const bool better = i < first || (i == first && mass > found.mass);
             if (mass < min_mass || !better) return;
             first = i;
@@ -62,7 +85,7 @@ class Search {
     }
 
   private:
-    static constexpr std::size_t max_blocks = 64;
+    static constexpr std::size_t max_blocks = 32;
     // Keeps sums of a price and two values finite.
     static constexpr double scale = 0x1p-3;
     using Lanes = std::array<double, n_lanes>;
@@ -82,6 +105,7 @@ class Search {
         Lanes least;
         least.fill(infinity);
         std::size_t start = 0;
+        const std::size_t n = n_lanes == 1 ? 1 : n_;  // so that the compiler knows one lane
         for (std::size_t b = 0; b < n_blocks_; ++b) {
             first_start_[b] = start;
             Lanes most;
@@ -89,17 +113,9 @@ class Search {
             const std::size_t end = std::min(n_atoms_, (b + 1) * block_);
             for (std::size_t j = b * block_; j < end; ++j) {
                 for (const mass_t before = last_before(j); cumulative_[start] <= before; ++start) {
-                    const double x = share(start), z = value(start);
-                    for (std::size_t l = 0; l < n_lanes; ++l) {
-                        const double of_start = worth(l, x, z);
-                        least[l] = of_start < least[l] ? of_start : least[l];
-                    }
+                    keep_least(n, price_.data(), share(start), value(start), least.data());
                 }
-                const double x = share(j + 1), z = value(j);
-                for (std::size_t l = 0; l < n_lanes; ++l) {
-                    const double surplus = worth(l, x, z) - least[l];
-                    most[l] = surplus > most[l] ? surplus : most[l];
-                }
+                keep_most(n, price_.data(), share(j + 1), value(j), least.data(), most.data());
             }
             least_[b] = least;
             most_[b] = most;
@@ -152,7 +168,8 @@ class Search {
     std::size_t n_blocks_;
     mass_t needed_;
     mass_t slack_;
-    double unit_;  // share of a unit
+    std::size_t n_;  // lanes in use
+    double unit_;    // share of a unit
     Lanes price_;
     Lanes tolerance_;
     // Of each block: the first start that its ends admit; most surplus of an interval that ends in
@@ -174,9 +191,7 @@ bool find_all(const StepFunction& steps, double max_abs, mass_t needed,
 
 bool find(const StepFunction& steps, double max_abs, mass_t needed, std::span<const double> prices,
           std::span<PricedInterval> found) noexcept {
-    const auto find_some = prices.size() == 1   ? find_all<1>
-                           : prices.size() <= 4 ? find_all<4>
-                                                : find_all<prices_at_once>;
+    const auto find_some = prices.size() == 1 ? find_all<1> : find_all<32>;
     return find_some(steps, max_abs, needed, prices, found);
 }
 

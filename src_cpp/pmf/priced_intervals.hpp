@@ -16,7 +16,7 @@ struct PricedInterval {
 };
 
 // Prices of one call.
-inline constexpr std::size_t prices_at_once = 8;
+inline constexpr std::size_t prices_at_once = 32;
 
 // For each price, above 0, the interval between two atoms of most surplus, price * share - width,
 // that holds at least `needed` units, 0 < needed <= total; the share is that of the total.
@@ -24,7 +24,7 @@ inline constexpr std::size_t prices_at_once = 8;
 // units a tree, and tie_tolerance times the largest absolute value of an atom. Of these the
 // interval with most mass (to two units a tree), then the leftmost.
 //
-// O(atoms) for each price, up to prices_at_once; where ties abound, O(ties * atoms / 64) more.
+// O(atoms) for each price, up to prices_at_once; where ties abound, O(ties * atoms / 32) more.
 //
 // Atoms in gaps are never ends: the caller knows that no interval with the mass ends there. False,
 // with results undefined, if every interval ends in a gap all the same.
