@@ -700,6 +700,17 @@ class LeafIndex:
         out: _Floats | None = None,
         centres: ArrayLike | None = None,
     ) -> _Floats: ...
+    def priced_intervals(
+        self,
+        leaves: ArrayLike,
+        prices: ArrayLike,
+        min_coverage: float = 0.0,
+        *,
+        mass: _Floats | None = None,
+        leave_out: ArrayLike | None = None,
+        n_threads: int = 0,
+        out: _Floats | None = None,
+    ) -> tuple[_Floats, NDArray[np.int64]]: ...
     def quantiles(
         self,
         leaves: ArrayLike,
@@ -857,6 +868,61 @@ class Scorer:
         ------
         ValueError
             If an argument is out of range or of the wrong shape.
+        """
+
+    def priced_intervals(
+        self,
+        X: ArrayLike,
+        prices: ArrayLike,
+        min_coverage: float = 0.0,
+        *,
+        mass: _Floats | None = None,
+        leave_out: ArrayLike | None = None,
+        n_threads: int = 0,
+        out: _Floats | None = None,
+    ) -> tuple[_Floats, NDArray[np.int64]]:
+        """Intervals whose mass is worth most of their width: of most price * mass - width.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        prices : float or list of k floats
+            Width that the whole distribution of a row is worth, above 0 and finite: an interval
+            that holds the share m of it is worth ``price * m``. One merge of a row's leaves serves
+            all prices.
+        min_coverage : float, default=0.0
+            Share in [0, 1] that each interval holds at least.
+        mass : (n,) or (n, k) float64, optional
+            Filled with the shares that the intervals hold; NaN where no tree contributes.
+        leave_out : (n,) int, optional
+            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
+            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+        n_threads : int, default=0
+            0 means all that this process may use.
+        out : float64 array of the shape of the ends, optional
+            Filled and returned.
+
+        Returns
+        -------
+        ends : (n, 2) or (n, 2, k) float64
+            Lower and upper ends, both atoms. With several outputs their axis stands behind n. NaN
+            for rows to which no tree contributes.
+        units : (n,) or (n, k) int64
+            Mass of each interval in whole units, whose sums are exact: a tree that contributes has
+            ``2**shift`` (`LeafIndex.shift`), fewer if leaves are pooled. 0 where none contributes.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+
+        Notes
+        -----
+        Mass does not fall as the price grows, to within rounding. Of all ways to give many rows a
+        mean mass, those of one price for all rows have the least total width. Of intervals of equal
+        surplus (to within the price of two units a tree, and 2**-48 of the largest atom) the one
+        with most mass is taken, then the leftmost. O(atoms) for each price.
         """
 
     def quantiles(

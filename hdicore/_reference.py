@@ -8,7 +8,8 @@ else imports them. Masses are Python or NumPy integers; `shift` units are 2**shi
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from fractions import Fraction
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -516,6 +517,35 @@ def smoothed_hdi(atoms: Atoms, coverage: float) -> tuple[float, float]:
         float(lower[first] + np.average(lower[near] - lower[first], weights=weights)),
         float(upper[first] + np.average(upper[near] - upper[first], weights=weights)),
     )
+
+
+def priced_interval(
+    atoms: Atoms, price: float, min_coverage: float = 0.0
+) -> tuple[float, float, int]:
+    """Interval of most surplus, price * share - width, that holds `min_coverage`; and its mass.
+
+    Surpluses tie if they are no further apart than the price of two units a tree and 2**-48 of the
+    largest atom. Of tied intervals those with most mass, to within two units a tree, count, and of
+    these the one that starts first, and then ends last.
+    """
+    exact = [Fraction(float(z)) for z in atoms.values]
+    upto = [0, *accumulate(atoms.masses)]
+    unit = Fraction(price) / atoms.total
+    slack = 2 * atoms.n_trees
+    enough = needed(atoms, min_coverage)
+    surplus = {}
+    mass = {}
+    for i in range(len(exact)):
+        for j in range(i, len(exact)):
+            if upto[j + 1] - upto[i] >= enough:
+                mass[i, j] = upto[j + 1] - upto[i]
+                surplus[i, j] = unit * mass[i, j] - (exact[j] - exact[i])
+    tolerance = unit * slack + max(abs(exact[0]), abs(exact[-1])) / 2**48
+    tied = [pair for pair in surplus if surplus[pair] >= max(surplus.values()) - tolerance]
+    heaviest = max(mass[pair] for pair in tied)
+    heavy = [pair for pair in tied if mass[pair] >= heaviest - slack]
+    i, j = min(heavy, key=lambda pair: (pair[0], -pair[1]))
+    return float(atoms.values[i]), float(atoms.values[j]), mass[i, j]
 
 
 def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") -> float:

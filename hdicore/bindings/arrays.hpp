@@ -208,6 +208,23 @@ inline Levels levels_of(py::handle object, const char* name, bool zero_allowed) 
     return levels;
 }
 
+// One price or a list of them: widths that the whole distribution is worth.
+inline Levels prices_of(py::handle object, const char* name) {
+    const py::array array = as_array(object);
+    const bool are_numbers = std::string("iuf").find(array.dtype().kind()) != std::string::npos;
+    if (!are_numbers || array.ndim() > 1 || array.size() == 0) {
+        throw py::value_error(std::string(name) + " must be a number or a list of numbers, got " +
+                              std::string(py::repr(object)));
+    }
+    const auto values = as_c_array<double>(array);
+    Levels prices{{values.data(), values.data() + values.size()}, array.ndim() == 0};
+    for (const double x : prices.values) {
+        if (x > 0 && std::isfinite(x)) continue;
+        throw py::value_error(py::str("{} must be above 0 and finite, got {:g}").format(name, x));
+    }
+    return prices;
+}
+
 // Asks Python for signals while the engine works without its lock; handlers run on the main thread
 // alone, so only that is worth asking.
 inline std::function<void()> pending_signals() {

@@ -114,6 +114,32 @@ py::object intervals(const Self& self, const py::object& rows, const py::object&
 }
 
 template <class Self>
+py::tuple priced_intervals(const Self& self, const py::object& rows, const py::object& given,
+                           const py::object& min_coverage, const py::object& mass,
+                           const py::object& leave_out, const py::object& n_threads,
+                           const py::object& out) {
+    Query query(self, rows, leave_out, n_threads);
+    const Levels prices = prices_of(given, "prices");
+    const Levels coverage = levels_of(min_coverage, "min_coverage", true);
+    if (!coverage.is_scalar)
+        throw py::value_error("min_coverage must be one number for all prices");
+    const std::size_t k = prices.values.size();
+    Shape ends{2};
+    if (!prices.is_scalar) ends.push_back(axis_of(prices)[0]);
+    auto result = query.output(out, ends);
+    auto units = query.template output<mass_t>(py::none(), axis_of(prices));
+    PricedRequest priced{prices.values, coverage.values[0], flat_matrix(result, 2 * k),
+                         flat_matrix(units, k)};
+    if (!mass.is_none()) {
+        auto shares = query.output(mass, axis_of(prices), "mass");
+        check_disjoint(shares, "mass", result, "out");
+        priced.shares = flat_matrix(shares, k);
+    }
+    query.score({.priced = priced});
+    return py::make_tuple(result, units);
+}
+
+template <class Self>
 py::object quantiles(const Self& self, const py::object& rows, const py::object& levels_given,
                      const py::object& interpolation, const py::object& leave_out,
                      const py::object& n_threads, const py::object& out) {
@@ -212,6 +238,7 @@ template <class Stub, class Self>
 void register_queries(py::class_<Self>& cls) {
     Stub::mean(cls, &mean<Self>);
     Stub::intervals(cls, &intervals<Self>);
+    Stub::priced_intervals(cls, &priced_intervals<Self>);
     Stub::quantiles(cls, &quantiles<Self>);
     Stub::cdf(cls, &cdf<Self>);
     Stub::draws(cls, &draws<Self>);

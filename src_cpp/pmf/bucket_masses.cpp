@@ -58,6 +58,18 @@ void BucketMasses::mark_reaching(mass_t units, BucketSet& marked) const noexcept
     while (below_[b + 1] < mass + error_ && ++b < n_);
 }
 
+// With B, F and error_ as above: such an interval starts in a bucket b with B[b] <= W - units,
+// where W is the mass of all, and ends in a bucket e with B[e + 1] >= units. F[b] and F[e + 1]
+// differ from these by error_ at most, and a second one is for the rounding of the limits.
+void BucketMasses::mark_ends(mass_t units, BucketSet& marked) const noexcept {
+    const float mass = static_cast<float>(units);
+    const float last_start = below_[n_] - mass + 2 * error_;
+    const float first_end = mass - 2 * error_;
+    for (std::size_t b = 0; b < n_; ++b) {
+        if (below_[b] <= last_start || below_[b + 1] >= first_end) marked[b] = true;
+    }
+}
+
 // A window that starts in bucket b has a mass between B[b] and B[b + 1] before it. If it holds
 // `units`, its end lies in a bucket e with B[e + 1] >= B[b] + units, so that F[e + 1] >= F[b] +
 // units - 2 error_; and if B[f + 1] >= B[b] + units, then a window from the first atom of bucket b

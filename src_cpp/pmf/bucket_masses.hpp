@@ -132,6 +132,10 @@ class BucketMasses {
     // or as short up to tie_tolerance, or up to `reach` >= 1 times as wide. O(n_buckets).
     void mark_shortest(mass_t units, double reach, BucketSet& marked) const noexcept;
 
+    // Marks the buckets that may hold an end of any interval of at least `units`: two tails, or
+    // all.
+    void mark_ends(mass_t units, BucketSet& marked) const noexcept;
+
     // The marked buckets as runs. Two runs become one if the mass between them is at most the share
     // `max_gap` of all, or there are too many.
     void list_runs(const BucketSet& marked, float max_gap, BucketRuns& runs) const noexcept;

@@ -3,6 +3,7 @@
 #include "pmf/request.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 
@@ -27,7 +28,7 @@ bool each_statistic(const Request& request, const Use& use) noexcept {
         return statistic.is_empty() || use(statistic);
     };
     return use_one(request.mean) && use_one(request.intervals) && use_one(request.quantiles) &&
-           use_one(request.cdf) && use_one(request.draws);
+           use_one(request.cdf) && use_one(request.draws) && use_one(request.priced);
 }
 
 bool uses_observation(Interpolation interpolation) noexcept {
@@ -136,6 +137,42 @@ void DrawRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
     for (double& draw : results.row(at)) draw = pmf.draw(draw);
 }
 
+void PricedRequest::fill_nan(std::size_t at) const noexcept {
+    std::ranges::fill(results.row(at), nan);
+    std::ranges::fill(units.row(at), 0);
+    if (!shares.empty()) std::ranges::fill(shares.row(at), nan);
+}
+
+template <class AnyPmf>
+bool PricedRequest::read_any(const AnyPmf& pmf, std::size_t at) const noexcept {
+    const mass_t needed = pmf.needed(min_coverage);
+    const auto total = static_cast<double>(pmf.total());
+    std::array<PricedInterval, prices_at_once> found;
+    for (std::size_t k = 0; k < prices.size(); k += prices_at_once) {
+        const auto some = prices.subspan(k, std::min(prices_at_once, prices.size() - k));
+        if (!priced_intervals(pmf, needed, some, found)) return false;
+        for (std::size_t l = 0; l < some.size(); ++l) {
+            results(at, k + l) = found[l].ends.lower;
+            results(at, prices.size() + k + l) = found[l].ends.upper;
+            units(at, k + l) = found[l].mass;
+            if (!shares.empty()) shares(at, k + l) = static_cast<double>(found[l].mass) / total;
+        }
+    }
+    return true;
+}
+
+void PricedRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
+    read_any(pmf, at);
+}
+
+bool PricedRequest::read_partial(const PartialPmf& pmf, std::size_t at) const noexcept {
+    return read_any(pmf, at);
+}
+
+void PricedRequest::mark(const BucketMasses& masses, BucketSet& marked) const noexcept {
+    masses.mark_ends(masses.needed(min_coverage), marked);
+}
+
 Needs needs(const Request& request) noexcept {
     Needs all;
     each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
@@ -145,7 +182,7 @@ Needs needs(const Request& request) noexcept {
         return true;
     });
     all.every_atom = all.min_share <= 0;
-    all.few_buckets = request.intervals.is_selective();
+    all.few_buckets = request.intervals.is_selective() && request.priced.is_empty();
     all.observation =
         !request.quantiles.is_empty() && uses_observation(request.quantiles.interpolation);
     return all;

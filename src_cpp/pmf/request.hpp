@@ -9,6 +9,7 @@
 #include "base/matrix.hpp"
 #include "pmf/interval.hpp"
 #include "pmf/pmf.hpp"
+#include "pmf/priced_intervals.hpp"
 #include "pmf/quantile.hpp"
 
 namespace hdicore {
@@ -87,6 +88,26 @@ struct DrawRequest {
     void read(const Pmf& pmf, std::size_t at) const noexcept;
 };
 
+struct PricedRequest {
+    std::span<const double> prices{};  // (n_prices,) above 0, of the whole distribution
+    double min_coverage = 0;           // in [0, 1], to be held at every price
+    Matrix<double> results{};          // (n_rows * n_outputs, 2 * n_prices) lower ends first
+    Matrix<mass_t> units{};            // (n_rows * n_outputs, n_prices) masses; 0 without an atom
+    Matrix<double> shares{};           // the same as shares of the row's total, or none
+
+    bool is_empty() const noexcept { return prices.empty(); }
+    void fill_nan(std::size_t at) const noexcept;
+    void read(const Pmf& pmf, std::size_t at) const noexcept;
+    [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
+    // As an HDI of that coverage: no interval that holds it has its ends elsewhere.
+    double min_share() const noexcept { return min_coverage; }
+    void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
+
+  private:
+    template <class AnyPmf>
+    bool read_any(const AnyPmf& pmf, std::size_t at) const noexcept;
+};
+
 // All that is asked of each row; what is empty is not read. One merge of the row's leaves serves
 // all of it. Results are NaN where no tree contributes.
 struct Request {
@@ -95,6 +116,7 @@ struct Request {
     QuantileRequest quantiles{};
     CdfRequest cdf{};
     DrawRequest draws{};
+    PricedRequest priced{};
 };
 
 // How much of a distribution a request needs.

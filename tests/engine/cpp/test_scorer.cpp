@@ -147,6 +147,49 @@ void every_strategy_gives_the_same_bits() {
     CHECK(n_counted >= 20);
 }
 
+// Prices, with a floor that tails are enough for, one that buckets are, and none.
+void every_strategy_gives_the_same_priced_intervals() {
+    Random random(7);
+    for (int round = 0; round < 40; ++round) {
+        const std::size_t n_trees = 1 + below(random, 12);
+        Training rows =
+            random_training(random, 60 + below(random, 1500), n_trees, 1 + below(random, 12));
+        for (double& y : rows.y)
+            y = round % 3 == 0 ? std::floor(300 * uniform(random)) : uniform(random);
+        const LeafIndex index(rows.rows(), false, 1);
+        std::vector<leaf_t> leaves(40 * n_trees);
+        for (std::size_t i = 0; i < leaves.size(); ++i) {
+            leaves[i] = static_cast<leaf_t>(below(random, index.n_leaves(i % n_trees) + 1)) - 1;
+        }
+        const GivenLeaves source(index, Matrix(leaves.data(), 40, n_trees));
+        std::vector<double> prices(35);
+        for (double& price : prices) price = std::exp(8 * uniform(random) - 3);
+        for (const double floor : {0.0, 0.3, 0.55 + 0.4 * uniform(random), 1.0}) {
+            std::vector<mass_t> units(40 * 35), expected_units;
+            const auto found = [&](Strategy strategy, const Kernels& kernels) {
+                std::vector<double> results(40 * 105);
+                Request request;
+                request.priced = {prices,
+                                  floor,
+                                  {results.data(), 40, 70},
+                                  {units.data(), 40, 35},
+                                  {results.data() + 40 * 70, 40, 35}};
+                score(index, source, {}, request, {1, 0, strategy, kernels});
+                return results;
+            };
+            const auto expected = found(Strategy::whole, portable_kernels);
+            expected_units = units;
+            for (const Kernels* kernels : available_kernels()) {
+                for (const auto strategy :
+                     {Strategy::automatic, Strategy::tails, Strategy::buckets}) {
+                    CHECK(same_bits(found(strategy, *kernels), expected));
+                    CHECK(units == expected_units);
+                }
+            }
+        }
+    }
+}
+
 // Levels in any order, some of them twice, in one merge.
 void several_levels_are_answered_as_each_alone() {
     Random random(6);
@@ -336,6 +379,7 @@ void unequal_trees_are_refused() {
 int main() {
     threads_and_blocks_change_no_bit();
     every_strategy_gives_the_same_bits();
+    every_strategy_gives_the_same_priced_intervals();
     several_levels_are_answered_as_each_alone();
     little_work_starts_no_thread();
     node_ids_translate_leaves();
