@@ -14,14 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex, Scorer
 from hdiforest._model.predict import AnyKind, distributions_of, readings_of_bounds
+from hdiforest._tables import names as table_names
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
-from hdiforest._tables.names import (
-    ENDS,
-    interval_names,
-    numbered_names,
-    quantile_names,
-    require_distinct,
-)
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.checks import check_flag
 from hdiforest.calibration._distribution import (
@@ -63,13 +57,6 @@ def join_columns(mean: Array, ends: Array) -> Array:
     """Return means (...) and intervals (..., 2, k) as one array, (..., 1 + 2 k)."""
     by_level = np.moveaxis(ends, -2, -1).reshape(*mean.shape, 2 * ends.shape[-1])
     return np.concatenate([mean[..., None], by_level], axis=-1)
-
-
-def columns_of_kind(values: Array, kind: str) -> Array:
-    """Return the mean and those ends of `join_columns` that a kind has columns for."""
-    n_levels = values.shape[-1] // 2
-    ends = [1 + 2 * j + end for j in range(n_levels) for _, end in ENDS[kind]]
-    return values[..., [0, *ends]]
 
 
 class DistributionModel(RegressorMixin, BaseEstimator, ABC):
@@ -184,7 +171,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         joint : bool, default=False
             Whether calibrated intervals of several outputs are sides of boxes that hold all targets
             of a row together with the coverage. One output has the same intervals either way.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+        output : str, default="numpy"
             As in `predict`; tables have the mean of each row in front.
 
         Returns
@@ -208,33 +195,34 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             what = "joint must be False" if joint else "by must be None"
             raise ValueError(f"{what} with kind={resolved!r}")
         if output == "numpy":
-            return self._intervals(X, coverage, resolved, by, joint)
-        columns = partial(self._interval_columns, X, coverage, resolved, by, joint)
-        return self._format(output, partial(interval_names, resolved, coverage), columns, X)
+            return self._intervals(X, coverage, resolved, by, joint, with_mean=False)
 
-    def _intervals(self, X: Any, coverage: ArrayLike, kind: AnyKind, by: Any, joint: bool) -> Array:
-        if kind == "calibrated":
-            return self._predict_calibrated(X, coverage, with_mean=False, by=by, joint=joint)
-        bounds = readings_of_bounds(getattr(self, "calibration_", None), kind, coverage)
-        if bounds is not None:
-            return self._read_distributions(X, bounds, hint=True)
-        return self._query(X, query_of("intervals", coverage, kind), hint=True)
+        def columns() -> Array:
+            levels = np.atleast_1d(coverage)
+            values = self._intervals(X, levels, resolved, by, joint, with_mean=True)
+            ends = [
+                1 + 2 * j + end for j in range(len(levels)) for _, end in table_names.ENDS[resolved]
+            ]
+            return values[..., [0, *ends]]  # one-sided intervals have one column each
 
-    def _interval_columns(
-        self, X: Any, coverage: ArrayLike, kind: AnyKind, by: Any, joint: bool
+        return self._format(
+            output, partial(table_names.interval_names, resolved, coverage), columns, X
+        )
+
+    def _intervals(
+        self, X: Any, coverage: Any, kind: AnyKind, by: Any, joint: bool, *, with_mean: bool
     ) -> Array:
-        """Return means and the ends that intervals of the kind have, one column each."""
-        levels = np.atleast_1d(coverage)
+        """Return intervals; with the means in front as `join_columns` does."""
         if kind == "calibrated":
-            return self._predict_calibrated(X, levels, with_mean=True, by=by, joint=joint)
-        bounds = readings_of_bounds(getattr(self, "calibration_", None), kind, levels)
+            return self._predict_calibrated(X, coverage, with_mean=with_mean, by=by, joint=joint)
+        bounds = readings_of_bounds(getattr(self, "calibration_", None), kind, coverage)
         if bounds is None:
-            function = partial(query_mean_and_intervals, coverage=levels, kind=kind)
-            columns = self._query(X, function, hint=True)
-        else:
-            mean = self._query(X, query_of("mean"))
-            columns = join_columns(mean, self._read_distributions(X, bounds, hint=True))
-        return columns_of_kind(columns, kind)
+            function = query_of("intervals", coverage, kind)
+            if with_mean:
+                function = partial(query_mean_and_intervals, coverage=coverage, kind=kind)
+            return self._query(X, function, hint=True)
+        ends = self._read_distributions(X, bounds, hint=True)
+        return join_columns(self._query(X, query_of("mean")), ends) if with_mean else ends
 
     def predict_quantiles(
         self,
@@ -258,7 +246,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             Of kind "raw": any method of `numpy.quantile`, by default "inverted_cdf", the smallest
             target with distribution function >= level. All but it and "averaged_inverted_cdf" count
             observations; rows with one target that share no leaf of the query count as one.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+        output : str, default="numpy"
             As in `predict`.
 
         Returns
@@ -278,7 +266,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
                 "interpolation must be None for calibrated quantiles, got "
                 f"{interpolation!r}; use kind='raw'"
             )
-        return self._format(output, partial(quantile_names, quantiles), values, X)
+        return self._format(output, partial(table_names.quantile_names, quantiles), values, X)
 
     def _calibrated_quantiles(
         self, X: Any, distributions: Sequence[PredictiveDistribution], quantiles: ArrayLike
@@ -339,12 +327,13 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             return values()
         require_library(output)
         endings = [names] if isinstance(names, str) else names()
-        require_distinct(endings)
+        table_names.require_distinct(endings)
         array, prefixes = values(), self._target_prefixes()
         if isinstance(names, str):
-            endings = numbered_names(names, int(np.prod(array.shape[1:])) // len(prefixes))
+            n = int(np.prod(array.shape[1:])) // len(prefixes)
+            endings = table_names.numbered_names(names, n)
         columns = [f"{prefix}{ending}" for prefix in prefixes for ending in endings]
-        require_distinct(columns)
+        table_names.require_distinct(columns)
         index = None
         if output == "pandas":
             index = self._row_labels if X is None else frame_of(X).index

@@ -13,12 +13,8 @@ from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import _safe_indexing
 
 from hdiforest._estimators.input_rows import checked_rows
-from hdiforest._model.calibrate import (
-    Settings,
-    calibrate_if_possible,
-    calibrate_out_of_bag,
-    ignore_infinite_intervals,
-)
+from hdiforest._model import calibrate
+from hdiforest._model.calibrate import Settings
 from hdiforest._model.fitted import FittedForest, GroupSource
 from hdiforest._model.predict import predict_calibrated, predict_fold
 from hdiforest._model.training_rows import TrainingRows
@@ -94,7 +90,7 @@ def fit_folds(
     for fit, held_out in list(split_folds(rows, how, settings.random_state)):
         model = new_model()
         _fit_part(model, X, rows, fit)
-        forest = calibrate_if_possible(model.fitted_forest(), settings, n_threads)
+        forest = calibrate.calibrate_if_possible(model.fitted_forest(), settings, n_threads)
         own = forest.calibration
         if isinstance(own, Calibration) and not all(np.isfinite(e.q_hat) for e in own.levels):
             forest = forest.uncalibrated()
@@ -132,8 +128,8 @@ def check_later_rows(
     by = settings.by
     if by is not None and by.array is not None:
         settings = replace(settings, by=replace(by, array=by.array[first]))
-    with ignore_infinite_intervals():
-        forest = calibrate_out_of_bag(model.fitted_forest(), settings, n_threads)
+    with calibrate.ignore_infinite_intervals():
+        forest = calibrate.calibrate_out_of_bag(model.fitted_forest(), settings, n_threads)
     scored = checked_rows(model, _safe_indexing(X, last), model.fitted_forest())
     labels = None if by is None or by.array is None else by.array[last]
     codes = forest.group_codes(scored, labels)

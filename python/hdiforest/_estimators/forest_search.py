@@ -25,14 +25,7 @@ from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.fitted import AnyCalibration
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
-from hdiforest._utils import Array
-from hdiforest._utils.checks import (
-    alternatives,
-    check_choice,
-    checked_random_state,
-    one_share,
-    significant,
-)
+from hdiforest._utils import Array, checks
 from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import layers
 from hdiforest.calibration import FixedLevel
@@ -141,12 +134,12 @@ class ForestSearchOOB(DistributionModel):
         """
         forests = self._candidates()
         _check_forests(forests)
-        coverage = one_share("coverage", self.coverage)
-        check_choice("objective", self.objective, OBJECTIVES)
+        coverage = checks.one_share("coverage", self.coverage)
+        checks.check_choice("objective", self.objective, OBJECTIVES)
         X = rows_for_sklearn(X)
         if y is not None:
             y = column_or_1d(one_column_as_1d(np.asarray(y)))
-        seed = int(checked_random_state(self.random_state).randint(2**31 - 1))
+        seed = int(checks.checked_random_state(self.random_state).randint(2**31 - 1))
 
         best_index, least = 0, np.inf
         table: list[dict[str, Any]] = []
@@ -284,7 +277,7 @@ class ForestSearchOOB(DistributionModel):
 
 def _summary(entry: dict[str, Any]) -> str:
     """Say in a line what a forest gave."""
-    width, score = significant(entry["width"]), significant(entry["interval_score"])
+    width, score = checks.significant(entry["width"]), checks.significant(entry["interval_score"])
     name = type(layers(entry["forest"], fitted=False)[-1]).__name__
     return f"{name}, width {width}, interval score {score}, {entry['seconds']:.1f} s"
 
@@ -296,7 +289,7 @@ def _check_forests(forests: Any) -> None:
     for index, candidate in enumerate(forests):
         forest = layers(candidate, fitted=False)[-1]
         if not isinstance(forest, _FORESTS):
-            known = alternatives(kind.__name__ for kind in _FORESTS)
+            known = checks.alternatives(kind.__name__ for kind in _FORESTS)
             raise ValueError(f"forests[{index}] must be a {known}, got {forest!r}")
         if not (forest.bootstrap or isinstance(forest, BaggingRegressor)):
             raise ValueError(

@@ -15,27 +15,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex
-from hdiforest._estimators.distribution_model import (
-    DistributionModel,
-    Query,
-    Readings,
-    join_columns,
-    query_mean_and_intervals,
-    query_of,
-)
+from hdiforest._estimators import distribution_model as models
+from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.input_rows import checked_per_row, concatenated
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_choice, check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
-from hdiforest.calibration._bases import (
-    DEFAULT_COVERAGES,
-    KINDS,
-    BaseKind,
-    Candidates,
-    check_base,
-)
+from hdiforest.calibration import _bases as bases
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._distribution import BASE_LEVELS
 from hdiforest.calibration._methods import resolve_method
@@ -43,12 +31,8 @@ from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.serving import _model_file as model_file
-from hdiforest.serving._serialization import (
-    IndexedLeaves,
-    Parts,
-    leaves_from_arrays,
-    leaves_to_arrays,
-)
+from hdiforest.serving import _serialization as serialization
+from hdiforest.serving._serialization import IndexedLeaves
 
 Apply = Callable[[Any], ArrayLike]
 
@@ -201,7 +185,7 @@ class LeafModel(DistributionModel):
             self.calibration_ = leaves.calibration
 
     def _query(
-        self, X: Any, function: Query, values: ArrayLike | None = None, **_hint: bool
+        self, X: Any, function: models.Query, values: ArrayLike | None = None, **_hint: bool
     ) -> Array:  # which is not given: there is no digest of the rows of the fit
         check_is_fitted(self)
         per_row = checked_per_row(values, frame_of(X).n_rows)
@@ -219,14 +203,14 @@ class LeafModel(DistributionModel):
         calibration = self.calibration_
         at = calibration.positions(coverage)
         base = calibration.bases[0]  # of all levels
-        function = partial(query_mean_and_intervals, coverage=[base.level], kind=base.kind)
+        function = partial(models.query_mean_and_intervals, coverage=[base.level], kind=base.kind)
         columns = self._query(X, function)
         ends = np.repeat(columns[:, 1:, None], len(calibration.levels), 2)
         intervals = calibration.intervals(ends)[..., at]
-        return join_columns(columns[:, 0], intervals) if with_mean else intervals
+        return models.join_columns(columns[:, 0], intervals) if with_mean else intervals
 
     def _read_distributions(
-        self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
+        self, X: Any, readings: models.Readings, values: Array | None = None, *, hint: bool = False
     ) -> Array:
         def function(index: Any, leaves: Any, *per_row: Array, **options: Any) -> Array:
             base = index.intervals(leaves, readings[0].levels, "upper", **options)[:, 1]
@@ -239,9 +223,9 @@ class LeafModel(DistributionModel):
         X: Any,
         y: ArrayLike,
         *,
-        coverage: float | Sequence[float] = DEFAULT_COVERAGES,
+        coverage: float | Sequence[float] = bases.DEFAULT_COVERAGES,
         method: Split | Literal["split"] | None = None,
-        base: tuple[BaseKind, float] = ("equal_tailed", 0.8),
+        base: tuple[bases.BaseKind, float] = ("equal_tailed", 0.8),
         clip: bool = True,
     ) -> Self:
         """Widen intervals so that they cover what they say, by rows that took no part in the fit.
@@ -278,20 +262,20 @@ class LeafModel(DistributionModel):
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         interval = Base("raw", *base)
-        check_choice("kind", interval.kind, [kind for kind in KINDS if kind != "averaged"])
-        check_base(interval)
+        check_choice("kind", interval.kind, [kind for kind in bases.KINDS if kind != "averaged"])
+        bases.check_base(interval)
         n = frame_of(X).n_rows
         if n is not None and n != len(targets):
             raise ValueError(f"y must have shape ({n},), got {targets.shape}")
-        ends = self._query(X, query_of("intervals", [interval.level], interval.kind))
+        ends = self._query(X, models.query_of("intervals", [interval.level], interval.kind))
         n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
         postprocess = PostProcess.from_targets(self._require_index().atoms(0), clip=clip)
         selected = [Selected(interval)] * len(coverages)
-        candidates = Candidates.checked([interval], ends, targets)
+        candidates = bases.Candidates.checked([interval], ends, targets)
         calibration = calibrate_split(candidates, coverages, postprocess, selected, how.confidence)
-        quantiles = self._query(X, query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
+        quantiles = self._query(X, models.query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
         self.calibration_ = with_distribution(calibration, quantiles, targets)
         return self
 
@@ -320,7 +304,7 @@ class LeafModel(DistributionModel):
         if "_index" in state:
             for name in ("_index", "_check_file", "n_outputs_", "n_training_rows_", "calibration_"):
                 state.pop(name, None)
-            state["_leaves"] = leaves_to_arrays(self._leaves()).state()
+            state["_leaves"] = serialization.leaves_to_arrays(self._leaves()).state()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -328,7 +312,7 @@ class LeafModel(DistributionModel):
         leaves = state.pop("_leaves", None)
         super().__setstate__(state)
         if leaves is not None:
-            self._keep(leaves_from_arrays(Parts(**leaves)))
+            self._keep(serialization.leaves_from_arrays(serialization.Parts(**leaves)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -12,20 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
-from hdiforest._estimators.distribution_model import (
-    DistributionModel,
-    Query,
-    Readings,
-    join_columns,
-    query_of,
-)
+from hdiforest._estimators import distribution_model as models
+from hdiforest._estimators.distribution_model import DistributionModel
+from hdiforest._model import predict
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import (
-    AnyKind,
-    of_outputs,
-    predict_calibrated_out_of_bag,
-    read_distributions_out_of_bag,
-)
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Array, Interpolation
@@ -50,11 +40,9 @@ class OutOfBagDistributions(DistributionModel):
             self.calibration_ = self._fitted.calibration
 
     def _query(
-        self, _X: Any, function: Query, values: ArrayLike | None = None, **_hint: bool
+        self, _X: Any, function: models.Query, values: ArrayLike | None = None, **_hint: bool
     ) -> Array:
-        numbers: Array = self.answer(function, values)
-        self._warn_of_nan(numbers)
-        return numbers
+        return self._warned_of_nan(self.answer(function, values))
 
     def _predict_calibrated(
         self, _X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
@@ -63,29 +51,29 @@ class OutOfBagDistributions(DistributionModel):
         args = coverage, self.model._n_threads(), by
 
         def answer(part: FittedForest, _: int) -> Array:
-            return predict_calibrated_out_of_bag(part, *args)
+            return predict.predict_calibrated_out_of_bag(part, *args)
 
-        ends = of_outputs(self._fitted, answer, joint=joint)
-        self._warn_of_nan(ends)
-        # The rows without a mean are those without an interval, of which a warning was given.
-        return join_columns(self.answer(query_of("mean")), ends) if with_mean else ends
+        ends = self._warned_of_nan(predict.of_outputs(self._fitted, answer, joint=joint))
+        # Rows without a mean are those without an interval, of which a warning was given.
+        return (
+            models.join_columns(self.answer(models.query_of("mean")), ends) if with_mean else ends
+        )
 
     def _read_distributions(
-        self, _X: Any, readings: Readings, values: Array | None = None, **_hint: bool
+        self, _X: Any, readings: models.Readings, values: Array | None = None, **_hint: bool
     ) -> Array:
         _require_bags(self._fitted, self.result)
         n_threads, targets = self.model._n_threads(), () if values is None else (values,)
 
         def answer(part: FittedForest, output: int, *own: Array) -> Array:
-            return read_distributions_out_of_bag(part, readings[output], n_threads, own)
+            return predict.read_distributions_out_of_bag(part, readings[output], n_threads, own)
 
-        numbers = of_outputs(self._fitted, answer, *targets)
-        self._warn_of_nan(numbers)
-        return numbers
+        return self._warned_of_nan(predict.of_outputs(self._fitted, answer, *targets))
 
-    def _warn_of_nan(self, numbers: Array) -> None:
+    def _warned_of_nan(self, numbers: Array) -> Array:
         of_rows = np.isnan(numbers).reshape(len(numbers), -1)
         _warn_of_empty(np.asarray(of_rows.any(axis=1)), self.result)
+        return numbers
 
     def answer(
         self,
@@ -130,7 +118,7 @@ class OutOfBagMixin(DistributionModel):
 
         Parameters
         ----------
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+        output : str, default="numpy"
             As in `predict`.
 
         Returns
@@ -152,7 +140,7 @@ class OutOfBagMixin(DistributionModel):
         self,
         coverage: ArrayLike = 0.9,
         *,
-        kind: AnyKind | None = None,
+        kind: predict.AnyKind | None = None,
         by: ArrayLike | None = None,
         joint: bool = False,
         output: Output = "numpy",

@@ -16,31 +16,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Forest, LeafIndex
-from hdiforest._estimators.input_rows import (
-    checked_sample_weight,
-    checked_table_targets,
-    checked_training_rows,
-    rows_for_sklearn,
-)
+from hdiforest._estimators import input_rows
+from hdiforest._model import table_steps
 from hdiforest._model.sklearn_forest import OtherRowsError, check_kind, import_forest, why_no_means
-from hdiforest._model.table_steps import (
-    TableSteps,
-    dense_rows,
-    number_columns_of,
-    texts_of,
-    transformed,
-)
+from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows, TreeBlock, Weighting
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils.meta_estimators import (
-    forest_of,
-    is_search,
-    layers,
-    pipelines,
-    thawed,
-    transformed_targets,
-    weight_options,
-)
+from hdiforest._utils import meta_estimators as meta
 
 _NAME = "hdiforest_rows"
 
@@ -69,19 +51,21 @@ class RowRecorder(BaseEstimator):
 
 def fit_recorded(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
     """Fit an estimator with steps, and return the rows that the last of them made of X."""
-    parts = layers(estimator, fitted=False)
-    to_fit = pipelines(list(takewhile(lambda part: not isinstance(part, FrozenEstimator), parts)))
+    parts = meta.layers(estimator, fitted=False)
+    to_fit = meta.pipelines(
+        list(takewhile(lambda part: not isinstance(part, FrozenEstimator), parts))
+    )
     if to_fit:
         to_fit[-1].steps.insert(-1, (_NAME, RowRecorder()))
     estimator.fit(X, y, **options)
-    rows, unrecorded = X, pipelines(layers(estimator, fitted=True))
+    rows, unrecorded = X, meta.pipelines(meta.layers(estimator, fitted=True))
     for at, pipeline in enumerate(unrecorded):
         name, step = pipeline.steps[-2]
         if name == _NAME:
             rows, unrecorded = step.rows_, unrecorded[at + 1 :]
             break
     for pipeline in unrecorded:  # inside a frozen estimator
-        rows = transformed(pipeline[:-1], rows)
+        rows = table_steps.transformed(pipeline[:-1], rows)
     _remove_recorders(estimator)
     return rows
 
@@ -112,7 +96,7 @@ class Training(NamedTuple):
 
 def check_estimator(estimator: Any) -> None:
     """Raise ValueError unless it has what scikit-learn needs to clone and fit it."""
-    inner = thawed(estimator)
+    inner = meta.thawed(estimator)
     if isinstance(inner, type) or not (hasattr(inner, "fit") and hasattr(inner, "get_params")):
         raise ValueError(
             "estimator must be a forest such as RandomForestRegressor(), not a part of one like "
@@ -129,23 +113,23 @@ def fit_estimator(
     an argument is refused, or there is no forest in the estimator.
     """
     was_fitted = isinstance(estimator, FrozenEstimator)
-    estimator = thawed(estimator)
-    parts = layers(estimator, fitted=was_fitted)
+    estimator = meta.thawed(estimator)
+    parts = meta.layers(estimator, fitted=was_fitted)
     if was_fitted:
         check_is_fitted(estimator)
-    if was_fitted or not any(is_search(part) for part in parts):
+    if was_fitted or not any(meta.is_search(part) for part in parts):
         check_kind(parts[-1])
-    if pipelines(parts):
+    if meta.pipelines(parts):
         return _fit_on_table(model, estimator, was_fitted, X, y, sample_weight)
-    X = rows_for_sklearn(X)
+    X = input_rows.rows_for_sklearn(X)
     if was_fitted:
         validate_data(parts[-1], X, reset=False, skip_check_array=True)
     allow_nan = get_tags(parts[-1]).input_tags.allow_nan
-    rows, targets = checked_training_rows(model, X, y, allow_nan=allow_nan)
-    weights = checked_sample_weight(sample_weight, len(rows))
+    rows, targets = input_rows.checked_training_rows(model, X, y, allow_nan=allow_nan)
+    weights = input_rows.checked_sample_weight(sample_weight, len(rows))
     if not was_fitted:
-        estimator.fit(X, targets, **weight_options(parts, weights))
-    forest = forest_of(estimator)
+        estimator.fit(X, targets, **meta.weight_options(parts, weights))
+    forest = meta.forest_of(estimator)
     return Training(estimator, was_fitted, forest, rows, targets, weights, allow_nan)
 
 
@@ -155,27 +139,30 @@ def _fit_on_table(
     frame = frame_of(X)
     table = frame.in_library(frame.library)
     validate_data(model, table, skip_check_array=True)
-    targets = checked_table_targets(table, y)
-    weights = checked_sample_weight(sample_weight, len(targets))
+    targets = input_rows.checked_table_targets(table, y)
+    weights = input_rows.checked_sample_weight(sample_weight, len(targets))
     if not was_fitted:
-        options = weight_options(layers(estimator, fitted=False), weights)
+        options = meta.weight_options(meta.layers(estimator, fitted=False), weights)
         encoded = fit_recorded(estimator, table, targets, options)
-    parts = layers(estimator, fitted=True)
+    parts = meta.layers(estimator, fitted=True)
     check_kind(parts[-1])
     pipeline = _steps_before(parts)
     allow_nan = get_tags(parts[-1]).input_tags.allow_nan
     if was_fitted:
-        encoded = transformed(pipeline, table)
-    rows = dense_rows(encoded, allow_nan=allow_nan, copy=True)
+        encoded = table_steps.transformed(pipeline, table)
+    rows = table_steps.dense_rows(encoded, allow_nan=allow_nan, copy=True)
     if len(rows) != len(targets):
         raise ValueError(
             f"the steps before the forest made {len(rows)} rows of {len(targets)}; steps that add "
             "rows or leave some out are not understood"
         )
     names = getattr(model, "feature_names_in_", None)
-    of_table = None if names is None else tuple(map(str, names)), number_columns_of(table)
+    of_table = (
+        None if names is None else tuple(map(str, names)),
+        table_steps.number_columns_of(table),
+    )
     made = frame.library, rows.shape[1], allow_nan
-    steps = TableSteps(pipeline, *made, *of_table, texts_of(table))
+    steps = TableSteps(pipeline, *made, *of_table, table_steps.texts_of(table))
     # Rows that do not change if the caller changes the given ones.
     copied = table.copy() if hasattr(table, "copy") else copy.copy(table)
     fitted_on = rows, targets, weights
@@ -190,8 +177,8 @@ def import_training_forest(
     Steps that the caller fitted may have made other rows of the table then than now: they are
     fitted again if the rows are refused.
     """
-    parts = layers(training.estimator, fitted=True)
-    leaf_targets = transformed_targets(parts, training.y)
+    parts = meta.layers(training.estimator, fitted=True)
+    leaf_targets = meta.transformed_targets(parts, training.y)
 
     def checked(X: NDArray[np.float32]) -> tuple[Forest, TrainingRows, LeafIndex]:
         rows = X, training.y, training.sample_weight
@@ -206,7 +193,7 @@ def import_training_forest(
             raise
         try:
             encoded = _fitted_again(parts, training.table, training.y)
-            rows = dense_rows(encoded, allow_nan=training.allow_nan, copy=True)
+            rows = table_steps.dense_rows(encoded, allow_nan=training.allow_nan, copy=True)
         except (TypeError, ValueError):
             raise refusal from None
         if np.array_equal(rows, training.X, equal_nan=True):
@@ -224,18 +211,18 @@ def import_training_forest(
 def matches_forest(training: Training, weights: Weighting, rows: TrainingRows) -> bool:
     """Whether means of leaves that weigh rows so are the predictions of the scikit-learn forest."""
     counts_draws = weights == "inbag" or (weights == "all" and rows.bags is None)
-    parts = layers(training.estimator, fitted=True)
+    parts = meta.layers(training.estimator, fitted=True)
     return (
         counts_draws
         and why_no_means(training.forest) is None
-        and np.array_equal(transformed_targets(parts, training.y), training.y)
+        and np.array_equal(meta.transformed_targets(parts, training.y), training.y)
         and type(training.forest).__module__.startswith("sklearn.")  # others may predict otherwise
     )
 
 
 def _steps_before(estimators: list[Any]) -> Pipeline:
     """Return the fitted steps before the last of some layers, of which there are some, as one."""
-    parts = [pipeline[:-1] for pipeline in pipelines(estimators)]
+    parts = [pipeline[:-1] for pipeline in meta.pipelines(estimators)]
     if len(parts) == 1:
         return parts[0]
     steps = [(f"pipeline{i}_{name}", step) for i, p in enumerate(parts) for name, step in p.steps]
@@ -249,7 +236,7 @@ def _fitted_again(estimators: list[Any], X: Any, y: NDArray[np.float64]) -> Any:
     """
     for each in estimators:
         if isinstance(each, TransformedTargetRegressor):
-            y = transformed_targets([each], y)
+            y = meta.transformed_targets([each], y)
         elif isinstance(each, Pipeline) and len(each.steps) > 1:
             X = clone(each[:-1]).fit_transform(X, y)
     return X

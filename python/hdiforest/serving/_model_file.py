@@ -18,16 +18,10 @@ from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest
 from hdiforest._utils.optional import need
+from hdiforest.serving import _serialization as serialization
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._schema import Arrays, Facts, Origin
-from hdiforest.serving._serialization import (
-    IndexedLeaves,
-    Parts,
-    from_arrays,
-    leaves_from_arrays,
-    leaves_to_arrays,
-    to_arrays,
-)
+from hdiforest.serving._serialization import IndexedLeaves, Parts
 from hdiforest.serving._tensor_file import Format, Loaded
 
 HARMLESS = ("numpy.dtype",)  # types that any file may hold, besides those that skops trusts
@@ -36,7 +30,7 @@ _WHO = "a model file with steps of scikit-learn, or another regressor as mean,"
 
 def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
     """Write a fitted forest, with or without its training rows; see `HDIForestRegressor.save`."""
-    facts, arrays, objects = to_arrays(fitted, training_rows=training_rows)
+    facts, arrays, objects = serialization.to_arrays(fitted, training_rows=training_rows)
     if objects:
         arrays["objects"] = _stored(objects)
     tensor_file.write(path, MODEL, facts, arrays)
@@ -56,7 +50,7 @@ def load(
 
 def save_leaves(leaves: IndexedLeaves, path: Path) -> None:
     """Write leaves; see `LeafModel.save`."""
-    facts, arrays, _ = leaves_to_arrays(leaves)
+    facts, arrays, _ = serialization.leaves_to_arrays(leaves)
     tensor_file.write(path, LEAVES, facts, arrays)
 
 
@@ -71,7 +65,7 @@ def _read_model(
     own, objects = dict(arrays), {}
     if "objects" in own:
         objects = _opened(own.pop("objects"), trusted)
-    return from_arrays(Parts(facts, own, objects), origin, copy=False)
+    return serialization.from_arrays(Parts(facts, own, objects), origin, copy=False)
 
 
 MODEL = Format("model file", "model", "hdicore_model", _read_model)
@@ -79,7 +73,9 @@ LEAVES: Format[IndexedLeaves] = Format(
     "file of LeafModel.save",
     "index",
     "hdicore_leaf_index",
-    lambda facts, arrays, origin: leaves_from_arrays(Parts(facts, arrays, {}), origin, copy=False),
+    lambda facts, arrays, origin: serialization.leaves_from_arrays(
+        Parts(facts, arrays, {}), origin, copy=False
+    ),
 )
 
 

@@ -5,21 +5,12 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +45,8 @@ def _text(words: str, pattern: str) -> Form:
     return Form(words, lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value)))
 
 
-_Version = Annotated[str, _text("a version", "(?s).{1,100}")]
-_Digest = Annotated[str, _text("32 hexadecimal digits", "[0-9a-f]{32}")]
+_Version = typing.Annotated[str, _text("a version", "(?s).{1,100}")]
+_Digest = typing.Annotated[str, _text("32 hexadecimal digits", "[0-9a-f]{32}")]
 
 
 class Versions(NamedTuple):
@@ -77,7 +68,7 @@ class MeanFacts(NamedTuple):
 class StepsFacts(NamedTuple):
     """What the steps before the forest read."""
 
-    library: Literal["pandas", "polars"] | None
+    library: typing.Literal["pandas", "polars"] | None
     columns: list[str] | None
     numbers: list[str]
     texts: dict[str, str]
@@ -158,7 +149,7 @@ def require_none(left: Mapping[str, Any], what: str) -> None:
 
 
 def _unpack(hint: Any, value: Any, left: Arrays, name: str) -> Any:
-    choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    choices = get_args(hint) if get_origin(hint) in (typing.Union, UnionType) else (hint,)
     fitting = [each for each in choices if _form(each).holds(value)]
     if not fitting:
         null_first = sorted(choices, key=lambda each: each is not NoneType)
@@ -215,7 +206,7 @@ def _fields(kind: Any) -> dict[str, Any]:
     own = (
         [each.name for each in fields(kind)] if is_dataclass(kind) else kind.__dict__.get("_fields")
     )
-    return {name: get_type_hints(kind, include_extras=True)[name] for name in own or ()}
+    return {name: typing.get_type_hints(kind, include_extras=True)[name] for name in own or ()}
 
 
 def _is_length(value: Any) -> bool:
@@ -245,10 +236,10 @@ _OBJECT = Form("an object", lambda value: isinstance(value, dict))
 @cache
 def _form(hint: Any) -> Form:
     origin, args = get_origin(hint), get_args(hint)
-    if origin is Annotated:
+    if origin is typing.Annotated:
         own: Form = args[1]
         return own
-    if origin is Literal:
+    if origin is typing.Literal:
         return Form(alternatives(map(repr, args)), lambda value: value in args)
     if origin is np.ndarray:
         return _LENGTH

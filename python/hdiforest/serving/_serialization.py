@@ -11,45 +11,21 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdiforest._model import residuals
 from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.reference import Reference
-from hdiforest._model.residuals import (
-    BoostedMean,
-    CentredForest,
-    LocalLinearMean,
-    Mean,
-    RegressorMean,
-)
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._utils import Array
-from hdiforest.calibration._result import (
-    CROSS_METHODS,
-    Calibration,
-    CrossCalibration,
-    JointCalibration,
-    Level,
-    output_names,
-)
-from hdiforest.serving._schema import (
-    Arrays,
-    Facts,
-    LeafFacts,
-    MeanFacts,
-    ModelFacts,
-    Origin,
-    StepsFacts,
-    check_arrays,
-    check_training_values,
-    pack,
-    require_none,
-    unpack,
-)
+from hdiforest.calibration import _result as results
+from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
+from hdiforest.serving import _schema as schema
+from hdiforest.serving._schema import Arrays, Facts, ModelFacts
 
 # Fields of `FittedForest` that are facts as they are.
 _FIELDS = ModelFacts._fields[: ModelFacts._fields.index("n_features")]
-_HERE = Origin()  # no file
+_HERE = schema.Origin()  # no file
 
 Made = TypeVar("Made", Forest, LeafIndex)
 
@@ -91,27 +67,27 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         groups["training"] = rows.arrays()
     if isinstance(fitted.calibration, JointCalibration):
         own_arrays: Arrays = {}
-        boxes = pack(_Boxes(fitted.calibration.levels, fitted.calibration.q_hat), own_arrays)
+        boxes = schema.pack(_Boxes(fitted.calibration.levels, fitted.calibration.q_hat), own_arrays)
         groups["boxes"] = own_arrays
     elif fitted.calibration is not None:
         calibration, groups["calibration"] = calibration_to_arrays(fitted.calibration)
     if centred is not None:
         groups["residuals"] = centred.scorer.index.arrays()
         groups["centred"] = {"leaf_means": centred.leaf_means}
-        if isinstance(centred.mean, BoostedMean):
-            mean = MeanFacts(centred.share, centred.mean.baseline, None)
+        if isinstance(centred.mean, residuals.BoostedMean):
+            mean = schema.MeanFacts(centred.share, centred.mean.baseline, None)
             groups["mean_forest"] = centred.mean.forest.arrays()
             groups["mean_values"] = {"": centred.mean.leaf_values}
-        elif isinstance(centred.mean, LocalLinearMean):
-            mean = MeanFacts(centred.share, None, centred.mean.penalty)
+        elif isinstance(centred.mean, residuals.LocalLinearMean):
+            mean = schema.MeanFacts(centred.share, None, centred.mean.penalty)
             groups["drawn"] = centred.mean.scorer.index.arrays()
             groups["local"] = centred.mean.arrays()
-        elif isinstance(centred.mean, RegressorMean):
-            mean = MeanFacts(centred.share, None, None)
+        elif isinstance(centred.mean, residuals.RegressorMean):
+            mean = schema.MeanFacts(centred.share, None, None)
             objects["mean"] = centred.mean.regressor
     if fitted.reference is not None:
         of_reference: Arrays = {}
-        reference = pack(fitted.reference, of_reference)
+        reference = schema.pack(fitted.reference, of_reference)
         groups["reference"] = of_reference
     if jackknife is not None:
         groups["inbag"] = jackknife.index.arrays()
@@ -131,7 +107,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         scalar_output=index.scalar_output,
         counts_are_weighted=rows is not None and rows.counts_are_weighted,
         encoder=encoder.facts() if isinstance(encoder, TableEncoder) else None,
-        steps=StepsFacts(**encoder.facts()) if isinstance(encoder, TableSteps) else None,
+        steps=schema.StepsFacts(**encoder.facts()) if isinstance(encoder, TableSteps) else None,
         calibration=calibration,
         mean=mean,
         boxes=boxes,
@@ -139,17 +115,17 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         folds=part_facts["fold"],
         outputs=part_facts["output"],
     )
-    return Parts(pack(facts, {}), _joined(groups), objects)
+    return Parts(schema.pack(facts, {}), _joined(groups), objects)
 
 
-def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> FittedForest:
+def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = True) -> FittedForest:
     """Return the model that `to_arrays` took apart; nothing is trusted but the objects.
 
     Without the `origin` of a file everything is checked now. With `copy` compiled objects copy
     arrays, unless these map a file for reading, as ``joblib.load(path, mmap_mode="r")`` returns
     them. Raises as `unpack`, or if something is out of range.
     """
-    facts = unpack(ModelFacts, parts.facts)
+    facts = schema.unpack(ModelFacts, parts.facts)
     read = _Reader(_grouped(parts.arrays), dict(parts.objects), origin, copy)
     forest = read.forest("forest", facts.n_features)
     index = read.index("index", facts.scalar_output)
@@ -176,8 +152,8 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
         encoder=_encoder(read, facts),
         **{name: getattr(facts, name) for name in _FIELDS},
     )
-    require_none(read.groups, "tensor")
-    require_none(read.objects, "object")
+    schema.require_none(read.groups, "tensor")
+    schema.require_none(read.objects, "object")
     return fitted()
 
 
@@ -209,17 +185,19 @@ def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     if leaves.calibration is not None:
         calibration, groups["calibration"] = calibration_to_arrays(leaves.calibration)
     names = _texts(leaves.target_names)
-    facts = LeafFacts(leaves.index.scalar_output, leaves.n_training_rows, names, calibration)
+    facts = schema.LeafFacts(leaves.index.scalar_output, leaves.n_training_rows, names, calibration)
     return Parts(facts._asdict(), _joined(groups), {})
 
 
-def leaves_from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> IndexedLeaves:
+def leaves_from_arrays(
+    parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = True
+) -> IndexedLeaves:
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
-    facts = unpack(LeafFacts, parts.facts)
+    facts = schema.unpack(schema.LeafFacts, parts.facts)
     read = _Reader(_grouped(parts.arrays), {}, origin, copy)
     index = read.index("index", facts.scalar_output, _INDEX | {"pooled"})
     calibration = cast("Calibration | None", _calibration(facts.calibration, read))
-    require_none(read.groups, "tensor")
+    schema.require_none(read.groups, "tensor")
     targets = _checked_names(facts.target_names, "target", index.n_outputs)
     return IndexedLeaves(index, facts.n_training_rows, calibration, targets)
 
@@ -260,7 +238,7 @@ class _Reader:
 
     groups: dict[str, Arrays]  # those left
     objects: dict[str, Any]  # those left
-    origin: Origin
+    origin: schema.Origin
     copy: bool
 
     def forest(self, group: str, n_features: int) -> Forest:
@@ -288,7 +266,9 @@ class _Reader:
         self, make: Callable[..., Made], group: str, known: frozenset[str], *argument: Any
     ) -> Made:
         arrays = self.groups.pop(group, {})
-        require_none({f"{group}.{name}": None for name in arrays if name not in known}, "tensor")
+        schema.require_none(
+            {f"{group}.{name}": None for name in arrays if name not in known}, "tensor"
+        )
         is_mapped = all(
             isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
         )
@@ -313,7 +293,7 @@ def _training_rows(
     if arrays is None:
         return None, None
     outputs = () if facts.scalar_output else (index.n_outputs,)
-    check_arrays(
+    schema.check_arrays(
         "training",
         arrays,
         {"X": ("float32", (n, facts.n_features)), "y": ("float64", (n, *outputs))},
@@ -322,7 +302,9 @@ def _training_rows(
             "counts": ("uint8 uint16 uint32 uint64", (n, forest.n_trees)),
         },
     )
-    check = partial(check_training_values, arrays, atoms, allow_nan=facts.allow_nan, moved=moved)
+    check = partial(
+        schema.check_training_values, arrays, atoms, allow_nan=facts.allow_nan, moved=moved
+    )
     rows = TrainingRows.from_arrays(arrays, facts.counts_are_weighted)
     if not read.origin.lazy:
         check()
@@ -341,7 +323,7 @@ def _training_rows(
 def _reference(facts: ModelFacts, read: _Reader) -> Reference | None:
     if facts.reference is None:
         return None
-    return unpack(Reference, facts.reference, read.groups.pop("reference", {}))
+    return schema.unpack(Reference, facts.reference, read.groups.pop("reference", {}))
 
 
 def _encoder(read: _Reader, facts: ModelFacts) -> TableEncoder | TableSteps | None:
@@ -353,7 +335,7 @@ def _encoder(read: _Reader, facts: ModelFacts) -> TableEncoder | TableSteps | No
     return TableSteps.from_facts(facts.steps._asdict(), pipeline, facts.n_features, facts.allow_nan)
 
 
-def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> CentredForest | None:
+def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> residuals.CentredForest | None:
     mean = facts.mean
     if mean is None and not {"centred", "residuals"} & read.groups.keys():
         return None
@@ -363,19 +345,21 @@ def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> CentredForest 
     share = 0.0 if mean is None else mean.share
     origin = read.origin.part("centred.leaf_means")._asdict()
     scorer = Scorer(forest, read.index("residuals"))  # raises unless they have the same leaves
-    return CentredForest(scorer, leaf_means, predicted, share, **origin)
+    return residuals.CentredForest(scorer, leaf_means, predicted, share, **origin)
 
 
-def _mean(read: _Reader, mean: MeanFacts, facts: ModelFacts, forest: Forest) -> Mean:
+def _mean(
+    read: _Reader, mean: schema.MeanFacts, facts: ModelFacts, forest: Forest
+) -> residuals.Mean:
     if mean.baseline is not None and mean.penalty is not None:
         raise ValueError("mean must have a baseline or a penalty, but has both")
     if mean.baseline is not None:
         trees = read.forest("mean_forest", facts.n_features)
-        return BoostedMean(trees, read.array("mean_values"), mean.baseline)
+        return residuals.BoostedMean(trees, read.array("mean_values"), mean.baseline)
     if mean.penalty is not None:
         arrays = {name: np.array(each) for name, each in read.groups.pop("local", {}).items()}
         n, q = facts.n_training_rows, arrays.get("columns", np.empty(0)).size
-        check_arrays(
+        schema.check_arrays(
             "local",
             arrays,
             {
@@ -385,11 +369,11 @@ def _mean(read: _Reader, mean: MeanFacts, facts: ModelFacts, forest: Forest) -> 
                 "targets": ("float64", (n,)),
             },
         )
-        return LocalLinearMean.checked(forest, read.index("drawn"), arrays, mean.penalty)
+        return residuals.LocalLinearMean.checked(forest, read.index("drawn"), arrays, mean.penalty)
     regressor = read.object("mean")
     if not hasattr(regressor, "predict"):
         raise ValueError("the mean must be a regressor")
-    return RegressorMean(regressor)
+    return residuals.RegressorMean(regressor)
 
 
 def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
@@ -427,7 +411,7 @@ def _forests(
 class _Boxes(NamedTuple):
     """What a `JointCalibration` has that the calibrations of its outputs have not."""
 
-    levels: tuple[Level, ...]
+    levels: tuple[results.Level, ...]
     q_hat: Array
 
 
@@ -440,10 +424,10 @@ def _boxes(
     own: list[Any] = [part.calibration for part in outputs]
     if not own or not all(isinstance(each, Calibration) for each in own):
         raise ValueError("each of several outputs must have a calibration that is not by folds")
-    levels, q_hat = unpack(_Boxes, facts.boxes, read.groups.pop("boxes", {}))
+    levels, q_hat = schema.unpack(_Boxes, facts.boxes, read.groups.pop("boxes", {}))
     if [level.coverage for level in levels] != list(own[0].coverages):
         raise ValueError("the coverages of boxes must be those of each output")
-    names = output_names(facts.target_names, len(own))
+    names = results.output_names(facts.target_names, len(own))
     return JointCalibration(tuple(own), levels, q_hat, names, own[0].method, own[0].n)
 
 
@@ -454,14 +438,14 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
     if isinstance(calibration, Calibration) and (known := calibration.distribution) is not None:
         known = replace(known, postprocess=replace(known.postprocess, targets=None))
         calibration = replace(calibration, distribution=known)
-    return pack(calibration, arrays), arrays
+    return schema.pack(calibration, arrays), arrays
 
 
 def calibration_from_arrays(facts: Facts, arrays: Arrays) -> Calibration | CrossCalibration:
     """Return the calibration that `calibration_to_arrays` took apart; raises as `from_arrays`."""
-    if facts.get("method") in CROSS_METHODS:
-        return unpack(CrossCalibration, facts, arrays)
-    calibration = unpack(Calibration, facts, arrays)
+    if facts.get("method") in results.CROSS_METHODS:
+        return schema.unpack(CrossCalibration, facts, arrays)
+    calibration = schema.unpack(Calibration, facts, arrays)
     if len({base.min_samples_leaf for base in calibration.bases}) > 1:
         raise ValueError("levels must be of trees with one min_samples_leaf")
     if (known := calibration.distribution) is None:
