@@ -881,7 +881,7 @@ class Scorer:
         n_threads: int = 0,
         out: _Floats | None = None,
     ) -> tuple[_Floats, NDArray[np.int64]]:
-        """Intervals whose mass is worth most of their width: of most price * mass - width.
+        """Find the intervals of most ``price * mass - width``: a price is width for all of the mass.
 
         Parameters
         ----------

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
-import hdiforest._estimators.hdi_forest as steps_of_fit
 from cases import Case, load
 from hdiforest import HDIForestRegressor
+from hdiforest._estimators import hdi_forest
+from hdiforest._model import calibrate
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
-# Functions that `fit` calls, one after the other.
+# Functions that `fit` calls, one after the other, and where it looks them up.
 STEPS = {
-    "forest": "fit_estimator",
-    "import": "import_training_forest",
-    "calibration": "calibrate_finite_coverages",
+    "forest": (hdi_forest, "fit_estimator"),
+    "import": (hdi_forest, "import_training_forest"),
+    "calibration": (calibrate, "calibrate_finite_coverages"),
 }
 
 Seconds = dict[str, list[float]]
@@ -71,7 +72,7 @@ def _timed(work: Callable[[], Any], name: str, wall: Seconds, processor: Seconds
 @contextmanager
 def _timed_steps(wall: Seconds, processor: Seconds) -> Iterator[None]:
     """Time the steps while `fit` runs."""
-    before = {name: getattr(steps_of_fit, function) for name, function in STEPS.items()}
+    before = {name: getattr(*where) for name, where in STEPS.items()}
 
     def timing(name: str) -> Callable[..., Any]:
         def step(*arguments: Any, **options: Any) -> Any:
@@ -79,10 +80,10 @@ def _timed_steps(wall: Seconds, processor: Seconds) -> Iterator[None]:
 
         return step
 
-    for name, function in STEPS.items():
-        setattr(steps_of_fit, function, timing(name))
+    for name, where in STEPS.items():
+        setattr(*where, timing(name))
     try:
         yield
     finally:
-        for name, function in STEPS.items():
-            setattr(steps_of_fit, function, before[name])
+        for name, where in STEPS.items():
+            setattr(*where, before[name])

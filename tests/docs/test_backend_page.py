@@ -62,6 +62,7 @@ def test_there_is_a_recipe_for_each_library():
         "treelite",
         "quantile-forest, from what it stores",
         "Larger leaves from the same trees",
+        "Intervals at a price",
         "Instructions of the processor",
     ]
 
