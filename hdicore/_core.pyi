@@ -881,7 +881,7 @@ class Scorer:
         n_threads: int = 0,
         out: _Floats | None = None,
     ) -> tuple[_Floats, NDArray[np.int64]]:
-        """Find the intervals of most ``price * mass - width``: a price is width for all of the mass.
+        """Find the intervals of most ``price * mass - width``, a price being width for all mass.
 
         Parameters
         ----------
