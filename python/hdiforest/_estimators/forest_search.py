@@ -75,9 +75,8 @@ class ForestSearchOOB(DistributionModel):
 
     Notes
     -----
-    The least of several widths is a little optimistic, and more so below 500 rows; the cross-check
-    of `calibration_`, which includes the choice among the forests, is not (:doc:`/calibration`). At
-    most two fitted models are in memory at once.
+    The least of several widths is a little optimistic, more so below 500 rows; the cross-check of
+    `calibration_`, also of the choice, is not. At most two fitted models are in memory at once.
 
     Examples
     --------
