@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
-from hdiforest._utils import Array
-from hdiforest._utils.checks import check_targets, one_share
+from hdiforest._utils import Array, checks
 from hdiforest.displays._coverage import MonitorDisplay, chance_range
 
 LIMIT = 100  # of evidence, for an alarm
 WINDOW = 200  # latest rows
 _N_FIRST = 200  # new rows that others are ranked among
-_BETS = (0.5, 1.0, 2.0, 4.0)
 _SIDES = np.array([-1.0, 0.0, 1.0])
 _JUMP = 0.01
 _MOST = 1e100  # of capital
@@ -48,12 +46,9 @@ class Evidence:
 
 
 class MissEvidence(Evidence):
-    """Evidence that rows are missed with a probability above `miss`, given those before.
+    """Evidence that rows are missed with a probability above `miss`, given those before."""
 
-    Bets b multiply by 1 + b (missed - miss).
-    """
-
-    def __init__(self, miss: float, bets: Sequence[float] = _BETS) -> None:
+    def __init__(self, miss: float, bets: Sequence[float] = (0.5, 1.0, 2.0, 4.0)) -> None:
         self.miss = miss
         self.bets = np.array([bet for bet in bets if bet * miss < 1])
         super().__init__(len(self.bets))
@@ -66,10 +61,9 @@ class MissEvidence(Evidence):
 class DriftEvidence(Evidence):
     """Evidence that scores are not exchangeable, by the simple jumper.
 
-    Each score is ranked among all before it and then joins them, so that ranks of exchangeable ones
-    are independent and uniform; bets are on low, any and high ranks, and some capital jumps between
-    these (Vovk and others, "Retrain or not retrain: conformal test martingales for change-point
-    detection", COPA 2021).
+    Each score is ranked among all before it and joins them: ranks of exchangeable ones are uniform
+    and independent. Bets are on low, any and high ranks, and some capital jumps between them (Vovk
+    and others, "Retrain or not retrain: conformal test martingales ...", COPA 2021).
     """
 
     def __init__(self, n_first: int = _N_FIRST, random_state: int = 0) -> None:
@@ -98,10 +92,9 @@ class CoverageState:
     ----------
     n, nominal : int and float
         Number of rows, and the coverage that is watched.
-    coverage, band : float, and (float, float)
-        Share of all rows that was covered, and between what chance leaves it in 95 of 100 cases.
-    recent, recent_band : float, and (float, float)
-        The same of the last 200 rows.
+    coverage, band, recent, recent_band : float, and (float, float)
+        Share of rows covered, and between what chance leaves it in 95 of 100 cases; of all rows,
+        and of the last 200.
     below, above : int
         Targets below and above their intervals.
     evidence, drift : float
@@ -131,11 +124,11 @@ class CoverageState:
         ]
         lines += [f"alarm ({name}) since row {row:,}" for name, row in self.alarms.items()]
         n_missed = self.below + self.above
-        if n_missed >= _MANY_MISSES and max(self.below, self.above) >= _ONE_SIDE * n_missed:
-            side = "below" if self.below > self.above else "above"
+        n_most, side = max((self.above, "above"), (self.below, "below"))
+        if n_missed >= _MANY_MISSES and n_most >= _ONE_SIDE * n_missed:
             lines.append(
-                f"{max(self.below, self.above):,} of {n_missed:,} misses are targets {side} their "
-                "intervals: are they in the unit of the fit?"
+                f"{n_most:,} of {n_missed:,} misses are targets {side} their intervals: are they "
+                "in the unit of the fit?"
             )
         return "\n".join(lines)
 
@@ -157,16 +150,15 @@ class CoverageMonitor:
 
     Notes
     -----
-    An alarm means an evidence of 100, which has a probability of at most 1/100 ever to be reached
-    by rows for which all is well: for "coverage" if each row is missed with a probability of at
-    most 1 - coverage plus two standard errors of the calibration (its rows leave the coverage of
-    later ones to chance); for "drift" if rows are exchangeable. The latter ranks distances of
-    targets from raw intervals among those of new rows alone, the first 200 of which start it: rows
-    of the fit would be others (:doc:`/time_series`).
+    An alarm means an evidence of 100, which rows for which all is well ever reach with a
+    probability of at most 1/100: for "coverage" if each is missed with a probability of at most
+    1 - coverage plus two standard errors of the calibration (its rows leave the coverage of later
+    ones to chance); for "drift" if rows are exchangeable, by ranks of distances of targets from raw
+    intervals among those of new rows, which begin with the first 200 (:doc:`/time_series`).
     """
 
     def __init__(self, model: HDIForestRegressor, coverage: float = 0.9) -> None:
-        one_share("coverage", coverage)
+        checks.one_share("coverage", coverage)
         calibration = model.calibration_
         if model.n_outputs_ > 1:
             raise ValueError(f"model must be of one target, this one has {model.n_outputs_}")
@@ -192,17 +184,13 @@ class CoverageMonitor:
         CoverageState
             What was seen until now. If rows are refused the monitor stays as it was.
         """
-        targets = check_targets("y", y)
+        targets = checks.check_targets("y", y)
         lower, upper = self.model.predict_interval(X, self.coverage, kind="calibrated").T
-        if len(targets) != len(lower):
-            raise ValueError(f"y must have shape ({len(lower)},), got {targets.shape}")
+        checks.check_as_many("y", targets, len(lower))
         raw = self.model.predict_interval(X, 0.8, kind="equal_tailed")
-        if (n_empty := int(np.isnan(lower + upper + raw.sum(axis=1)).sum())) > 0:
-            raise ValueError(f"{n_empty} of the {len(lower)} rows of X have no interval")
-        self._take_in((targets > upper) * 1 - (targets < lower), _scores(raw, targets))
-        return self.state
-
-    def _take_in(self, sides: NDArray[np.intp], scores: Array) -> None:
+        checks.check_no_interval_is_empty(lower + upper + raw.sum(axis=1))
+        sides = (targets > upper) * 1 - (targets < lower)
+        scores = np.maximum(raw[:, 0] - targets, targets - raw[:, 1])  # how far they are outside
         for side, score in zip(sides.tolist(), scores.tolist(), strict=True):
             self._sides.append(side)
             self._evidence = self._misses.add(side != 0)
@@ -210,6 +198,7 @@ class CoverageMonitor:
             for name, evidence in (("coverage", self._evidence), ("drift", self._drifted)):
                 if evidence >= LIMIT:
                     self._alarms.setdefault(name, len(self._sides))
+        return self.state
 
     @property
     def state(self) -> CoverageState:
@@ -217,10 +206,8 @@ class CoverageMonitor:
         sides = np.array(self._sides, dtype=np.intp)
         if len(sides) == 0:
             raise ValueError("the monitor has seen no rows yet; call update")
-        covered = sides == 0
-        (low, recent_low), (high, recent_high) = chance_range(
-            self.coverage, [len(sides), min(len(sides), WINDOW)], 0.95
-        )
+        covered, sizes = sides == 0, [len(sides), min(len(sides), WINDOW)]
+        (low, recent_low), (high, recent_high) = chance_range(self.coverage, sizes, 0.95)
         return CoverageState(
             n=len(sides),
             nominal=self.coverage,
@@ -249,11 +236,5 @@ class CoverageMonitor:
             The picture.
         """
         _ = self.state  # there are rows
-        covered = np.array(self._sides) == 0
-        options: dict[str, Any] = {"nominal": self.coverage, "window": WINDOW}
-        return MonitorDisplay(covered=covered, alarms=self._alarms, **options).plot(ax)
-
-
-def _scores(ends: Array, y: Array) -> Array:
-    """Return how far targets (n,) are outside intervals (n, 2)."""
-    return np.asarray(np.maximum(ends[:, 0] - y, y - ends[:, 1]))
+        own: Any = {"covered": np.array(self._sides) == 0, "alarms": self._alarms}
+        return MonitorDisplay(**own, nominal=self.coverage, window=WINDOW).plot(ax)

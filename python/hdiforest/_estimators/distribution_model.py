@@ -18,12 +18,7 @@ from hdiforest._tables import names as table_names
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.checks import check_flag
-from hdiforest.calibration._distribution import (
-    PredictiveDistribution,
-    Reading,
-    checked_levels,
-    checked_points,
-)
+from hdiforest.calibration import _distribution as distributions
 
 # What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
 Source = Scorer | LeafIndex
@@ -31,17 +26,14 @@ Source = Scorer | LeafIndex
 # Called as function(source, rows, *values_of_rows, **options); the first axis is the rows.
 Query = Callable[..., Array]
 
-Readings = Sequence[Reading]  # one for each output
+Readings = Sequence[distributions.Reading]  # one for each output
 
 
 def query_of(method: str, *arguments: Any, **options: Any) -> Query:
     """Return the query that calls a method of a source, by its name, with further arguments."""
-
-    def query(source: Source, rows: Any, *values: Any, **more: Any) -> Array:
-        answer: Array = getattr(source, method)(rows, *values, *arguments, **options, **more)
-        return answer
-
-    return query
+    return lambda source, rows, *values, **more: getattr(source, method)(
+        rows, *values, *arguments, **options, **more
+    )
 
 
 def query_mean_and_intervals(
@@ -69,8 +61,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
     @abstractmethod
     def _query(
         self, X: Any, /, function: Query, values: ArrayLike | None = None, *, hint: bool = False
-    ) -> Array:
-        """Do what `query` does."""
+    ) -> Array: ...
 
     @abstractmethod
     def _predict_calibrated(
@@ -105,16 +96,15 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X, function : rows as in `predict`, and callable
-            Takes an `hdicore.Scorer` and rows, or an `hdicore.LeafIndex` and the leaves of rows,
-            which have the same methods; then the `values` of these rows, and the keyword
-            ``n_threads``. Returns an array, the rows first.
+            Takes an `hdicore.Scorer` and rows, or an `hdicore.LeafIndex`, which has the same
+            methods, and leaves; then `values` of the rows, and the keyword ``n_threads``.
         values, hint : (n, ...) array, optional, and bool, default=False
             Values to pass with each row, and whether to warn as `predict_interval` does.
 
         Returns
         -------
         (n, ...) array
-            What the function returned, for all rows.
+            What the function returned, the rows first.
         """
         return self._query(X, function, values, hint=hint)
 
@@ -131,14 +121,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Returns
         -------
         (n,) or (n, n_outputs) float64, or table
-            In the unit of y. Equal to the prediction of a scikit-learn forest where
-            `predict_matches_forest_`.
+            In the unit of y. The scikit-learn forest's own if `predict_matches_forest_`.
 
         Notes
         -----
-        Tables of pandas have the index of X if that is one of pandas, and those of out-of-bag
-        results that of the fit, which pickles and files do not hold. Names of columns:
-        :doc:`/tables`.
+        Tables of pandas have the index of X if that is of pandas, and out of bag that of the fit,
+        which pickles and files do not hold. Names of columns: :doc:`/tables`.
         """
         return self._format(output, "prediction", partial(self._query, X, query_of("mean")), X)
 
@@ -157,9 +145,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X, coverage : rows as in `predict`, and float or list of k floats, default=0.9
-            In (0, 1]. Of "calibrated" intervals the share of targets to cover, one of those that
-            were calibrated. Of the others the share of the conditional distribution to hold, and of
-            one-sided bounds of a calibrated model the share of targets to cover.
+            In (0, 1]. Of "calibrated" intervals, and of one-sided bounds of a calibrated model, the
+            share of targets to cover; of the others that of the conditional distribution to hold.
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
             By default "calibrated" if the model is, else "hdi", the shortest interval (Algorithm 1
             of the paper). "equal_tailed" runs between the (1 - coverage) / 2 and
@@ -177,17 +164,15 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Returns
         -------
         (n, 2) or (n, 2, k) float64, or table
-            Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
-            NaN where all leaves of the row are empty, as ``weights="oob"`` and `n_leaves` of
-            `from_leaves` allow.
+            Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs. NaN
+            if all leaves of the row are empty (``weights="oob"``, `n_leaves` of `from_leaves`).
 
         Notes
         -----
-        The rows of the fit of an `HDIForestRegressor`, all of them in their order, get a warning:
-        use `oob_interval`. Without a calibration the kind "calibrated" is an AttributeError; a
-        coverage that was not calibrated, and one-sided bounds of one by folds, are a ValueError.
-
-        O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
+        All rows of the fit of an `HDIForestRegressor`, in their order, get a warning: use
+        `oob_interval`. Without a calibration the kind "calibrated" is an AttributeError; a coverage
+        that was not calibrated, and one-sided bounds of one by folds, are a ValueError. O(entries
+        of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
         resolved = self._kind(kind)
         check_flag("joint", joint)
@@ -198,16 +183,13 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             return self._intervals(X, coverage, resolved, by, joint, with_mean=False)
 
         def columns() -> Array:
-            levels = np.atleast_1d(coverage)
+            levels, ends = np.atleast_1d(coverage), table_names.ENDS[resolved]
             values = self._intervals(X, levels, resolved, by, joint, with_mean=True)
-            ends = [
-                1 + 2 * j + end for j in range(len(levels)) for _, end in table_names.ENDS[resolved]
-            ]
-            return values[..., [0, *ends]]  # one-sided intervals have one column each
+            own = [1 + 2 * j + end for j in range(len(levels)) for _, end in ends]
+            return values[..., [0, *own]]  # one-sided intervals have one column each
 
-        return self._format(
-            output, partial(table_names.interval_names, resolved, coverage), columns, X
-        )
+        names = partial(table_names.interval_names, resolved, coverage)
+        return self._format(output, names, columns, X)
 
     def _intervals(
         self, X: Any, coverage: Any, kind: AnyKind, by: Any, joint: bool, *, with_mean: bool
@@ -255,24 +237,20 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             (n, n_outputs[, k]) with several outputs. Calibrated ones at 0 and 1 are the ends of the
             range of the training targets, or infinite without clipping.
         """
-        distributions = distributions_of(getattr(self, "calibration_", None), kind)
-        if distributions is None:
+        calibrated = distributions_of(getattr(self, "calibration_", None), kind)
+        if calibrated is None:
             function = query_of("quantiles", quantiles, interpolation or "inverted_cdf")
             values = partial(self._query, X, function)
         elif interpolation is None:
-            values = partial(self._calibrated_quantiles, X, distributions, quantiles)
+            values = partial(self._calibrated_quantiles, X, calibrated, quantiles)
         else:
-            raise ValueError(
-                "interpolation must be None for calibrated quantiles, got "
-                f"{interpolation!r}; use kind='raw'"
-            )
+            must = "interpolation must be None for calibrated quantiles"
+            raise ValueError(f"{must}, got {interpolation!r}; use kind='raw'")
         return self._format(output, partial(table_names.quantile_names, quantiles), values, X)
 
-    def _calibrated_quantiles(
-        self, X: Any, distributions: Sequence[PredictiveDistribution], quantiles: ArrayLike
-    ) -> Array:
-        levels = checked_levels(quantiles)
-        readings = [each.quantiles(np.atleast_1d(levels)) for each in distributions]
+    def _calibrated_quantiles(self, X: Any, calibrated: Sequence[Any], quantiles: Any) -> Array:
+        levels = distributions.checked_levels(quantiles)
+        readings = [each.quantiles(np.atleast_1d(levels)) for each in calibrated]
         columns = self._read_distributions(X, readings)
         return columns.reshape(*columns.shape[:-1], *levels.shape)
 
@@ -301,13 +279,13 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         array of the shape of y, float64, or table
             Between 0 and 1.
         """
-        distributions = distributions_of(getattr(self, "calibration_", None), kind)
-        if distributions is None:
+        calibrated = distributions_of(getattr(self, "calibration_", None), kind)
+        if calibrated is None:
             values = partial(self._query, X, query_of("cdf", inclusive=inclusive), y)
         else:
             check_flag("inclusive", inclusive)
-            readings = [each.cdf(inclusive=bool(inclusive)) for each in distributions]
-            points = checked_points(y, len(readings))
+            readings = [each.cdf(inclusive=bool(inclusive)) for each in calibrated]
+            points = distributions.checked_points(y, len(readings))
             values = partial(self._read_distributions, X, readings, points)
         return self._format(output, "cdf", values, X)
 
@@ -328,7 +306,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         require_library(output)
         endings = [names] if isinstance(names, str) else names()
         table_names.require_distinct(endings)
-        array, prefixes = values(), self._target_prefixes()
+        array, prefixes, n_outputs = values(), [""], getattr(self, "n_outputs_", 1)
+        if n_outputs > 1:
+            names_of_targets = self._target_names or [f"y{i}" for i in range(n_outputs)]
+            prefixes = [f"{name}_" for name in names_of_targets]
         if isinstance(names, str):
             n = int(np.prod(array.shape[1:])) // len(prefixes)
             endings = table_names.numbered_names(names, n)
@@ -344,10 +325,3 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         """Remember what the tables of a fit say of its rows and targets."""
         self._target_names = frame_of(y).names
         self._row_labels = frame_of(X).index
-
-    def _target_prefixes(self) -> list[str]:
-        n_outputs: int = getattr(self, "n_outputs_", 1)
-        if n_outputs == 1:
-            return [""]
-        names = self._target_names or [f"y{i}" for i in range(n_outputs)]
-        return [f"{name}_" for name in names]

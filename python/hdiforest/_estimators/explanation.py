@@ -32,8 +32,7 @@ class NearestRows(NamedTuple):
     Parameters
     ----------
     rows, weights, targets : (n, k) intp and float64, and (n, k[, n_outputs]) float64
-        Positions in the fit, weights, descending, and targets. Where fewer than k training rows
-        have weight these are -1, 0 and NaN.
+        Positions in the fit, falling weights, targets; -1, 0, NaN if fewer than k rows have weight.
     """
 
     rows: NDArray[np.intp]
@@ -86,14 +85,13 @@ class Explanation:
         """A dict of columns: for each row the training rows that have weight, the heaviest first.
 
         ``row`` is the position in X, ``training_row`` that in the fit, ``target`` and ``weight``
-        are the training row's. ``value`` is where it stands in the distribution: its target, or the
-        centre of the row and its residual, where the calibration chose residuals. ``pins`` is
-        "lower", "upper" or "both" if this is an end of the interval before it is widened, else "".
-        ``lower_without`` and ``upper_without`` are the ends without the training row in the leaves:
-        trees, centres and conformal quantiles stay. NaN: no other row has weight.
-
-        ValueError without training rows, with ``weights="monotonic"``, or if the calibration does
-        not keep what its intervals are made of. O(support * leaf sizes summed over trees) a row.
+        are the training row's. ``value`` is where it stands in the distribution: its target, or
+        with residuals their sum with the centre. ``pins`` is "lower", "upper" or "both" if this is
+        an end of the interval before it is widened, else "". ``lower_without``, ``upper_without``
+        are ends without the training row in the leaves: trees, centres and conformal quantiles
+        stay. NaN: no other row has weight. ValueError without training rows, with
+        ``weights="monotonic"``, or if the calibration does not keep what its intervals are made of.
+        O(support * leaf sizes summed over trees) a row.
         """
         fitted, training = self._fitted, self._fitted.require_training_rows()
         reason = fitted.why_not_out_of_bag()
@@ -189,8 +187,7 @@ class Explanation:
         for first in range(0, n_features, at_once):
             part = range(first, min(first + at_once, n_features))
             rows = np.tile(x, (len(part), n_others, 1))
-            for k, feature in enumerate(part):
-                rows[k, :, feature] = self._background[:, feature]
+            rows[np.arange(len(part)), :, part] = self._background[:, part].T
             rows = rows.reshape(-1, n_features)
             lower, upper = self._intervals(rows).T
             widths[part] = (upper - lower).reshape(-1, n_others)
@@ -214,13 +211,12 @@ class Explanation:
         """
         if not 0 <= check_whole_number("row", row, 0) < len(self._X):
             raise ValueError(f"row must be below {len(self._X)}, got {row}")
-        own = [
+        rows, features = (
             {name: cells[table["row"] == row] for name, cells in table.items()}
             for table in (self.rows, self.features)
-        ]
-        return ExplanationDisplay(rows=own[0], features=own[1], interval=self.interval[row]).plot(
-            axes
         )
+        own = ExplanationDisplay(rows=rows, features=features, interval=self.interval[row])
+        return own.plot(axes)
 
     def _intervals(self, X: Rows) -> Array:
         fitted, n_threads = self._fitted, self._n_threads

@@ -43,18 +43,15 @@ def fit_table(
     Parameters
     ----------
     table : table or path
-        Of pandas, polars or pyarrow, a dict of columns, or the name of a file that the command
-        ``hdiforest fit`` reads. Needs pyarrow.
+        Any table or dict of columns, or a file that ``hdiforest fit`` reads. Needs pyarrow.
     target : str
         Column to predict.
     estimator : estimator, optional
         See `HDIForestRegressor`.
     categorical : "auto" or sequence of str, default="auto"
-        Columns of categories besides those of text and of dictionaries (pandas' categorical), such
-        as codes that are numbers.
+        Columns of categories, such as codes, besides text and dictionaries (pandas' categorical).
     drop, id : sequence of str, default=()
-        Columns that are no features; those of `id` name the rows, and ``hdiforest score`` keeps
-        them.
+        No features; columns of `id` name the rows, and are kept by ``hdiforest score``.
     sample_weight : str or (n,) array, optional
         A column, or the weights themselves.
     weights, calibration, n_jobs, random_state : optional

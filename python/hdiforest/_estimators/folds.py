@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import _safe_indexing
 
@@ -19,7 +20,7 @@ from hdiforest._model.fitted import FittedForest, GroupSource
 from hdiforest._model.predict import predict_calibrated, predict_fold
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils.hints import callers_level
+from hdiforest._utils.hints import warn_caller
 from hdiforest.calibration import Calibration, CrossCalibration, CrossCheck, CVPlus, OutOfBag, Split
 from hdiforest.calibration._calibrate import calibrate_cross, measure_cross_check
 from hdiforest.calibration._groups import is_missing, missing_rows
@@ -45,10 +46,9 @@ def split_folds(rows: TrainingRows, how: CVPlus, random_state: int | None) -> It
         splits = KFold(n_folds, shuffle=True, random_state=random_state).split(weighted)
     else:
         numbers = _group_numbers(how.groups, len(rows.y))[weighted]
-        n_groups = len(np.unique(numbers))
-        if n_groups < n_folds:
+        if (n := len(np.unique(numbers))) < n_folds:
             least = f"{n_folds} or more, as many as n_folds"
-            raise ValueError(f"groups must be {least}, got {n_groups}")
+            raise ValueError(f"groups must be {least}, got {n}")
         splitter = GroupKFold(n_folds, shuffle=True, random_state=random_state)
         splits = splitter.split(weighted, groups=numbers)
     for fit, held_out in splits:
@@ -69,17 +69,12 @@ def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
 
 
 def fit_folds(
-    new_model: Callable[[], Any],
-    X: Any,
-    rows: TrainingRows,
-    settings: Settings,
-    how: CVPlus,
-    n_threads: int,
+    unfitted: Any, X: Any, rows: TrainingRows, settings: Settings, how: CVPlus, n_threads: int
 ) -> tuple[CrossCalibration, tuple[FittedForest, ...]]:
     """Fit and score each fold; return the calibration, and the forests without training rows.
 
-    `new_model` returns an unfitted HDIForestRegressor, whose `fit` takes rows as those of X. Each
-    fold is calibrated out of bag by the settings.
+    Each fold is fitted by a clone of an `unfitted` HDIForestRegressor, whose `fit` takes rows as
+    those of X, and calibrated out of bag by the settings.
 
     Scores are those of the calibrated intervals of each fold, to which the rows held out gave
     nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
@@ -88,7 +83,7 @@ def fit_folds(
     weights = rows.sample_weight
     # All at once, so that what is refused is so before any work is done.
     for fit, held_out in list(split_folds(rows, how, settings.random_state)):
-        model = new_model()
+        model = clone(unfitted)
         _fit_part(model, X, rows, fit)
         forest = calibrate.calibrate_if_possible(model.fitted_forest(), settings, n_threads)
         own = forest.calibration
@@ -156,13 +151,11 @@ def warn_of_later_rows(calibration: Calibration) -> None:
             continue
         error = max(later.standard_error, mixed.standard_error)
         if later.coverage < mixed.coverage - _N_ERRORS * error:
-            warnings.warn(
+            warn_caller(
                 f"intervals of coverage {level.coverage:g} covered {later.coverage:.2f} of the "
                 "last quarter of the rows in their order, by a forest of the others, and "
                 f"{mixed.coverage:.2f} of rows mixed with those of the fit; expect the former of "
-                "rows that come later",
-                UserWarning,
-                stacklevel=callers_level(),
+                "rows that come later"
             )
             return
 
@@ -230,11 +223,9 @@ def warn_of_new_groups(is_new: Sequence[NDArray[np.bool_]]) -> None:
     """Warn if rows, in blocks, are of groups that the calibration had no rows of."""
     n_new, n = sum(int(block.sum()) for block in is_new), sum(map(len, is_new))
     if n_new:
-        warnings.warn(
+        warn_caller(
             f"{n_new:,} of {n:,} rows are of groups that the calibration had no rows of: they take "
-            "the conformal quantile of all rows, so nothing is promised of these groups",
-            UserWarning,
-            stacklevel=callers_level(),
+            "the conformal quantile of all rows, so nothing is promised of these groups"
         )
 
 

@@ -15,12 +15,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from hdiforest._estimators import hdi_forest
 from hdiforest._estimators.distribution_model import DistributionModel
-from hdiforest._estimators.hdi_forest import (
-    HDIForestRegressor,
-    calibrate_with_cross_fit,
-    replace_levels,
-)
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.fitted import AnyCalibration
 from hdiforest._model.predict import AnyKind
@@ -65,8 +62,7 @@ class ForestSearchOOB(DistributionModel):
     Attributes
     ----------
     best_estimator_ : HDIForestRegressor
-        The calibrated model that was kept. It also has what is not repeated here, such as ``save``
-        and ``calibrate`` at other coverages.
+        The calibrated model that was kept, with all methods, such as ``save`` and ``calibrate``.
     best_index_ : int
         Its position in the list of forests, the first of equal ones.
     coverage_ : float
@@ -79,9 +75,8 @@ class ForestSearchOOB(DistributionModel):
 
     Notes
     -----
-    The least of several widths is a little optimistic, and more so below 500 rows; the cross-check
-    of `calibration_`, which is of the choice among the forests, too, is not (:doc:`/calibration`).
-    No more than two fitted models are in memory at once.
+    The least of several widths is a little optimistic, more so below 500 rows; the cross-check of
+    `calibration_`, also of the choice, is not. At most two fitted models are in memory at once.
 
     Examples
     --------
@@ -145,10 +140,20 @@ class ForestSearchOOB(DistributionModel):
         table: list[dict[str, Any]] = []
         fits: list[tuple[NDArray[np.intp], CrossFit]] = []
         for index, candidate in enumerate(forests):
-            args = X, y, sample_weight, seed, coverage
-            model, entry, fit = self._fit_candidate(index, candidate, *args)
+            start, forest = time.perf_counter(), self._prepare(candidate, seed)
+            model = HDIForestRegressor(forest, calibration=False, n_jobs=self.n_jobs)
+            model.fit(X, y, sample_weight)
+            try:
+                fits.append(
+                    hdi_forest.calibrate_with_cross_fit(model, coverage, self.objective, seed)
+                )
+            except ValueError as error:
+                raise ValueError(
+                    f"forests[{index}], {candidate!r}, cannot be calibrated on "
+                    f"{model.n_training_rows_} sample(s): {error}"
+                ) from error
+            entry = _entry(forest, model, start)
             table.append(entry)
-            fits.append(fit)
             if self.verbose:
                 print(f"forest {index + 1} of {len(forests)}: {_summary(entry)}", flush=True)
             of_model = float(loss(entry["width"], entry["interval_score"], self.objective))
@@ -159,7 +164,7 @@ class ForestSearchOOB(DistributionModel):
         same_rows = [fit.of_rows(np.searchsorted(own, rows)) for own, fit in fits]
         if len(rows) > 0:
             fit_of_best = best_by_half(same_rows, self.objective)
-            replace_levels(best, cross_check=fit_of_best.checks())
+            hdi_forest.replace_levels(best, "cross_check", fit_of_best.checks())
         self.best_estimator_, self.best_index_, self.coverage_ = best, best_index, coverage
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
@@ -220,11 +225,9 @@ class ForestSearchOOB(DistributionModel):
 
     def _best(self) -> HDIForestRegressor:
         """Return the model that was kept, or raise NotFittedError."""
-        try:
-            return self.best_estimator_
-        except AttributeError:
+        if not hasattr(self, "best_estimator_"):
             check_is_fitted(self)
-            raise
+        return self.best_estimator_
 
     def _candidates(self) -> Sequence[Any]:
         if self.forests is not None:
@@ -244,35 +247,23 @@ class ForestSearchOOB(DistributionModel):
                 parts[-1].set_params(**{name: value})
         return forest
 
-    def _fit_candidate(
-        self, index: int, candidate: Any, X: Any, y: Any, weight: Any, seed: int, coverage: float
-    ) -> tuple[HDIForestRegressor, dict[str, Any], tuple[NDArray[np.intp], CrossFit]]:
-        """Return the calibrated model of a forest, its entries in `results_`, and its cross-fit."""
-        start = time.perf_counter()
-        forest = self._prepare(candidate, seed)
-        model = HDIForestRegressor(forest, calibration=False, n_jobs=self.n_jobs)
-        model.fit(X, y, weight)
-        try:
-            fit = calibrate_with_cross_fit(model, coverage, self.objective, seed)
-        except ValueError as error:
-            raise ValueError(
-                f"forests[{index}], {candidate!r}, cannot be calibrated on "
-                f"{model.n_training_rows_} sample(s): {error}"
-            ) from error
-        level = cast("FixedLevel", model.calibration_.levels[0])
-        entry = {
-            "forest": forest,
-            "width": level.mean_width,
-            "interval_score": level.interval_score,
-            "coverage": level.realised,
-            "cross_check": np.nan if level.cross_check is None else level.cross_check.coverage,
-        }
-        return model, entry | {"seconds": time.perf_counter() - start}, fit
-
     def __sklearn_tags__(self) -> Tags:
         tags, forests = super().__sklearn_tags__(), map(get_tags, self._candidates())
         tags.input_tags.allow_nan = all(forest.input_tags.allow_nan for forest in forests)
         return tags
+
+
+def _entry(forest: Any, model: HDIForestRegressor, start: float) -> dict[str, Any]:
+    """Return what `results_` says of a calibrated model, which was begun at a time."""
+    level = cast("FixedLevel", model.calibration_.levels[0])
+    return {
+        "forest": forest,
+        "width": level.mean_width,
+        "interval_score": level.interval_score,
+        "coverage": level.realised,
+        "cross_check": np.nan if level.cross_check is None else level.cross_check.coverage,
+        "seconds": time.perf_counter() - start,
+    }
 
 
 def _summary(entry: dict[str, Any]) -> str:

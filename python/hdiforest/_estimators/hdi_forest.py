@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.frozen import FrozenEstimator
@@ -22,39 +21,15 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
-from hdiforest._estimators import folds
-from hdiforest._estimators.distribution_model import (
-    DistributionModel,
-    Query,
-    Readings,
-    join_columns,
-    query_of,
-)
+from hdiforest._estimators import distribution_model as models
+from hdiforest._estimators import folds, input_rows, training
 from hdiforest._estimators.explanation import MAX_ROWS, Explanation, NearestRows, nearest_rows
-from hdiforest._estimators.input_rows import (
-    Block,
-    checked_blocks,
-    checked_rows,
-    concatenated,
-    is_plain,
-)
+from hdiforest._estimators.input_rows import checked_blocks, checked_rows, concatenated, is_plain
 from hdiforest._estimators.oob_methods import OutOfBagMixin
-from hdiforest._estimators.training import (
-    Training,
-    check_estimator,
-    fit_estimator,
-    import_training_forest,
-    matches_forest,
-)
 from hdiforest._model import calibrate as calibrating
+from hdiforest._model import predict
 from hdiforest._model.diagnose import diagnose
 from hdiforest._model.fitted import AnyCalibration, FittedForest, base_intervals
-from hdiforest._model.predict import (
-    distributions_of,
-    of_outputs,
-    predict_calibrated,
-    read_distributions,
-)
 from hdiforest._model.prune import prune
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
@@ -62,17 +37,10 @@ from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, TreeBlock,
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, checks
-from hdiforest._utils.hints import callers_level, digest_of
+from hdiforest._utils.hints import digest_of, warn_caller
 from hdiforest._utils.meta_estimators import forest_of, layers, pipelines
 from hdiforest._utils.threads import thread_count
-from hdiforest.calibration import (
-    Calibration,
-    CrossCheck,
-    CVPlus,
-    JackknifePlus,
-    OutOfBag,
-    Split,
-)
+from hdiforest.calibration import Calibration, CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._calibrate import CrossFit
 from hdiforest.calibration._distribution import Reading
@@ -88,12 +56,7 @@ CalibrationOfFit = Literal["auto"] | bool | float | Sequence[float]
 
 
 class StoredForest(BaseEstimator):
-    """Description of a forest that is known by its compiled trees alone.
-
-    `HDIForestRegressor.load` makes it the parameter `estimator`: so the model says what it is, and
-    neither it nor a clone of it fits another forest unasked. Its parameters say how large it is,
-    and whether rows may hold missing values.
-    """
+    """Parameter `estimator` of a loaded model: it says what the forest is, and cannot be fitted."""
 
     def __init__(
         self, n_trees: int, n_features: int, n_outputs: int, n_training_rows: int, allow_nan: bool
@@ -110,31 +73,28 @@ class StoredForest(BaseEstimator):
         return tags
 
 
-class HDIForestRegressor(OutOfBagMixin, DistributionModel):
+class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     """Conditional distributions and shortest prediction intervals from a random forest.
 
     For a new row, each training row weighs as often as the two share a leaf (Zhu, Lu, Chen,
-    "HDI-Forest: Highest Density Interval Regression Forest", IJCAI 2019, eq. 7 and 12). These
-    weights are an estimate of the whole distribution of the target, from which intervals at any
-    level are read without fitting anything again.
+    "HDI-Forest: Highest Density Interval Regression Forest", IJCAI 2019, eq. 7 and 12). From these
+    weights, an estimate of the whole distribution, intervals at any level are read without a fit.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        The forest to fit, or in a ``FrozenEstimator`` a fitted one to keep: scikit-learn's
-        RandomForestRegressor, ExtraTreesRegressor and others, alone or in a Pipeline, a search or a
+        The forest to fit, or in a ``FrozenEstimator`` a fitted one to keep: RandomForestRegressor,
+        ExtraTreesRegressor and others, alone or in a Pipeline, a search or a
         TransformedTargetRegressor (:doc:`/forests`). None means
         ``ExtraTreesRegressor(300, bootstrap=True)``, which has the narrowest calibrated intervals
-        of those compared. In a model that was loaded from a file, a description of its forest.
+        of those compared. Of a loaded model, a description of its forest.
     weights : {"all", "inbag", "oob", "monotonic"}, default="all"
-        Which training rows of a leaf count: every one (the paper's definition), as often as the
-        tree's bootstrap drew it, or only those that the tree did not see. "monotonic" is "inbag"
-        for forests with ``monotonic_cst``, with targets moved within the bounds of their leaves
-        (:doc:`/monotonic`).
+        Which training rows of a leaf count: all (the paper's definition), as often as the tree's
+        bootstrap drew them, or those that the tree did not see. "monotonic" is "inbag" for forests
+        with ``monotonic_cst``, with targets moved within bounds of leaves (:doc:`/monotonic`).
     calibration : "auto", bool, float or sequence of floats, default="auto"
-        What `fit` calibrates, as `calibrate` does by "oob": the coverages that are named, or with
-        True those of its default ones that there are rows enough for. Where that cannot be done it
-        is an error, and "auto" leaves it out (:doc:`/calibration`).
+        Coverages that `fit` calibrates by "oob"; True means the default ones of `calibrate` that
+        there are rows enough for, and "auto" the same, but no error where it cannot be done.
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
@@ -165,15 +125,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     All methods raise NotFittedError if the model is not fitted, ValueError if an argument is
     refused, ImportError if a library is missing, and OSError if a file cannot be read or written.
 
-    X may be an array, a table of pandas, polars, pyarrow or any library with the Arrow C interface
-    (which needs pyarrow), or a dict of columns. Tables are read by name: other names, or another
-    order, than those of the fit are errors.
+    X may be an array, a dict of columns, or a table of pandas, polars, pyarrow or any library with
+    the Arrow C interface (which needs pyarrow). Column names must be those of the fit, in order.
 
     The forest is shared, X, y and sample_weight are copied, and a later refit of the forest does
-    not change the model. ``clone`` gives an unfitted one: after `from_forest` it fits on the rows
-    of the forest's own fit only, after `load` it refuses to fit. A
-    ``sklearn.frozen.FrozenEstimator`` around a fitted model outlives ``clone``. Copies, pickles
-    and skops: :doc:`/backend`.
+    not change the model. A ``clone`` is unfitted: after `from_forest` it fits on the rows of the
+    forest's own fit only, after `load` not at all. A ``sklearn.frozen.FrozenEstimator`` around a
+    fitted model outlives ``clone``. Copies, pickles and skops: :doc:`/backend`.
 
     Examples
     --------
@@ -183,9 +141,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     >>> X, y = make_regression(n_samples=500, n_features=4, noise=10, random_state=0)
     >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)
     >>> model = HDIForestRegressor.from_forest(forest, X, y)
-    >>> lower, upper = model.predict_interval(X[:3], coverage=0.9).T
-    >>> bool((lower <= upper).all())
-    True
+    >>> model.predict_interval(X[:3], coverage=0.9).shape
+    (3, 2)
     """
 
     _fitted: FittedForest
@@ -233,8 +190,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Returns
         -------
         HDIForestRegressor
-            A fitted model. Leaves that do not hold the means of their rows, as with
-            ``monotonic_cst`` and with ``criterion="absolute_error"``, get a warning, as from `fit`.
+            A fitted model. As from `fit`, leaves that do not hold the means of their rows get a
+            warning (``monotonic_cst``, ``criterion="absolute_error"``).
         """
         frozen = FrozenEstimator(forest)
         model = cls(frozen, weights=weights, calibration=calibration, n_jobs=n_jobs)
@@ -246,8 +203,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Parameters
         ----------
         X, y, sample_weight : (n, n_features) array or table, (n,) or (n, n_outputs) array, and (n,)
-            The training rows, their targets, and weights to pass to the forest. With ``weights``
-            "all" and "oob" rows also weigh so much in their leaves.
+            Training rows, their targets, and weights for the forest; with ``weights`` "all" and
+            "oob" rows also weigh so much in their leaves.
 
         Returns
         -------
@@ -267,46 +224,51 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         try:
             self._fit(X, y, sample_weight, coverages)
         except BaseException:  # a model that is fitted stays as it was
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            self.__dict__ = before
             raise
         return self
 
     def _coverages_of_fit(self) -> Sequence[float]:
-        """Return those that `fit` calibrates, if it can."""
-        if isinstance(self.calibration, bool):
-            return DEFAULT_COVERAGES if self.calibration else ()
-        if isinstance(self.calibration, str) and self.calibration == "auto":
-            return DEFAULT_COVERAGES
+        given = self.calibration
+        if isinstance(given, bool) or (isinstance(given, str) and given == "auto"):
+            return DEFAULT_COVERAGES if given else ()
         try:
-            return checks.checked_coverages(self.calibration)
+            return checks.checked_coverages(given)
         except ValueError as error:
             raise ValueError(
-                f"calibration must be 'auto', True, False or coverages, got {self.calibration!r}: "
-                f"{error}"
+                f"calibration must be 'auto', True, False or coverages, got {given!r}: {error}"
             ) from None
 
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        coverages: Sequence[float],
-    ) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, coverages: Sequence[float]) -> None:
         if self.estimator is None:
             estimator = self._default_forest()
         else:
-            check_estimator(self.estimator)
+            training.check_estimator(self.estimator)
             estimator = clone(self.estimator)
-        training = fit_estimator(self, estimator, X, y, sample_weight)
+        fit = training.fit_estimator(self, estimator, X, y, sample_weight)
         self._learn_labels(X, y)
         blocks: list[TreeBlock] | None = [] if coverages else None
-        fitted = self._index(training, blocks)
-        if self.weights != "monotonic" and (reason := why_no_means(training.forest)) is not None:
-            warnings.warn(f"the forest {reason}", UserWarning, stacklevel=callers_level())
-        self._fitted = fitted
+        self.estimator_, self._training_table = fit.estimator, fit.table
+        forest, rows, index = training.import_training_forest(
+            fit, self.weights, self._n_threads(), blocks
+        )
+        self._fitted = FittedForest(
+            scorer=Scorer(forest, index),
+            weights=self.weights,
+            matches_forest=training.matches_forest(fit, self.weights, rows),
+            n_training_rows=len(rows.y),
+            allow_nan=fit.allow_nan,
+            feature_names=None if fit.steps else getattr(self, "feature_names_in_", None),
+            target_names=self._target_names,
+            encoder=fit.steps,
+            training_rows=rows,
+            feature_range=rows.feature_range,
+            training_digest=digest_of(rows.X),
+        )
+        if self.weights != "monotonic" and (reason := why_no_means(fit.forest)) is not None:
+            warn_caller(f"the forest {reason}")
         if blocks is not None:
-            self._fitted = self._calibrate_fit(fitted, coverages, blocks)
+            self._fitted = self._calibrate_fit(self._fitted, coverages, blocks)
 
     def _default_forest(self) -> ExtraTreesRegressor:
         # Objects that were made without the constructor have neither.
@@ -331,25 +293,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
                 f"{error}"
             ) from None
 
-    def _index(self, training: Training, blocks: list[TreeBlock] | None = None) -> FittedForest:
-        self.estimator_ = training.estimator
-        n_threads = self._n_threads()
-        forest, rows, index = import_training_forest(training, self.weights, n_threads, blocks)
-        self._training_table = training.table
-        return FittedForest(
-            scorer=Scorer(forest, index),
-            weights=self.weights,
-            matches_forest=matches_forest(training, self.weights, rows),
-            n_training_rows=len(rows.y),
-            allow_nan=training.allow_nan,
-            feature_names=None if training.steps else getattr(self, "feature_names_in_", None),
-            target_names=self._target_names,
-            encoder=training.steps,
-            training_rows=rows,
-            feature_range=rows.feature_range,
-            training_digest=digest_of(rows.X),
-        )
-
     @property
     def calibration_(self) -> AnyCalibration:
         """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
@@ -366,11 +309,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         FittedForest
             The compiled forest, the index of its training rows, and its calibration.
         """
-        try:
-            fitted = self._fitted
-        except AttributeError:
+        if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
-            raise
+        fitted = self._fitted
         if fitted.check_file is not None:
             fitted.check_file()
         return fitted
@@ -418,20 +359,20 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return encoder if isinstance(encoder, TableSteps) else None
 
     def _query(
-        self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
+        self, X: Any, function: models.Query, values: ArrayLike | None = None, *, hint: bool = False
     ) -> Array:
         fitted = self.fitted_forest()
         if values is None and is_plain(X, self, fitted) and len(X) != fitted.n_training_rows:
             # One row takes a microsecond less than through blocks.
             return function(fitted.scorer, X, n_threads=self._n_threads(len(X)))
 
-        def answer(block: Block, n_threads: int) -> Array:
+        def answer(block: input_rows.Block, n_threads: int) -> Array:
             return function(fitted.scorer, block.rows, *block.per_row, n_threads=n_threads)
 
         return self._by_block(X, answer, values, hint=hint)
 
     def _by_block(
-        self, X: Any, answer: Callable[[Block, int], Array], values: Any = None, *, hint: bool
+        self, X: Any, answer: Callable[..., Array], values: Any = None, *, hint: bool
     ) -> Array:
         """Return answers to blocks of rows and numbers of threads as one array."""
         blocks = checked_blocks(self, X, self.fitted_forest(), values, hint=hint)
@@ -444,7 +385,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
         of_new_groups: list[NDArray[np.bool_]] = []
 
-        def answer(block: Block, n_threads: int) -> Array:
+        def answer(block: input_rows.Block, n_threads: int) -> Array:
             shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
             mean = np.empty(shape) if with_mean else None
             of_folds = [steps.rows(block.given) for steps in steps_of_folds]
@@ -452,23 +393,23 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             if codes is not None:
                 of_new_groups.append(codes < 0)
             args = block.rows, coverage, n_threads, mean, of_folds, codes, joint
-            ends = predict_calibrated(fitted, *args)
-            return ends if mean is None else join_columns(mean, ends)
+            ends = predict.predict_calibrated(fitted, *args)
+            return ends if mean is None else models.join_columns(mean, ends)
 
         answers = self._by_block(X, answer, folds.check_labels(by, X), hint=True)
         folds.warn_of_new_groups(of_new_groups)
         return answers
 
     def _read_distributions(
-        self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
+        self, X: Any, readings: models.Readings, values: Array | None = None, *, hint: bool = False
     ) -> Array:
         fitted = self.fitted_forest()
 
-        def answer(block: Block, n_threads: int) -> Array:
-            def of_output(part: FittedForest, output: int, *own: Array) -> Array:
-                return read_distributions(part, block.rows, readings[output], n_threads, own)
+        def answer(block: input_rows.Block, n_threads: int) -> Array:
+            def of_output(part: FittedForest, o: int, *own: Array) -> Array:
+                return predict.read_distributions(part, block.rows, readings[o], n_threads, own)
 
-            return of_outputs(fitted, of_output, *block.per_row)
+            return predict.of_outputs(fitted, of_output, *block.per_row)
 
         return self._by_block(X, answer, values, hint=hint)
 
@@ -478,8 +419,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Parameters
         ----------
         X, coverage : rows as in `predict`, and float, default=0.9
-            Of the intervals of the model's default kind; of a calibrated model one of those that
-            were calibrated.
+            Of intervals of the model's default kind; of a calibrated model one that was calibrated.
         output : {"pandas", "polars", "pyarrow"}, optional
             A table of that library; by default a dict of arrays.
 
@@ -491,10 +431,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             ``flag``: whether it exceeds that of 95 % of the training rows (to the nearest other).
             ``out_of_range``, ``worst_feature``: number of features beyond the training range, and
             the farthest in standard deviations times importance. ``n_missing``: missing features.
-            ``tree_spread``: standard deviation of the trees' means, in the unit of y.
-            ``mass_outside``: share of the forest's distribution outside the interval.
-            ``interval_se``: standard error of an end for the draw of trees, from two halves of the
-            forest; rough for one row. Several outputs have these three columns each.
+            ``tree_spread``: standard deviation of the trees' means. ``mass_outside``: share of the
+            forest's distribution outside the interval. ``interval_se``: standard error of an end
+            for the draw of trees, from two halves of them; rough for one row. These of each output.
 
         Notes
         -----
@@ -502,8 +441,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         (:doc:`/honest`). Nothing is promised for flagged rows. Needs training rows, or a file saved
         with ``diagnostics=True``. Steps before the forest come first, so features are theirs.
         """
-        if output is not None and output != "numpy":
-            require_library(output)
+        library = None if output == "numpy" else output
+        if library is not None:
+            require_library(library)
         level = float(checks.shares("coverage", coverage, one=True).reshape(()))
         fitted = self.fitted_forest()
         if fitted.calibration is not None:
@@ -515,9 +455,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             n_threads = self._n_threads(len(block.rows))
             parts.append(diagnose(fitted, block.rows, level, n_threads, of_folds))
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        if output is None or output == "numpy":
-            return columns
-        return table_in(output, columns, frame_of(X).index)
+        return columns if library is None else table_in(library, columns, frame_of(X).index)
 
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
@@ -530,18 +468,14 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Returns
         -------
         scipy.sparse.csr_array of shape (n, n_training_rows), float64
-            Rows sum to 1, or are empty where no tree has a training row in the row's leaf (possible
-            with ``weights="oob"``). Columns follow the order of the training rows, without which
-            this is a ValueError. With ``weights="monotonic"`` they are those of "inbag". The first
-            call indexes the training rows one by one and keeps that index.
+            Rows sum to 1, or with ``weights="oob"`` may be empty, where no tree has a training row
+            in the row's leaf. Columns are the training rows, without which this is a ValueError.
+            Those of "monotonic" are as of "inbag". The first call makes an index, which is kept.
         """
-        fitted, weights = self.fitted_forest(), []
-        for block in checked_blocks(self, X, fitted):
-            scorer, n = fitted.row_scorer(self._n_threads), len(block.rows)
-            indptr, indices, data = scorer.weights(block.rows, n_threads=self._n_threads(n))
-            shape = (n, fitted.n_training_rows)
-            weights.append(csr_array((data, indices, indptr), shape=shape))
-        return weights[0] if len(weights) == 1 else vstack(weights, format="csr")
+        fitted = self.fitted_forest()
+        rows, scorer = checked_rows(self, X, fitted), fitted.row_scorer(self._n_threads)
+        indptr, indices, data = scorer.weights(rows, n_threads=self._n_threads(len(rows)))
+        return csr_array((data, indices, indptr), shape=(len(rows), fitted.n_training_rows))
 
     def nearest_rows(self, X: ArrayLike, k: int = 5) -> NearestRows:
         """Training rows that weigh most for each row of X.
@@ -554,15 +488,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Returns
         -------
         NearestRows
-            Arrays (n, k) of positions in the fit, weights and targets, the heaviest first, and of
-            equal ones the lower position. Needs the training rows.
+            The heaviest first, and of equal ones the lower position. Needs the training rows.
         """
         fitted, size = self.fitted_forest(), checks.check_whole_number("k", k)
-        parts = [
-            nearest_rows(fitted, block.rows, size, self._n_threads())
-            for block in checked_blocks(self, X, fitted)
-        ]
-        return NearestRows(*map(np.concatenate, zip(*parts, strict=True)))
+        return nearest_rows(fitted, checked_rows(self, X, fitted), size, self._n_threads())
 
     def explain(
         self,
@@ -579,14 +508,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         X, coverage : rows as in `predict`, at most 1,000, and float, default=0.9
             The intervals are those of `predict_interval`: calibrated, or else HDIs.
         background, random_state : int, default=20, and int, RandomState or None
-            Training rows to take other values of features from, and the seed of their choice. A
-            model without training rows takes evenly spaced values of each feature's range.
+            Training rows to take other values of features from, and the seed of their choice.
+            Without training rows these are evenly spaced in each feature's range.
 
         Returns
         -------
         Explanation
-            Tables ``rows`` and ``features``, which are made when they are asked for. Features are
-            those that the forest reads, behind all steps.
+            Tables ``rows`` and ``features``, made when asked for, of features behind all steps.
         """
         fitted, level = self.fitted_forest(), checks.one_share("coverage", coverage)
         if fitted.n_outputs > 1:
@@ -629,10 +557,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         -------
         (n, n_samples) float64, or table
             (n, n_outputs, n_samples) with several outputs, which are drawn jointly: each draw is
-            the target of one training row, so that a model without these refuses. Calibrated ones
-            have the levels of such targets in the forest's own distributions.
+            the target of a training row, which the model must have. Calibrated ones have the levels
+            of such targets in the forest's own distributions.
         """
-        distributions = distributions_of(self.fitted_forest().calibration, kind)
+        distributions = predict.distributions_of(self.fitted_forest().calibration, kind)
 
         def values() -> NDArray[np.float64]:
             size = checks.check_whole_number("n_samples", n_samples)
@@ -656,7 +584,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         scalar = fitted.scorer.index.scalar_output
         scorer = fitted.scorer if scalar else fitted.row_scorer(self._n_threads)
 
-        def draws(block: Block, n_threads: int) -> NDArray[np.float64]:
+        def draws(block: input_rows.Block, n_threads: int) -> NDArray[np.float64]:
             uniforms = random.random_sample((len(block.rows), n_samples))
             return scorer.draws(block.rows, uniforms, n_threads=n_threads, out=uniforms)
 
@@ -669,13 +597,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return np.moveaxis(targets, 2, 1)
 
     def _joint_levels(self, X: Any, n_samples: int, random: RandomState) -> NDArray[np.float64]:
-        """Return uniform numbers (n, n_outputs, n_samples) that depend on each other as targets do.
-
-        They are how much of the forest's own distributions is above its draws.
-        """
+        """Return how much of the forest's own distributions is above its draws, as `_draw`."""
         drawn = np.nan_to_num(self._draw(X, n_samples, random))
-        at, below = (self._query(X, query_of("cdf", inclusive=up), drawn) for up in (True, False))
-        above = 1 - (below + random.random_sample(at.shape) * (at - below))
+        at, below = (self.predict_cdf(X, drawn, inclusive=up, kind="raw") for up in (True, False))
+        above: Array = 1 - (below + random.random_sample(at.shape) * (at - below))
         return np.nan_to_num(above).clip(0, 1)
 
     def calibrate(
@@ -702,49 +627,42 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         X, y : (n, n_features) array or table and (n,) or (n, n_outputs) array, optional
             Rows that took no part in the fit, and their targets, for "split".
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
-            Coverages that the intervals shall have, above 0 and below 1. Each is calibrated as the
-            hull with the one before, so that its intervals may depend on the lower ones.
+            Above 0 and below 1. Each is calibrated as the hull with the one before it.
         method : OutOfBag, Split, CVPlus, JackknifePlus, or their name, optional
-            "oob", "split", "cv+" or "jackknife+" with its default arguments, or an object of one of
-            the classes of `hdiforest.calibration`, which say what each does and guarantees. By
-            default "split" if there are X and y, else "oob". Several outputs take these two alone.
-            "cv+" and `order` fit again: a loaded model has no forest for this, and an unpickled one
-            with steps no table.
+            Classes in `hdiforest.calibration`, which say what they guarantee. By default "split" if
+            there are X and y, else "oob", the only ones of several outputs. "cv+" and `order` fit
+            again, for which loaded models have no forest, and unpickled ones with steps no table.
         kinds : sequence of str, optional
             Kinds to choose among, of "hdi", "equal_tailed", "averaged" and "smoothed_hdi": by
             default the first three; with ``weights="monotonic"`` "equal_tailed" alone.
         mean : "local_linear", "boosting" or regressor, optional
-            Another model of the mean, on which to centre the intervals together with the forest's:
-            a ridge regression around each row, scikit-learn's HistGradientBoostingRegressor, or one
-            that is cloned, and fitted in five folds and on all training rows, as arrays without
-            names. Needs ``weights="all"``.
+            Another model of the mean, on which to centre intervals with the forest's: a ridge
+            regression around each row, HistGradientBoostingRegressor, or one that is cloned, and
+            fitted in five folds and on all rows, as arrays. Needs ``weights="all"``.
         objective : {"balanced", "width", "interval_score"}, default="balanced"
             What is least among candidates, out of bag: the mean width W at equal coverage, the
             mean interval score S, or log W + 1.5 log S.
         adaptive : bool, default=True
             Whether conformal quantiles may grow with the width of a row's interval.
         min_samples_leaf : sequence of int, default=(1, 5, 15)
-            Leaf sizes to choose among: trees are pruned as by `prune`, and the model then is the
-            pruned one. 1 leaves the trees as they grew. Below 500 rows the least is taken. Not of
-            ``weights="monotonic"``, nor of "jackknife+".
+            Leaf sizes to choose among: trees are pruned as by `prune`, 1 leaves them as they grew.
+            Below 500 rows the least is taken. Not of "jackknife+" and ``weights="monotonic"``.
         clip : bool, default=True
             Whether intervals end where the training targets do; never below 200 training rows.
         by : str, int, (n_rows,) array or callable, optional
-            The groups of the calibration rows, for "oob" and "split": the name or number of a
-            column of X, one label a row, or a function of rows (n, n_features) that returns them.
-            Files keep nothing but a column; otherwise `predict_interval` needs the labels.
+            Groups of the calibration rows, for "oob" and "split": a column of X, one label a row,
+            or a function of rows (n, n_features) that returns them. Files keep nothing but a
+            column; otherwise `predict_interval` needs the labels.
         order : str, int or (n_training_rows,) array, optional
-            What the training rows are ordered by, such as their time, for "oob": numbers, dates or
-            texts, or the name or number of a column. `calibration_` then shows how a forest of the
-            first three quarters of the rows covers the others, the later ones.
+            What training rows are ordered by, such as their time, for "oob": a column, or numbers,
+            dates or texts. `calibration_` shows how a forest of the first 3/4 covers later rows.
         random_state : int, RandomState or None, default=None
             Seed of folds, of "boosting", and of the choice among too many training rows.
 
         Returns
         -------
         HDIForestRegressor
-            The model itself. `calibration_` shows what was chosen, and the coverage of rows that
-            took no part in the choice.
+            The model itself. `calibration_` shows what was chosen, and a cross-check of coverage.
 
         Notes
         -----
@@ -774,10 +692,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             refit = self._refit(fitted, "order")
         n_threads = self._n_threads()
         if isinstance(how, CVPlus):
-            new_model, table = self._refit(fitted, "method='cv+'")
-            rows_of_fit = fitted.require_training_rows()
-            found = folds.fit_folds(new_model, table, rows_of_fit, settings, how, n_threads)
-            self._fitted = fitted.uncalibrated(calibration=found[0], folds=found[1])
+            refit = self._refit(fitted, "method='cv+'")
+            calibration, forests = folds.fit_folds(*refit, settings, how, n_threads)
+            self._fitted = fitted.uncalibrated(calibration=calibration, folds=forests)
         elif isinstance(how, Split):
             rows, targets = self._checked_calibration_rows(X, y, fitted)
             if settings.by is not None:
@@ -790,12 +707,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         else:
             self._fitted = calibrating.calibrate_out_of_bag(fitted, settings, n_threads)
             if order is not None:
-                new_model, table = refit
-                training = fitted.require_training_rows()
-                later = folds.check_later_rows(
-                    new_model(), table, training, settings, rank, n_threads
-                )
-                replace_levels(self, later=later)
+                later = folds.check_later_rows(*refit, settings, rank, n_threads)
+                replace_levels(self, "later", later)
                 folds.warn_of_later_rows(cast("Calibration", self.calibration_))
         return self
 
@@ -815,24 +728,23 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         X, y : rows as in `predict`, and (n,) array
             New rows, the latest last, and their targets. Several calls do as one with all rows.
         method : {"rolling", "aci"}, default="rolling"
-            Whether quantiles are the conformal ones of the last `window` rows, or adaptive
-            conformal inference (Gibbs and Candes, NeurIPS 2021) also moves the share of misses
-            that they are for, by `rate`, after each row. `calibration_` says what each promises.
+            Quantiles of the last `window` rows; or adaptive conformal inference (Gibbs and Candes,
+            NeurIPS 2021) also moves the share of misses that they are for, by `rate`, after each
+            row. `calibration_` says what each promises.
         window, rate : int and float, default=500 and 0.01
             At first the window holds scores of the calibration, which new ones replace.
 
         Returns
         -------
         HDIForestRegressor
-            The model itself. Nothing is fitted again. From then on intervals are not clipped to the
-            range of the training targets, which new ones may leave; by "aci" they may be infinite.
+            The model itself, without another fit. Its intervals are no longer clipped to the range
+            of the training targets, which new ones may leave; by "aci" they may be infinite.
 
         Notes
         -----
         ``calibration_.history`` tells of each call what was covered, each row before it was taken
-        in. Distributions, and so one-sided bounds, stay as they were calibrated. Of models of one
-        target that were calibrated by "oob" or "split", without `by`. O(one prediction + window)
-        for each row and coverage.
+        in. Distributions, and so one-sided bounds, stay. Needs one target and a calibration by
+        "oob" or "split", without `by`. O(one prediction + window) for each row and coverage.
         """
         fitted = self.fitted_forest()
         calibration = self.calibration_
@@ -844,8 +756,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         check_recalibration(calibration, method, window, rate)
         rows, targets = self._checked_calibration_rows(X, y, fitted)
         ends = base_intervals(fitted, rows, calibration.bases, self._n_threads(len(rows)))
-        if (n_empty := int(np.isnan(ends).any(axis=(1, 2)).sum())) > 0:
-            raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
+        checks.check_no_interval_is_empty(ends)
         moved = recalibrated(calibration, ends, targets, method, window, rate)
         self._fitted = replace(fitted, calibration=moved)
         return self
@@ -856,9 +767,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         """Return rows (n, n_features) and as many targets, or raise ValueError."""
         targets = checks.check_targets("y", y, fitted.n_outputs)
         rows = checked_rows(self, X, fitted)
-        if len(targets) != len(rows):
-            shape = len(rows), *targets.shape[1:]
-            raise ValueError(f"y must have shape {shape}, got {targets.shape}")
+        checks.check_as_many("y", targets, len(rows))
         return rows, targets
 
     def prune(self, min_samples_leaf: int) -> Self:
@@ -867,64 +776,52 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Parameters
         ----------
         min_samples_leaf : int
-            A node becomes a leaf if one of its children holds fewer rows that its tree drew. Not
-            of ``weights="monotonic"``.
+            Nodes with a child of fewer drawn rows become leaves. Not of ``weights="monotonic"``.
 
         Returns
         -------
         HDIForestRegressor
-            Another model, without a calibration, which answers as one of the pruned trees. Those
-            that split off single rows near the root, as on heavy-tailed targets, may shrink to few
-            leaves. O(nodes + entries of the leaves).
+            Another model, without a calibration. Trees that split off single rows near the root,
+            as on heavy-tailed targets, may shrink to few leaves. O(nodes + entries of the leaves).
         """
         fitted = self.fitted_forest().before_calibration()
         model = copy.copy(self)
         model._fitted = prune(fitted, min_samples_leaf, self._n_threads())
         return model
 
-    def _refit(self, fitted: FittedForest, what: str) -> tuple[Callable[[], Any], Any]:
-        """Return what makes an unfitted model of the same forest, and the table to fit it on."""
+    def _refit(self, fitted: FittedForest, what: str) -> tuple[Any, Any, Any]:
+        """Return an unfitted model of the same forest, and the table and rows to fit it on."""
         forest = getattr(self, "estimator_", None)
         if forest is None:
             raise ValueError(
                 f"{what} fits the forest again, and a model that was loaded from a file has none "
                 "to fit; calibrate before saving"
             )
-
-        def new_model() -> Any:
-            kind: Any = type(self)
-            options = {"weights": fitted.weights, "calibration": False, "n_jobs": self.n_jobs}
-            return kind(clone(forest), **options)
-
-        X = fitted.require_training_rows().X if self._steps is None else self._training_table
+        rows = fitted.require_training_rows()
+        X = rows.X if self._steps is None else self._training_table
         if X is None:
             raise ValueError(
                 f"{what} fits the steps before the forest again, to the table of the fit, which "
                 "pickles do not hold; calibrate before pickling"
             )
-        return new_model, X
+        options: Any = {"weights": fitted.weights, "calibration": False, "n_jobs": self.n_jobs}
+        return type(self)(clone(forest), **options), X, rows
 
     def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        training_rows: bool = True,
-        diagnostics: bool = False,
+        self, path: str | os.PathLike[str], *, training_rows: bool = True, diagnostics: bool = False
     ) -> None:
         """Write the model to a file in safetensors format, whole or not at all.
 
-        Needs safetensors, and skops if the model has steps before its forest, or a regressor as
-        `mean` of `calibrate`.
+        Needs safetensors, and skops for steps before the forest, or a regressor as `mean`.
 
         Parameters
         ----------
         path, training_rows : path, and bool, default=True
             A file, replaced if it exists, and whether to include the training rows (X as float32),
             which `predict_weights`, the ``oob_`` methods and joint draws of several outputs need.
-            It always holds the distinct values of y, and the range of each feature.
+            The distinct values of y and the range of each feature are always kept.
         diagnostics : bool, default=False
-            Whether a file without training rows keeps a sample of at most 10,000 of them (X), which
-            `diagnose` needs.
+            Whether a file without training rows keeps at most 10,000 (X), which `diagnose` needs.
         """
         checks.check_flag("diagnostics", diagnostics)
         fitted = self.fitted_forest()
@@ -946,24 +843,21 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     ) -> Self:
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
-        The file is memory-mapped, and processes that load the same one share its pages. Everything
-        is checked before it is used. If the file is written to in place, whatever reads the model
-        afterwards raises OSError; a file that is renamed over it changes nothing
-        (:doc:`/production`).
+        The file is memory-mapped, and processes that load it share its pages. Everything is checked
+        before it is used. If the file is written to in place, reading the model raises OSError; a
+        file that is renamed over it changes nothing (:doc:`/production`).
 
         Parameters
         ----------
         path, n_jobs : path, and int, default=None
             Of a file that `save` wrote; and see the class, None means 1.
         verify : bool, default=False
-            Whether to check everything now, and the checksums of large arrays, which tell whether
-            a bit of the file has changed. ``hdiforest inspect`` does so, too.
+            Whether to check everything now, with the checksums of large arrays, which tell whether
+            a bit has changed. ``hdiforest inspect`` does so, too.
         mapped : bool, default=True
-            Whether to map the file. If not, each process reads a copy of its own and checks it
-            whole, and nothing that happens to the file later matters.
+            If not, each process reads and checks a copy of its own; later the file does not matter.
         trusted : sequence of str or type, default=()
-            Types that the steps before the forest may be made of, besides those that skops trusts.
-            Such steps may run code (:doc:`/forests`).
+            Types of steps, besides those that skops trusts. They may run code (:doc:`/forests`).
 
         Returns
         -------
@@ -978,9 +872,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         model._fitted, model._target_names = fitted, fitted.target_names
         names: Any = fitted.feature_names
         n_features: int | None = fitted.n_features
-        if model._steps is not None:
-            names = model._steps.names
-            n_features = getattr(model._steps.pipeline, "n_features_in_", None)
+        if (steps := model._steps) is not None:
+            names, n_features = steps.names, getattr(steps.pipeline, "n_features_in_", None)
         if n_features is not None:  # there is no number of them for steps that read texts
             model.n_features_in_ = n_features
         if names is not None:
@@ -993,9 +886,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         if n_rows is not None and n_rows * self._fitted.scorer.forest.n_trees < 10_000:
             return 1
         n_jobs = self.n_jobs
-        if n_jobs is None:
-            fitted = getattr(self, "estimator_", None)
-            n_jobs = None if fitted is None else getattr(forest_of(fitted), "n_jobs", None)
+        if n_jobs is None and hasattr(self, "estimator_"):
+            n_jobs = getattr(forest_of(self.estimator_), "n_jobs", None)
         return thread_count(n_jobs)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -1027,10 +919,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
 
 def calibrate_as_far(model: HDIForestRegressor, **options: Any) -> int:
-    """Calibrate a model at those coverages that its rows allow; return the number of these rows.
-
-    The options are those of `calibrate`.
-    """
+    """Calibrate at those coverages that the rows allow, with options; return their number."""
     with calibrating.ignore_infinite_intervals():
         model.calibrate(**options)
     n_rows = model.calibration_.n
@@ -1053,25 +942,19 @@ def calibrate_with_cross_fit(
     return rows, fit
 
 
-def replace_levels(model: HDIForestRegressor, **checks: Sequence[CrossCheck | None]) -> None:
+def replace_levels(model: HDIForestRegressor, field: str, of_levels: Sequence[Any]) -> None:
     """Replace `cross_check` or `later` of the levels of a calibration."""
     fitted = model.fitted_forest()
     calibration = cast("Calibration", fitted.calibration)
-    rows = zip(*checks.values(), strict=True)
-    levels = tuple(
-        replace(level, **dict(zip(checks, of_level, strict=True)))
-        for level, of_level in zip(calibration.levels, rows, strict=True)
-    )
+    pairs = zip(calibration.levels, of_levels, strict=True)
+    levels = tuple(replace(level, **{field: check}) for level, check in pairs)
     model._fitted = replace(fitted, calibration=replace(calibration, levels=levels))
 
 
 def attach_encoder(
     model: HDIForestRegressor, encoder: TableEncoder | None, table: Any = None
 ) -> None:
-    """Attach the encoder of tables that the features of a model came from.
-
-    Results out of bag have the index of the table, if there is one and it is of pandas.
-    """
+    """Attach the encoder that made the features, and the index of a table of pandas."""
     model._fitted = replace(model.fitted_forest(), encoder=encoder)
     if table is not None:
         model._learn_labels(table, None)

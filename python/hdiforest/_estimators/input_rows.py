@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeGuard
 
@@ -18,7 +18,7 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
 from hdiforest._utils.checks import check_weights
-from hdiforest._utils.hints import callers_level
+from hdiforest._utils.hints import warn_caller
 
 Rows = NDArray[np.floating[Any]]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -33,20 +33,12 @@ class Block(NamedTuple):
 
 
 def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
-    """Return rows to score, (n, n_features), C-ordered float32 or float64, or raise ValueError.
-
-    `model` is named in errors; `fitted`, which it holds, takes tables only if it has an encoder.
-    """
+    """Return rows to score, (n, n_features), C-ordered float32 or float64, or raise ValueError."""
     return concatenated(block.rows for block in checked_blocks(model, X, fitted))
 
 
 def checked_blocks(
-    model: Any,
-    X: Any,
-    fitted: FittedForest,
-    per_row: ArrayLike | None = None,
-    *,
-    hint: bool = False,
+    model: Any, X: Any, fitted: FittedForest, per_row: Any = None, *, hint: bool = False
 ) -> Iterator[Block]:
     """Yield the rows to score as `checked_rows` does; a table that is encoded in many blocks.
 
@@ -101,9 +93,8 @@ def rows_for_sklearn(X: Any) -> Any:
     """Return tables so that scikit-learn reads their columns by name, never by position.
 
     Tables of polars or pyarrow, other Arrow data (which is read to its end) and mappings from names
-    to columns become a pyarrow Table of float columns. Anything else is returned as it is.
-    ImportError if pyarrow is needed and not installed; ValueError if X has no columns of equal
-    length, or some that do not hold numbers.
+    to columns become a pyarrow Table of float columns, or raise ValueError, or ImportError without
+    pyarrow. Anything else is returned as it is.
     """
     frame = frame_of(X)
     try:
@@ -136,10 +127,9 @@ def concatenated(answers: Iterable[NDArray[Any]]) -> NDArray[Any]:
 def checked_training_rows(
     model: Any, X: Any, y: ArrayLike, *, allow_nan: bool
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Return copies of training rows and targets; `model` learns the names of the columns.
+    """Return copies of training rows, as `rows_for_sklearn` gave them, and of targets.
 
-    X is what `rows_for_sklearn` returned. The copies are (n, n_features) float32, and (n,) or
-    (n, n_outputs) float64.
+    `model` learns the names of the columns. One column of targets becomes (n,).
     """
     _require_distinct_targets(y)
     rows, targets = _validated(model, X, allow_nan, y, multi_output=True, y_numeric=True, copy=True)
@@ -158,23 +148,19 @@ def checked_table_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
 
 def _require_distinct_targets(y: ArrayLike) -> None:
     """Raise ValueError if two columns of targets have one name."""
-    names = list(frame_of(y).names or ())
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(
-                f"y must have columns of distinct names, got {names.count(name)} columns {name!r}"
-            )
+    for name, n in Counter(frame_of(y).names or ()).items():
+        if n > 1:
+            raise ValueError(f"y must have columns of distinct names, got {n} columns {name!r}")
 
 
 def one_column_as_1d(targets: NDArray[Any]) -> NDArray[Any]:
     """Return targets (n, 1) as (n,), with the warning of scikit-learn; others as they are."""
     if targets.ndim != 2 or targets.shape[1] != 1:
         return targets
-    warnings.warn(
+    warn_caller(
         "A column-vector y was passed when a 1d array was expected. Please change the shape of y "
         "to (n_samples,), for example using ravel().",
         DataConversionWarning,
-        stacklevel=callers_level(),
     )
     return targets.ravel()
 

@@ -6,6 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
@@ -19,8 +20,7 @@ from hdiforest._estimators import distribution_model as models
 from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.input_rows import checked_per_row, concatenated
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils import Array, Weights
-from hdiforest._utils.checks import check_choice, check_flag, check_targets, checked_coverages
+from hdiforest._utils import Array, Weights, checks
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
 from hdiforest.calibration import _bases as bases
@@ -36,26 +36,21 @@ from hdiforest.serving._serialization import IndexedLeaves
 
 Apply = Callable[[Any], ArrayLike]
 
-# Ids in a block: 32 MB as int64, the widest that libraries report.
-BLOCK_IDS = 2**22
-
-# Rows of the first block where the number of trees is not known yet.
-FIRST_ROWS = 1024
+BLOCK_IDS = 2**22  # in a block: 32 MB as int64, the widest that libraries report
+FIRST_ROWS = 1024  # of the first block, where the number of trees is not known yet
 
 
 class LeafModel(DistributionModel):
     """Conditional distributions from the leaves that a fitted forest puts rows in.
 
-    A scikit-learn regressor whose `fit` fits no forest, but indexes rows by the leaves of a fitted
-    one. `from_leaves` makes and fits it in one step.
+    Its `fit` fits no forest, but indexes rows by leaves of one; `from_leaves` is both in one step.
 
     Parameters
     ----------
     apply : callable
-        The forest's own function from rows to leaf ids: returns the leaf of each row in each tree,
-        (n, n_trees), or (n,) of one tree, as whole numbers from 0 and below 2**28 of any type, such
-        as ``functools.partial(booster.predict, pred_leaf=True)``. Memory grows with the largest id
-        of each tree.
+        The forest's own function from rows to the leaf in each tree, (n, n_trees), or (n,) of one
+        tree: whole numbers from 0 and below 2**28 of any type. For instance
+        ``functools.partial(booster.predict, pred_leaf=True)``. Memory grows with the largest id.
     n_leaves : (n_trees,) int array, default=None
         Leaves of each tree, if trees have leaves in which no training row lies, as symmetric trees
         do: they then say nothing about new rows there. By default such leaves are errors.
@@ -69,7 +64,7 @@ class LeafModel(DistributionModel):
         The training rows by leaf.
     n_outputs_ : int
     n_training_rows_ : int or None
-        None if made by `from_index` without saying so.
+        None if made by `from_index` without it.
     calibration_ : hdiforest.calibration.Calibration
         What `calibrate` found; absent before.
 
@@ -132,8 +127,7 @@ class LeafModel(DistributionModel):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index of the training rows, and a calibration, to a file in safetensors format.
 
-        `apply` is not written: save the forest with its own library, and give its function to
-        `load` (:doc:`/other_forests`).
+        Not `apply`: save the forest with its own library (:doc:`/other_forests`).
 
         Parameters
         ----------
@@ -233,8 +227,7 @@ class LeafModel(DistributionModel):
         Parameters
         ----------
         X, y : rows and (n,) array
-            Rows that took no part in the fit, as `apply` takes them, and their targets. Whether
-            they did take part cannot be seen here.
+            Rows that took no part in the fit, which is not checked, and their targets.
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             As in `HDIForestRegressor.calibrate`.
         method : Split or "split", optional
@@ -257,20 +250,16 @@ class LeafModel(DistributionModel):
         if method not in (None, "split") and not isinstance(method, Split):
             raise ValueError(f"method must be 'split' for a LeafModel, got {method!r}")
         how = cast("Split", resolve_method(method or "split", X, y))
-        check_flag("clip", clip)
-        coverages, targets = checked_coverages(coverage), check_targets("y", y)
+        checks.check_flag("clip", clip)
+        coverages, targets = checks.checked_coverages(coverage), checks.check_targets("y", y)
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         interval = Base("raw", *base)
-        check_choice("kind", interval.kind, [kind for kind in bases.KINDS if kind != "averaged"])
+        checks.check_choice("kind", interval.kind, [k for k in bases.KINDS if k != "averaged"])
         bases.check_base(interval)
-        n = frame_of(X).n_rows
-        if n is not None and n != len(targets):
-            raise ValueError(f"y must have shape ({n},), got {targets.shape}")
+        checks.check_as_many("y", targets, frame_of(X).n_rows)
         ends = self._query(X, models.query_of("intervals", [interval.level], interval.kind))
-        n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
-        if n_empty > 0:
-            raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
+        checks.check_no_interval_is_empty(ends)
         postprocess = PostProcess.from_targets(self._require_index().atoms(0), clip=clip)
         selected = [Selected(interval)] * len(coverages)
         candidates = bases.Candidates.checked([interval], ends, targets)
@@ -349,9 +338,8 @@ def from_leaves(
     >>> X = np.arange(40.0)[:, None]
     >>> forest = RandomForestRegressor(10, max_depth=2, random_state=0).fit(X, X.ravel())
     >>> model = from_leaves(forest.apply, X, X.ravel())
-    >>> lower, upper = model.predict_interval([[3.0], [33.0]], coverage=0.9).T
-    >>> bool((lower <= [3, 33]).all() and (upper >= [3, 33]).all())
-    True
+    >>> model.predict_interval([[3.0], [33.0]], coverage=0.9).shape
+    (2, 2)
     """
     model = LeafModel(apply, n_leaves=n_leaves, n_jobs=n_jobs)
     return model.fit(X, y, sample_weight=sample_weight)
@@ -393,8 +381,7 @@ def leaves_by_block(
     """Yield slices of rows and their leaf ids, (rows of the slice, n_trees), as `apply` gives them.
 
     Blocks hold at most `BLOCK_IDS` ids, or one row. The only block is X itself if it is no larger
-    or cannot be sliced. `apply` is not called for no rows, if the number of trees is known. Raises
-    ValueError if it is no function, or returns other numbers of rows or trees than it should.
+    or cannot be sliced. `apply` is not called for no rows, if the number of trees is known.
     """
     if not callable(apply):
         raise ValueError(
@@ -430,14 +417,17 @@ def all_leaves(apply: Apply, X: Any) -> NDArray[Any]:
     if n is None or rows.stop == n:
         return first
     ids = np.empty((n, *first.shape[1:]), dtype=np.int32)
-    ids[rows] = _as_int32(first)
-    for rows, leaves in blocks:
+    for part, leaves in chain([(rows, first)], blocks):
         if leaves.shape[1:] != first.shape[1:]:
             raise ValueError(
                 f"apply must return as many trees for all rows; it returned {first.shape[1]} and "
                 f"then {leaves.shape[1]}"
             )
-        ids[rows] = _as_int32(leaves)
+        with np.errstate(invalid="ignore"):  # NaN and too large numbers differ afterwards
+            ids[part] = leaves
+        if (wrong := ids[part] != leaves).any():
+            bad = leaves[wrong][0]
+            raise ValueError(f"leaves must hold whole numbers below 2**28, got {bad!r}")
     return ids
 
 
@@ -448,14 +438,3 @@ def _rows_in_a_block(n_trees: int | None) -> int:
 def _leaves(ids: ArrayLike) -> NDArray[Any]:
     leaves = np.asarray(ids)
     return leaves[:, None] if leaves.ndim == 1 else leaves
-
-
-def _as_int32(leaves: NDArray[Any]) -> NDArray[np.int32]:
-    if leaves.dtype == np.int32:
-        return leaves
-    with np.errstate(invalid="ignore"):  # NaN and too large numbers differ afterwards
-        converted = leaves.astype(np.int32)
-    wrong = converted != leaves
-    if wrong.any():
-        raise ValueError(f"leaves must hold whole numbers below 2**28, got {leaves[wrong][0]!r}")
-    return converted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Literal
@@ -19,7 +18,7 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Array, Interpolation
-from hdiforest._utils.hints import callers_level
+from hdiforest._utils.hints import warn_caller
 
 ALL: Any = None  # training rows, in place of X
 
@@ -48,16 +47,16 @@ class OutOfBagDistributions(DistributionModel):
         self, _X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
     ) -> Array:
         _require_bags(self._fitted, self.result)
-        args = coverage, self.model._n_threads(), by
+        n_threads = self.model._n_threads()
 
         def answer(part: FittedForest, _: int) -> Array:
-            return predict.predict_calibrated_out_of_bag(part, *args)
+            return predict.predict_calibrated_out_of_bag(part, coverage, n_threads, by)
 
         ends = self._warned_of_nan(predict.of_outputs(self._fitted, answer, joint=joint))
+        if not with_mean:
+            return ends
         # Rows without a mean are those without an interval, of which a warning was given.
-        return (
-            models.join_columns(self.answer(models.query_of("mean")), ends) if with_mean else ends
-        )
+        return models.join_columns(self.answer(models.query_of("mean")), ends)
 
     def _read_distributions(
         self, _X: Any, readings: models.Readings, values: Array | None = None, **_hint: bool
@@ -71,15 +70,11 @@ class OutOfBagDistributions(DistributionModel):
         return self._warned_of_nan(predict.of_outputs(self._fitted, answer, *targets))
 
     def _warned_of_nan(self, numbers: Array) -> Array:
-        of_rows = np.isnan(numbers).reshape(len(numbers), -1)
-        _warn_of_empty(np.asarray(of_rows.any(axis=1)), self.result)
+        _warn_of_empty(np.isnan(numbers), self.result)
         return numbers
 
     def answer(
-        self,
-        function: Callable[..., Any],
-        values: ArrayLike | None = None,
-        of: Array | None = None,
+        self, function: Callable[..., Any], values: ArrayLike | None = None, of: Array | None = None
     ) -> Any:
         """Call a function of leaves and of an index of the targets, or of numbers `of` rows."""
         fitted = self._fitted
@@ -129,10 +124,9 @@ class OutOfBagMixin(DistributionModel):
         Notes
         -----
         All ``oob_`` methods give NaN, with a warning, for rows that every tree has seen, and raise
-        ValueError if every tree was fitted on all rows, or the model has no training rows.
-
-        A row never takes part in its own distribution: with ``weights`` "all" and "oob" it still
-        lies in the leaves of these trees, is left out of them, and the others share its weight.
+        ValueError if every tree was fitted on all rows, or the model has no training rows. A row
+        never takes part in its own distribution: with ``weights`` "all" and "oob" it is left out of
+        the leaves of these trees, and the others share its weight.
         """
         return OutOfBagDistributions(self, "prediction").predict(ALL, output=output)
 
@@ -150,9 +144,8 @@ class OutOfBagMixin(DistributionModel):
         Parameters
         ----------
         coverage, kind, by, joint, output : optional
-            As in `predict_interval`; `by` is needed of a loaded model alone. The kind "calibrated",
-            and one-sided bounds of a calibrated model, need a calibration by "oob" or "split",
-            without a regressor as `mean`.
+            As in `predict_interval`; `by` is needed of a loaded model alone. Calibrated ones and
+            their one-sided bounds need the method "oob" or "split" without a regressor as `mean`.
 
         Returns
         -------
@@ -201,9 +194,8 @@ class OutOfBagMixin(DistributionModel):
         Parameters
         ----------
         y : (n_training_rows,) or (n_training_rows, k) array, optional
-            One or several points per row; (n_training_rows, n_outputs[, k]) with several outputs.
-            By default the rows' own targets: the result is then the probability integral
-            transform, which is uniform if the distributions are right.
+            As in `predict_cdf`. By default the rows' own targets: the result is then the
+            probability integral transform, which is uniform if the distributions are right.
         inclusive, kind, output : optional
             As in `predict_cdf` and `oob_quantiles`.
 
@@ -215,10 +207,8 @@ class OutOfBagMixin(DistributionModel):
         targets = self.fitted_forest().require_training_rows().y
         points = targets if y is None else np.asarray(y, dtype=np.float64)
         if points.shape[: targets.ndim] != targets.shape:
-            raise ValueError(
-                f"y must begin with the shape {targets.shape} of the training targets, got "
-                f"{points.shape}"
-            )
+            must = f"y must begin with the shape {targets.shape} of the training targets"
+            raise ValueError(f"{must}, got {points.shape}")
         options: Any = {"inclusive": inclusive, "kind": self._oob_kind(kind), "output": output}
         return OutOfBagDistributions(self, "cdf").predict_cdf(ALL, points, **options)
 
@@ -256,12 +246,10 @@ def _require_bags(fitted: FittedForest, result: str) -> tuple[TrainingRows, Bags
 
 
 def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:
-    """Warn if training rows have no result; `empty` (n,) says which."""
-    n_empty = int(empty.sum())
+    """Warn if training rows have no result; `empty` (n, ...) says which."""
+    n_empty = np.count_nonzero(empty.reshape(len(empty), -1).any(axis=1))
     if n_empty > 0:
-        warnings.warn(
+        warn_caller(
             f"{n_empty} of {len(empty)} training rows have no out-of-bag {result}, because "
-            "no tree that did not see them has another row to show; use more trees",
-            UserWarning,
-            stacklevel=callers_level(),
+            "no tree that did not see them has another row to show; use more trees"
         )

@@ -30,8 +30,7 @@ _NAME = "hdiforest_rows"
 class RowRecorder(BaseEstimator):
     """A step that keeps the rows of its fit and changes nothing.
 
-    What the steps make of training rows at their fit may differ from what they make of the same
-    rows later, as for TargetEncoder, and may be drawn at random.
+    Steps such as TargetEncoder make other rows at their fit than later, or draw them at random.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
@@ -52,9 +51,7 @@ class RowRecorder(BaseEstimator):
 def fit_recorded(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
     """Fit an estimator with steps, and return the rows that the last of them made of X."""
     parts = meta.layers(estimator, fitted=False)
-    to_fit = meta.pipelines(
-        list(takewhile(lambda part: not isinstance(part, FrozenEstimator), parts))
-    )
+    to_fit = meta.pipelines([*takewhile(lambda part: not isinstance(part, FrozenEstimator), parts)])
     if to_fit:
         to_fit[-1].steps.insert(-1, (_NAME, RowRecorder()))
     estimator.fit(X, y, **options)
@@ -107,11 +104,7 @@ def check_estimator(estimator: Any) -> None:
 def fit_estimator(
     model: Any, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Training:
-    """Fit an estimator unless it is frozen; `model` learns the names of the columns.
-
-    The estimator is kept and changed; `sample_weight` is passed to its forest. Raises ValueError if
-    an argument is refused, or there is no forest in the estimator.
-    """
+    """Fit an estimator itself, unless it is frozen; `model` learns the names of the columns."""
     was_fitted = isinstance(estimator, FrozenEstimator)
     estimator = meta.thawed(estimator)
     parts = meta.layers(estimator, fitted=was_fitted)
@@ -146,7 +139,9 @@ def _fit_on_table(
         encoded = fit_recorded(estimator, table, targets, options)
     parts = meta.layers(estimator, fitted=True)
     check_kind(parts[-1])
-    pipeline = _steps_before(parts)
+    pipelines = [each[:-1] for each in meta.pipelines(parts)]
+    steps = [(f"pipeline{i}_{name}", s) for i, p in enumerate(pipelines) for name, s in p.steps]
+    pipeline = pipelines[0] if len(pipelines) == 1 else Pipeline(steps)
     allow_nan = get_tags(parts[-1]).input_tags.allow_nan
     if was_fitted:
         encoded = table_steps.transformed(pipeline, table)
@@ -157,16 +152,13 @@ def _fit_on_table(
             "rows or leave some out are not understood"
         )
     names = getattr(model, "feature_names_in_", None)
-    of_table = (
-        None if names is None else tuple(map(str, names)),
-        table_steps.number_columns_of(table),
-    )
-    made = frame.library, rows.shape[1], allow_nan
-    steps = TableSteps(pipeline, *made, *of_table, table_steps.texts_of(table))
+    names = None if names is None else tuple(map(str, names))
+    of_table = names, table_steps.number_columns_of(table), table_steps.texts_of(table)
+    table_reader = TableSteps(pipeline, frame.library, rows.shape[1], allow_nan, *of_table)
     # Rows that do not change if the caller changes the given ones.
     copied = table.copy() if hasattr(table, "copy") else copy.copy(table)
     fitted_on = rows, targets, weights
-    return Training(estimator, was_fitted, parts[-1], *fitted_on, allow_nan, steps, copied)
+    return Training(estimator, was_fitted, parts[-1], *fitted_on, allow_nan, table_reader, copied)
 
 
 def import_training_forest(
@@ -174,8 +166,7 @@ def import_training_forest(
 ) -> tuple[Forest, TrainingRows, LeafIndex]:
     """Import the forest, after checking that it was fitted on these rows; see `import_forest`.
 
-    Steps that the caller fitted may have made other rows of the table then than now: they are
-    fitted again if the rows are refused.
+    Steps that the caller fitted may have made other rows then: if so they are fitted again.
     """
     parts = meta.layers(training.estimator, fitted=True)
     leaf_targets = meta.transformed_targets(parts, training.y)
@@ -220,20 +211,8 @@ def matches_forest(training: Training, weights: Weighting, rows: TrainingRows) -
     )
 
 
-def _steps_before(estimators: list[Any]) -> Pipeline:
-    """Return the fitted steps before the last of some layers, of which there are some, as one."""
-    parts = [pipeline[:-1] for pipeline in meta.pipelines(estimators)]
-    if len(parts) == 1:
-        return parts[0]
-    steps = [(f"pipeline{i}_{name}", step) for i, p in enumerate(parts) for name, step in p.steps]
-    return Pipeline(steps)
-
-
 def _fitted_again(estimators: list[Any], X: Any, y: NDArray[np.float64]) -> Any:
-    """Return what the steps of some fitted layers make of training rows when they are fitted.
-
-    It may differ from what they make of the same rows later; see `RowRecorder`. Clones are fitted.
-    """
+    """Return what clones of the steps of fitted layers make of rows at their fit."""
     for each in estimators:
         if isinstance(each, TransformedTargetRegressor):
             y = meta.transformed_targets([each], y)

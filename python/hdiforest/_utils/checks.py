@@ -94,6 +94,19 @@ def check_targets(name: str, value: ArrayLike, n_outputs: int = 1) -> Array:
     return y
 
 
+def check_as_many(name: str, value: Array, n: int | None) -> None:
+    """Raise ValueError unless there are values for n rows; None: of which the number is unknown."""
+    if n is not None and len(value) != n:
+        raise ValueError(f"{name} must have shape {(n, *value.shape[1:])}, got {value.shape}")
+
+
+def check_no_interval_is_empty(ends: Array) -> None:
+    """Raise ValueError if one of the intervals of rows, (n, ...), is NaN."""
+    n_empty = np.count_nonzero(np.isnan(ends).any(axis=tuple(range(1, ends.ndim))))
+    if n_empty > 0:
+        raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
+
+
 def check_weights(name: str, value: ArrayLike, n: int, *, positive: bool = False) -> Array:
     """Return weights of n rows, (n,): finite, not negative and not all zero, or all positive."""
     weights = reals(name, value)

@@ -25,6 +25,11 @@ def callers_level() -> int:
     return level
 
 
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, naming the line of the code that called this package."""
+    warnings.warn(message, category, stacklevel=callers_level())
+
+
 class Instead(NamedTuple):
     """What a hint names for the rows of the fit."""
 
@@ -103,9 +108,7 @@ class TrainingRowsHint:
             return
         name = self._name(Instead() if left is None else left.pop())
         out_of_bag = name and f"{name}, which asks for each row the trees that did not draw it, or "
-        warnings.warn(
+        warn_caller(
             "X holds the rows of the fit: intervals cover more of their targets than of those of "
-            f"new rows; use {out_of_bag}rows that took no part in the fit",
-            UserWarning,
-            stacklevel=callers_level(),
+            f"new rows; use {out_of_bag}rows that took no part in the fit"
         )
