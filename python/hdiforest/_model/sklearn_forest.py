@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -24,7 +24,6 @@ from hdiforest._model.training_rows import (
     TrainingRows,
     TreeBlock,
     Weighting,
-    clipped_index,
     leaf_bounds,
 )
 from hdiforest._utils.checks import alternatives
@@ -32,13 +31,7 @@ from hdiforest._utils.checks import alternatives
 SampleWeight = NDArray[np.float64] | None  # (n,)
 # Of a tree, as its `tree_` and the engine name them; `feature` may be that of another tree.
 _TREE_ARRAYS = ("children_left", "children_right", "threshold", "missing_go_to_left")
-_RECORDS = (
-    "children_left",
-    "children_right",
-    "n_node_samples",
-    "weighted_n_node_samples",
-    "impurity",
-)
+_RECORDS = (*_TREE_ARRAYS[:2], "n_node_samples", "weighted_n_node_samples", "impurity")
 CRITERIA = ("squared_error", "friedman_mse", "poisson", "absolute_error")
 
 
@@ -69,55 +62,44 @@ class GrownForest(NamedTuple):
         return None if self.draw is None else Bags.redrawn(n, len(self.members), self.draw)
 
 
-def _read_tree(estimator: Any) -> GrownForest:
-    return GrownForest([estimator], None, None, lambda _bags, _weight: [WeightingRule(True)])
+def _read_tree(tree: Any) -> GrownForest:
+    return GrownForest([tree], None, None, lambda _bags, _weight: [WeightingRule(True)])
 
 
-def _read_forest(estimator: Any) -> GrownForest:
-    # A later refit of the forest must not change what is drawn.
-    drawn = copy.copy(estimator)
-    seeds = [SimpleNamespace(random_state=tree.random_state) for tree in estimator.estimators_]
-    drawn.estimators_ = seeds  # so that it does not keep the trees
+def _read_trees(estimator: Any) -> GrownForest:
+    drawn = copy.copy(estimator)  # a later refit must not change what is drawn
+    seeds: Any
+    if is_bagging := isinstance(estimator, BaggingRegressor):
+        name, seeds = "_seeds", np.array(estimator._seeds)
+    else:
+        members, name = estimator.estimators_, "estimators_"
+        seeds = [SimpleNamespace(random_state=member.random_state) for member in members]
+    setattr(drawn, name, seeds)  # in place of the trees, so that it does not keep them
 
     def draw(tree: int) -> NDArray[np.integer]:
-        return _draw(drawn, estimators_=seeds[tree : tree + 1])
+        return _draw(drawn, **{name: seeds[tree : tree + 1]})
 
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
-        draw=draw if estimator.bootstrap else None,
+        draw=draw if is_bagging or estimator.bootstrap else None,
         weighting_rules=partial(_rules_of_draws, estimator),
+        features=estimator.estimators_features_ if is_bagging else None,
     )
 
 
-def _read_bagging(estimator: Any) -> GrownForest:
-    drawn = copy.copy(estimator)
-    seeds = np.array(estimator._seeds)
-
-    def draw(tree: int) -> NDArray[np.integer]:
-        return _draw(drawn, _seeds=seeds[tree : tree + 1])
-
-    return GrownForest(
-        members=list(estimator.estimators_),
-        n_rows=estimator._n_samples,
-        draw=draw,
-        weighting_rules=partial(_rules_of_draws, estimator),
-        features=estimator.estimators_features_,
-    )
-
-
-# By type; a subclass is read like its nearest base. A new kind is one more function and line.
+# By type; a subclass is read like its nearest base. A new kind is one more line.
 _READERS: dict[type, Callable[[Any], GrownForest]] = {
-    RandomForestRegressor: _read_forest,
-    ExtraTreesRegressor: _read_forest,
+    RandomForestRegressor: _read_trees,
+    ExtraTreesRegressor: _read_trees,
     DecisionTreeRegressor: _read_tree,
     ExtraTreeRegressor: _read_tree,
-    BaggingRegressor: _read_bagging,
+    BaggingRegressor: _read_trees,
 }
 
 _UNDERSTOOD = f"a fitted {alternatives(kind.__name__ for kind in _READERS)} of such trees"
 
-_READERS[ForestRegressor] = _read_forest  # of other libraries, like quantile-forest
+_READERS[ForestRegressor] = _read_trees  # of other libraries, like quantile-forest
 
 
 def import_forest(
@@ -142,8 +124,7 @@ def import_forest(
     own statistics say (see `_find_mismatch`).
     """
     grown = _grown_forest(estimator)
-    members = grown.members
-    n_features = estimator.n_features_in_
+    members, n_features = grown.members, estimator.n_features_in_
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the forest was fitted on {n_features}")
     seen = (y if fitted_on is None else fitted_on).reshape(len(y), -1)
@@ -162,6 +143,7 @@ def import_forest(
     if weights == "monotonic":
         _require_constraints(grown, transformed=not np.array_equal(seen.ravel(), y.ravel()))
     forest = _as_forest(grown, n_features, n_threads)
+    bounds = leaf_bounds(members, forest) if weights == "monotonic" else None
 
     refusals = []
     for rule in grown.weighting_rules(bags, sample_weight):
@@ -170,14 +152,12 @@ def import_forest(
             blocks.clear()
         check = _leaf_check(members, rows, seen, rule, blocks, n_threads)
         try:
-            if weights == "monotonic":
-                index = _monotonic_index(members, forest, rows, check, n_threads)
-            else:
-                index = rows.index(forest, None, weights, check=check, n_threads=n_threads)
+            index = rows.index(
+                forest, None, weights, bounds=bounds, check=check, n_threads=n_threads
+            )
+            return forest, rows, index
         except _Refusal as refusal:
             refusals.append(refusal)
-        else:
-            return forest, rows, index
     most_exact = max(refusals, key=lambda refusal: refusal.exactness)
     raise OtherRowsError(f"{most_exact}{_note_on_subclass(estimator)}")
 
@@ -214,28 +194,6 @@ def _require_constraints(grown: GrownForest, *, transformed: bool) -> None:
         raise ValueError(f"{needed}trees that see all features in one order; bagged ones do not")
     if transformed:
         raise ValueError(f"{needed}leaves in the unit of y; this one was fitted on a transform")
-
-
-def _monotonic_index(
-    members: list[Any],
-    forest: Forest,
-    rows: TrainingRows,
-    check: Callable[[TreeBlock], None],
-    n_threads: int,
-) -> LeafIndex:
-    """Return the index of `clipped_index`, after checking the leaves of all trees."""
-    bounds = [
-        leaf_bounds(member.tree_, member.monotonic_cst, nodes)
-        for member, nodes in zip(members, _nodes_of_leaves(forest), strict=True)
-    ]
-
-    def drawn() -> Iterator[tuple[TreeBlock, NDArray[np.unsignedinteger]]]:
-        for block in rows.blocks(forest, n_threads=n_threads):
-            check(block)
-            yield block, rows.drawn(block)
-
-    weights = rows.sample_weight if rows.counts_are_weighted else None
-    return clipped_index(forest, rows.y, drawn(), bounds, n_threads, sample_weight=weights)
 
 
 def forest_and_bags(estimator: Any, n: int, n_threads: int = 0) -> tuple[Forest, Bags | None]:
@@ -335,19 +293,14 @@ def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeigh
 
 
 def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
-    trees = [member.tree_ for member in grown.members]
-    split_on = [tree.feature for tree in trees]
-    if grown.features is not None:
-        # The feature of a leaf is negative and never read; any valid one can replace it.
-        split_on = [
-            np.asarray(features)[np.maximum(split, 0)]
-            for features, split in zip(grown.features, split_on, strict=True)
-        ]
-    arrays: list[Any] = [
-        {name: getattr(tree, name) for name in _TREE_ARRAYS} | {"feature": split}
-        for tree, split in zip(trees, split_on, strict=True)
-    ]
-    return Forest.from_trees(arrays, n_features, n_threads=n_threads)
+    trees: list[Any] = []
+    for k, member in enumerate(grown.members):
+        tree, feature = member.tree_, member.tree_.feature
+        if grown.features is not None:
+            # The feature of a leaf is negative and never read; any valid one can replace it.
+            feature = np.asarray(grown.features[k])[np.maximum(feature, 0)]
+        trees.append({name: getattr(tree, name) for name in _TREE_ARRAYS} | {"feature": feature})
+    return Forest.from_trees(trees, n_features, n_threads=n_threads)
 
 
 def _draw(estimator: Any, **part: Any) -> NDArray[np.integer]:
@@ -388,7 +341,6 @@ def _leaf_check(
     n_threads: int,
 ) -> Callable[[TreeBlock], None]:
     """Return what compares every leaf of some trees with their own record, and keeps the block."""
-    weights = rows.sample_weight if rule.counts_are_weighted else None
 
     def check(block: TreeBlock) -> None:
         difference = _find_mismatch(
@@ -396,7 +348,7 @@ def _leaf_check(
             block.leaves.T,
             targets.T,
             counts=None if block.counts is None else block.counts.T,
-            sample_weight=weights,
+            sample_weight=rows.draw_weight,
             in_float32=rule.float32,
             n_threads=n_threads,
         )
@@ -418,11 +370,6 @@ def _record(member: Any) -> Any:
         # A leaf has a negative feature, and its sign is not read.
         "signs": None if signs is None else np.asarray(signs)[np.maximum(tree.feature, 0)],
     }
-
-
-def _nodes_of_leaves(forest: Forest) -> list[NDArray[np.int32]]:
-    """Return the nodes of the leaves of each tree."""
-    return np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
 
 
 def _rules_of_draws(
