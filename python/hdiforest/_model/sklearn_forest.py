@@ -19,13 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest, LeafIndex
 from hdicore._core import _find_mismatch
-from hdiforest._model.training_rows import (
-    Bags,
-    TrainingRows,
-    TreeBlock,
-    Weighting,
-    leaf_bounds,
-)
+from hdiforest._model.training_rows import Bags, TrainingRows, TreeBlock, Weighting, leaf_bounds
 from hdiforest._utils.checks import alternatives
 
 SampleWeight = NDArray[np.float64] | None  # (n,)
@@ -53,7 +47,7 @@ class GrownForest(NamedTuple):
     n_rows: int | None  # of the fit; None: a tree, which records only rows with a weight
     # Returns the rows that a tree drew; None: every tree used each row once.
     draw: Callable[[int], NDArray[np.integer]] | None
-    # From bags and sample_weight to what the fit may have done with them, likeliest first.
+    # What the fit may have done with bags and sample_weight, likeliest first.
     weighting_rules: Callable[[Bags | None, SampleWeight], list[WeightingRule]]
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
 
@@ -88,7 +82,7 @@ def _read_trees(estimator: Any) -> GrownForest:
     )
 
 
-# By type; a subclass is read like its nearest base. A new kind is one more line.
+# By type; a subclass is read like its nearest base. A new kind is one more line and function.
 _READERS: dict[type, Callable[[Any], GrownForest]] = {
     RandomForestRegressor: _read_trees,
     ExtraTreesRegressor: _read_trees,
@@ -119,19 +113,18 @@ def import_forest(
     a list of `blocks` is given to keep them. `fitted_on` are the targets of its fit if that was
     given a transform of y.
 
-    Raises ValueError if the estimator is not understood or not fitted, cannot have the `weights`,
-    or was fitted on another number of rows; and OtherRowsError if a leaf holds other rows than its
-    own statistics say (see `_find_mismatch`).
+    Raises OtherRowsError if a leaf holds other rows than its own statistics say, and ValueError if
+    the estimator is not understood, or the rows cannot be those of its fit or have the `weights`.
     """
     grown = _grown_forest(estimator)
     members, n_features = grown.members, estimator.n_features_in_
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the forest was fitted on {n_features}")
     seen = (y if fitted_on is None else fitted_on).reshape(len(y), -1)
-    n_outputs = seen.shape[1]
-    if n_outputs != members[0].tree_.n_outputs:
+    n_outputs, fitted_outputs = seen.shape[1], members[0].tree_.n_outputs
+    if n_outputs != fitted_outputs:
         raise ValueError(
-            f"y has {n_outputs} outputs, but the forest was fitted on {members[0].tree_.n_outputs}"
+            f"y has {n_outputs} outputs, but the forest was fitted on {fitted_outputs}"
         )
     _check_number_of_rows(grown, len(X), sample_weight)
     bags = grown.bags(len(X))
@@ -150,16 +143,19 @@ def import_forest(
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
         if blocks is not None:
             blocks.clear()
-        check = _leaf_check(members, rows, seen, rule, blocks, n_threads)
+        check = partial(_check_leaves, members, rows, seen, rule.float32, blocks, n_threads)
         try:
             index = rows.index(
                 forest, None, weights, bounds=bounds, check=check, n_threads=n_threads
             )
             return forest, rows, index
         except _Refusal as refusal:
-            refusals.append(refusal)
-    most_exact = max(refusals, key=lambda refusal: refusal.exactness)
-    raise OtherRowsError(f"{most_exact}{_note_on_subclass(estimator)}")
+            refusals.append(refusal.args)
+    what, tree = max(refusals, key=lambda refusal: list(_DIFFERENCES).index(refusal[0]))
+    with_, kind = "without" if sample_weight is None else "with", type(estimator)
+    note = "" if kind.__module__.startswith("sklearn.") else _NOTE_ON_SUBCLASS
+    difference = f"{_DIFFERENCES[what]}{note}"
+    raise OtherRowsError(difference.format(tree=tree, with_=with_, kind=kind.__name__))
 
 
 def why_no_means(estimator: Any) -> str | None:
@@ -187,10 +183,8 @@ def _require_constraints(grown: GrownForest, *, transformed: bool) -> None:
     needed = "weights='monotonic' needs a forest with "
     if not any(_has_constraints(member) for member in grown.members):
         raise ValueError(f"{needed}monotonic_cst; this one was fitted without")
-    n_features = len(grown.members[0].monotonic_cst)
-    if grown.features is not None and any(
-        not np.array_equal(features, np.arange(n_features)) for features in grown.features
-    ):
+    in_order = range(len(grown.members[0].monotonic_cst))
+    if not all(np.array_equal(features, in_order) for features in grown.features or ()):
         raise ValueError(f"{needed}trees that see all features in one order; bagged ones do not")
     if transformed:
         raise ValueError(f"{needed}leaves in the unit of y; this one was fitted on a transform")
@@ -223,31 +217,19 @@ def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
 
 def _grown_forest(estimator: Any) -> GrownForest:
     """Read a fitted estimator by the function that the table has for its type."""
-    read, name = check_kind(estimator), type(estimator).__name__
+    read = check_kind(estimator)
     check_is_fitted(estimator)
     grown = read(estimator)
     for member in grown.members:
-        _check_member(member, name)
+        _check_member(member, type(estimator).__name__)
     return grown
-
-
-def _note_on_subclass(estimator: Any) -> str:
-    kind = type(estimator)
-    if kind.__module__.startswith("sklearn."):
-        return ""
-    return (
-        f". {kind.__name__} is not scikit-learn's own, and may fit its trees on other rows or "
-        "targets than it is given: hdiforest.from_leaves takes it without this check if its apply "
-        "reports the leaves of rows"
-    )
 
 
 def _check_member(member: Any, name: str) -> None:
     """Refuse a tree of an estimator of the given name if it is not understood."""
     if not isinstance(member, DecisionTreeRegressor):
-        raise ValueError(
-            f"estimator must be {_UNDERSTOOD}, got a {name} of {type(member).__name__}"
-        )
+        got = f"a {name} of {type(member).__name__}"
+        raise ValueError(f"estimator must be {_UNDERSTOOD}, got {got}")
     if member.criterion not in CRITERIA:
         raise ValueError(
             f"estimator has the criterion {member.criterion!r}, which is not understood; known "
@@ -262,12 +244,9 @@ def _check_member(member: Any, name: str) -> None:
 
 def _has_categories(member: Any) -> bool:
     """Whether a tree splits on categories, or may; coming versions of scikit-learn have a mask."""
-    parameter = getattr(member, "categorical_features", None)
-    categorical = getattr(member, "is_categorical_", parameter)
-    if categorical is None:
-        return False
+    categorical = getattr(member, "is_categorical_", getattr(member, "categorical_features", None))
     mask = np.asarray(categorical)
-    return mask.dtype != bool or bool(mask.any())
+    return categorical is not None and (mask.dtype != bool or bool(mask.any()))
 
 
 def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeight) -> None:
@@ -275,20 +254,16 @@ def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeigh
 
     The leaves cannot tell: rows that were not drawn may be added or left out without a trace.
     """
-    if grown.n_rows is not None:
-        if n != grown.n_rows:
-            raise ValueError(
-                f"X has {n} rows, but the forest was fitted on {grown.n_rows}; pass the "
-                "rows of its last fit, without test rows and complete"
-            )
-        return
-    n_weighted = n if sample_weight is None else np.count_nonzero(sample_weight)
-    rows = "rows" if sample_weight is None else "rows with a positive sample_weight"
-    recorded = grown.members[0].tree_.n_node_samples[0]
-    if n_weighted != recorded:
+    rows, what, fitted_on = "rows", "forest", grown.n_rows
+    needed = "rows of its last fit, without test rows and complete"
+    if grown.n_rows is None:
+        what, fitted_on = "tree", grown.members[0].tree_.n_node_samples[0]
+        needed = "rows and sample_weight of its last fit"
+        if sample_weight is not None:
+            n, rows = int(np.count_nonzero(sample_weight)), "rows with a positive sample_weight"
+    if n != fitted_on:
         raise ValueError(
-            f"X has {n_weighted} {rows}, but the tree was fitted on {recorded}; pass the rows and "
-            "sample_weight of its last fit"
+            f"X has {n} {rows}, but the {what} was fitted on {fitted_on}; pass the {needed}"
         )
 
 
@@ -324,41 +299,41 @@ _DIFFERENCES = {
     "forest's last fit",
 }
 
+_NOTE_ON_SUBCLASS = (
+    ". {kind} is not scikit-learn's own, and may fit its trees on other rows or targets than it is "
+    "given: hdiforest.from_leaves takes it without this check if its apply reports the leaves of "
+    "rows"
+)
+
 
 class _Refusal(Exception):  # noqa: N818
-    def __init__(self, difference: str, tree: int, sample_weight: SampleWeight) -> None:
-        with_ = "without" if sample_weight is None else "with"
-        super().__init__(_DIFFERENCES[difference].format(tree=tree, with_=with_))
-        self.exactness = list(_DIFFERENCES).index(difference)
+    """What differs, one of `_DIFFERENCES`, and in which tree."""
 
 
-def _leaf_check(
+def _check_leaves(
     members: list[Any],
     rows: TrainingRows,
     targets: NDArray[np.float64],
-    rule: WeightingRule,
+    in_float32: bool,
     kept: list[TreeBlock] | None,
     n_threads: int,
-) -> Callable[[TreeBlock], None]:
-    """Return what compares every leaf of some trees with their own record, and keeps the block."""
-
-    def check(block: TreeBlock) -> None:
-        difference = _find_mismatch(
-            [_record(member) for member in members[block.first :][: block.leaves.shape[1]]],
-            block.leaves.T,
-            targets.T,
-            counts=None if block.counts is None else block.counts.T,
-            sample_weight=rows.draw_weight,
-            in_float32=rule.float32,
-            n_threads=n_threads,
-        )
-        if difference is not None:
-            tree, what = difference
-            raise _Refusal(what, block.first + tree, rows.sample_weight)
-        if kept is not None:
-            kept.append(block)
-
-    return check
+    block: TreeBlock,
+) -> None:
+    """Compare every leaf of some trees with their own record, and keep the block."""
+    difference = _find_mismatch(
+        [_record(member) for member in members[block.first :][: block.leaves.shape[1]]],
+        block.leaves.T,
+        targets.T,
+        counts=None if block.counts is None else block.counts.T,
+        sample_weight=rows.draw_weight,
+        in_float32=in_float32,
+        n_threads=n_threads,
+    )
+    if difference is not None:
+        tree, what = difference
+        raise _Refusal(what, block.first + tree)
+    if kept is not None:
+        kept.append(block)
 
 
 def _record(member: Any) -> Any:
@@ -383,13 +358,12 @@ def _rules_of_draws(
     if bags is None and isinstance(estimator, ForestRegressor):
         return [WeightingRule(True)]
     if bags is None or not hasattr(estimator, "_sample_weight"):
-        rules = [WeightingRule(True), WeightingRule(False)]
+        rules = [WeightingRule(True), WeightingRule(True, float32=True), WeightingRule(False)]
         # Before scikit-learn 1.9, weights given as float32 were multiplied as such.
-        if sample_weight is not None and np.array_equal(
+        is_single = sample_weight is not None and np.array_equal(
             sample_weight, sample_weight.astype(np.float32)
-        ):
-            rules.insert(1, WeightingRule(True, float32=True))
-        return rules
+        )
+        return rules if is_single else rules[::2]
     used = estimator._sample_weight
     if used is None and sample_weight is not None:
         raise ValueError("sample_weight was not used at the forest's last fit; leave it out")

@@ -24,8 +24,7 @@ WEIGHTINGS: dict[Weighting, str] = {
 }
 ANY_WEIGHTING = alternatives(repr(mode) for mode in WEIGHTINGS)
 
-# By these a leaf counts a row only if its tree drew the row.
-IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")
+IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")  # by which leaves count only rows drawn
 
 _BLOCK_BYTES = 1 << 24  # of the leaves in some trees that need not be cut further
 
@@ -41,8 +40,7 @@ class TreeBlock(NamedTuple):
     counts: Counts | None  # None: each row once
 
 
-@dataclass(frozen=True, eq=False)
-class Bags:
+class Bags(NamedTuple):
     """The rows that each tree drew."""
 
     n_trees: int
@@ -121,7 +119,12 @@ class TrainingRows:
     @property
     def has_weight(self) -> NDArray[np.bool_]:
         """Whether each row weighs anything, (n,): to the forest the others are not there."""
-        return np.ones(len(self.y)) > 0 if self.sample_weight is None else self.sample_weight > 0
+        return np.full(len(self.y), True) if self.sample_weight is None else self.sample_weight > 0
+
+    @property
+    def weighted_targets(self) -> Array:
+        """Targets of the rows that weigh anything."""
+        return self.y[self.has_weight]
 
     def drawn(self, block: TreeBlock) -> Counts:
         """How often some trees drew each row, (n, k), without rows that have no weight."""
@@ -140,8 +143,7 @@ class TrainingRows:
     ) -> Iterator[TreeBlock]:
         """Yield some trees at a time, which take little memory beside an index of all.
 
-        The rows are routed, unless their `leaves` (n, n_trees) are given. Unless they are to be
-        `counted`, counts are None.
+        Rows are routed unless `leaves` (n, n_trees) are given. Counts are None unless `counted`.
         """
         bags, n_trees = self.bags if counted else None, forest.n_trees
         few = min(max(n_threads, -(-n_trees // 25)), max(1, n_trees // 8))
@@ -213,6 +215,13 @@ def _counted(counts: Counts | None, weights: Weighting) -> NDArray[Any] | None:
     if counts is None or weights == "all":
         return None
     return counts if weights in IN_BAG else counts == 0
+
+
+def draw_rows(rows: NDArray[np.intp], most: int, seed: int | None) -> NDArray[np.intp]:
+    """Return the rows, or so many of them drawn at random, in their order."""
+    if len(rows) <= most:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
 def leaf_bounds(members: Sequence[Any], forest: Forest) -> list[Bounds]:
