@@ -10,9 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._model import calibrate
-from hdiforest.calibration import Base, _selection
-from hdiforest.calibration._bases import candidate_bases
+from hdiforest.calibration import Base, _bases, _selection
 
 from ..oracle import ROOT, SKLEARN
 
@@ -58,10 +56,11 @@ def load(name):
 def test_bases_quantiles_and_widths_are_known(
     name, coverage, base, q_hat, width, test_coverage, test_width, monkeypatch
 ):
-    monkeypatch.setattr(calibrate, "candidate_bases", partial(candidate_bases, levels=LEVELS))
+    candidate_bases = partial(_bases.candidate_bases, levels=LEVELS)
+    monkeypatch.setattr(_bases, "candidate_bases", candidate_bases)
     monkeypatch.setattr(_selection, "MIN_ROWS_TO_SELECT", 0)
     # That implementation does not allow for the optimism of the selection.
-    monkeypatch.setattr("hdiforest._model.calibrate.corrected", lambda rule: rule)
+    monkeypatch.setattr(_selection, "corrected", lambda rule: rule)
     X, y = load(name)
     order = np.random.default_rng(10_000).permutation(len(y))
     train, test = np.split(order, [round(0.8 * len(y))])

@@ -111,7 +111,7 @@ def test_models_that_cannot_be_pruned(tmp_path):
 
 def test_objectives_and_adaptive_quantiles(monkeypatch):
     # What is least is compared before the optimism of the selection is allowed for.
-    monkeypatch.setattr("hdiforest._model.calibrate.corrected", lambda rule: rule)
+    monkeypatch.setattr("hdiforest.calibration._selection.corrected", lambda rule: rule)
     levels = {
         name: imported().calibrate(coverage=0.9, objective=name).calibration_.levels[0]
         for name in ("width", "interval_score", "balanced")

@@ -11,8 +11,9 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from hdicore import _reference
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._model.residuals import LocalColumns
+from hdiforest._model.residuals import LocalColumns, OutOfBagMeans
 from hdiforest._model.stacking import best_share
+from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import CVPlus
 from hdiforest.metrics import coverage_score, mean_width_score
 
@@ -132,13 +133,10 @@ def test_rows_of_no_weight_are_not_there():
 
 
 def test_the_share_is_that_of_least_squares():
-    class Rows:
-        y = np.array([1.0, 2.0, 4.0])
-        sample_weight = None
-
+    rows = TrainingRows(np.zeros((3, 1), np.float32), np.array([1.0, 2.0, 4.0]), None, None, True)
     forest, linear = np.array([1.5, 2.0, 3.0]), np.array([2.0, 2.5, 3.5])
-    share = best_share(linear, Rows, forest, np.ones(3, bool))
-    assert share == pytest.approx(1 / 3)
+    means = OutOfBagMeans(forest, np.ones(3), np.empty(0), np.empty(0))
+    assert best_share(linear, rows, means) == pytest.approx(1 / 3)
 
 
 def test_smooth_targets_have_narrower_intervals_that_cover():

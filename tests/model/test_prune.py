@@ -152,7 +152,7 @@ def test_known_leaves_save_routing():
         expected = prune(whole, 5)
         for name, array in expected.scorer.index.arrays().items():
             assert_array_equal(found.fitted.scorer.index.arrays()[name], array)
-        assert_array_equal(found.leaves(leaves), found.fitted.scorer.forest.leaves(rows.X))
+        assert_array_equal(found.leaves, found.fitted.scorer.forest.leaves(rows.X))
         further = prune(found.fitted, 15)
         for part in ("forest", "index"):
             ours, theirs = (getattr(each.scorer, part) for each in (further, prune(whole, 15)))

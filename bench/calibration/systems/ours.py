@@ -61,7 +61,7 @@ def by_split(training: Training) -> Intervals:
 
 def before(training: Training) -> Intervals:
     """Calibrate as the first default did, which did not allow for the selection's optimism."""
-    with patch("hdiforest._model.calibrate.corrected", lambda rule: rule):
+    with patch("hdiforest.calibration._selection.corrected", lambda rule: rule):
         return calibrated(extra_trees(training), training, **BEFORE)
 
 

@@ -99,7 +99,7 @@ def fit_folds(
         targets.append(rows.y[held_out[finite]])
         if weights is not None:
             row_weights.append(weights[held_out[finite]])
-    postprocess = PostProcess.from_targets(rows.y[rows.has_weight], clip=settings.clip)
+    postprocess = PostProcess.from_targets(rows.weighted_targets, clip=settings.clip)
     options: Any = {"grouped": how.groups is not None, "weights": row_weights or None}
     args = ends, targets, settings.coverages, postprocess
     return calibrate_cross(*args, **options), tuple(forests)
@@ -130,7 +130,7 @@ def check_later_rows(
     codes = forest.group_codes(scored, labels)
     ends = predict_calibrated(forest, scored, settings.coverages, n_threads, codes=codes)
     finite = ~np.isnan(ends).any(axis=(1, 2))
-    y, last_weights = rows.y[last[finite]], _part(rows.sample_weight, last[finite])
+    y, last_weights = rows.y[last[finite]], rows.weights_of(last[finite])
     return tuple(
         measure_cross_check(y, ends[finite, :, j], last_weights)
         for j in range(len(settings.coverages))
@@ -140,7 +140,7 @@ def check_later_rows(
 def _fit_part(model: Any, X: Any, rows: TrainingRows, part: NDArray[np.intp]) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
-        model.fit(_safe_indexing(X, part), rows.y[part], _part(rows.sample_weight, part))
+        model.fit(_safe_indexing(X, part), rows.y[part], rows.weights_of(part))
 
 
 def warn_of_later_rows(calibration: Calibration) -> None:
@@ -227,7 +227,3 @@ def warn_of_new_groups(is_new: Sequence[NDArray[np.bool_]]) -> None:
             f"{n_new:,} of {n:,} rows are of groups that the calibration had no rows of: they take "
             "the conformal quantile of all rows, so nothing is promised of these groups"
         )
-
-
-def _part(weights: NDArray[np.float64] | None, rows: NDArray[np.intp]) -> Any:
-    return None if weights is None else weights[rows]

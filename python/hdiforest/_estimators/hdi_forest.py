@@ -38,7 +38,7 @@ from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, checks
 from hdiforest._utils.hints import digest_of, warn_caller
-from hdiforest._utils.meta_estimators import forest_of, layers, pipelines
+from hdiforest._utils.meta_estimators import layers, pipelines
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Calibration, CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
@@ -885,9 +885,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         # third of the time of scoring one row.
         if n_rows is not None and n_rows * self._fitted.scorer.forest.n_trees < 10_000:
             return 1
-        n_jobs = self.n_jobs
-        if n_jobs is None and hasattr(self, "estimator_"):
-            n_jobs = getattr(forest_of(self.estimator_), "n_jobs", None)
+        n_jobs, fitted = self.n_jobs, getattr(self, "estimator_", None)
+        if n_jobs is None and fitted is not None:
+            n_jobs = getattr(layers(fitted, fitted=True)[-1], "n_jobs", None)
         return thread_count(n_jobs)
 
     def __sklearn_is_fitted__(self) -> bool:

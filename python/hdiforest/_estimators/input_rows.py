@@ -18,7 +18,7 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
 from hdiforest._utils.checks import check_weights
-from hdiforest._utils.hints import warn_caller
+from hdiforest._utils.hints import RowsDigest, warn_caller, warn_of_training_rows
 
 Rows = NDArray[np.floating[Any]]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -60,13 +60,13 @@ def checked_blocks(
         frame = frame.sliceable() if is_steps else frame_of(frame.arrow(encoder.columns))
         n, blocks = frame.n_rows, _encoded_blocks(frame, encoder, fitted, per_row)
     # As many rows as those of the fit may be these.
-    seen = fitted.training_hint(n) if hint else None
+    digest = RowsDigest() if hint and n == fitted.n_training_rows else None
     for block in blocks:
-        if seen is not None:
-            seen.see(block.rows)
+        if digest is not None:
+            digest.update(block.rows)
         yield block
-    if seen is not None:
-        seen.give()
+    if digest is not None and digest.text() == fitted.training_digest:
+        warn_of_training_rows(fitted.name_out_of_bag)
 
 
 def _encoded_blocks(

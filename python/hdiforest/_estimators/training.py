@@ -122,7 +122,7 @@ def fit_estimator(
     weights = input_rows.checked_sample_weight(sample_weight, len(rows))
     if not was_fitted:
         estimator.fit(X, targets, **meta.weight_options(parts, weights))
-    forest = meta.forest_of(estimator)
+    forest = meta.layers(estimator, fitted=True)[-1]
     return Training(estimator, was_fitted, forest, rows, targets, weights, allow_nan)
 
 

@@ -12,51 +12,20 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.fitted import (
-    AnyCalibration,
-    FittedForest,
-    GroupSource,
-    Jackknife,
-    base_intervals,
-)
+from hdiforest._model.fitted import FittedForest, GroupSource, Jackknife, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
-from hdiforest._model.training_rows import TrainingRows, TreeBlock
-from hdiforest._utils import Array
-from hdiforest._utils.checks import check_choice, check_flag, check_names, check_whole_number
-from hdiforest.calibration import Calibration, OutOfBag
-from hdiforest.calibration._bases import (
-    DEFAULT_KINDS,
-    FIXED_RAW,
-    KINDS,
-    Base,
-    BaseKind,
-    Candidates,
-    candidate_bases,
-)
-from hdiforest.calibration._calibrate import (
-    CrossFit,
-    calibrate_cross,
-    calibrate_oob,
-    calibrate_split,
-)
+from hdiforest._model.training_rows import TrainingRows, TreeBlock, draw_rows
+from hdiforest._utils import Array, checks
+from hdiforest.calibration import Calibration, OutOfBag, _bases, _calibrate
+from hdiforest.calibration import _selection as select
+from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._joint import calibrate_jointly
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._result import JointCalibration, base_quantiles, with_distribution
-from hdiforest.calibration._selection import (
-    MAX_ROWS_TO_SELECT,
-    MIN_ROWS_TO_SELECT,
-    OBJECTIVES,
-    SLOPES,
-    Objective,
-    Selected,
-    corrected,
-    first_half,
-    reselected,
-    rule_for,
-)
+from hdiforest.calibration._selection import Selected
 
 LEAF_SIZES = (1, 5, 15)
 
@@ -66,9 +35,9 @@ class Settings:
     """What a choice out of bag depends on; see `HDIForestRegressor.calibrate`."""
 
     coverages: tuple[float, ...]  # ascending
-    kinds: Sequence[BaseKind]
+    kinds: Sequence[_bases.BaseKind]
     clip: bool = True
-    objective: Objective = "balanced"
+    objective: select.Objective = "balanced"
     adaptive: bool = True
     leaf_sizes: Sequence[int] = LEAF_SIZES
     mean: Any = None
@@ -77,22 +46,22 @@ class Settings:
     by: GroupSource | None = None
 
 
-def default_kinds(fitted: FittedForest) -> Sequence[BaseKind]:
+def default_kinds(fitted: FittedForest) -> Sequence[_bases.BaseKind]:
     """Return the kinds of intervals to choose among: for monotonic ones those whose ends are."""
-    return ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
+    return ("equal_tailed",) if fitted.weights == "monotonic" else _bases.DEFAULT_KINDS
 
 
 def check_calibration(fitted: FittedForest, settings: Settings) -> None:
     """Raise ValueError unless a forest can be calibrated so, as far as arguments tell."""
-    check_names("kinds", settings.kinds, KINDS)
-    check_choice("objective", settings.objective, OBJECTIVES)
-    check_flag("adaptive", settings.adaptive)
+    checks.check_names("kinds", settings.kinds, _bases.KINDS)
+    checks.check_choice("objective", settings.objective, select.OBJECTIVES)
+    checks.check_flag("adaptive", settings.adaptive)
     sizes = settings.leaf_sizes
     if not sizes or len(set(sizes)) < len(sizes):
         raise ValueError(f"min_samples_leaf must be one or more distinct numbers, got {sizes!r}")
     for size in sizes:
-        check_whole_number("min_samples_leaf", size)
-    check_flag("clip", settings.clip)
+        checks.check_whole_number("min_samples_leaf", size)
+    checks.check_flag("clip", settings.clip)
     if settings.mean is not None:
         check_mean(settings.mean, fitted.training_rows)
         if fitted.weights != "all":
@@ -100,15 +69,11 @@ def check_calibration(fitted: FittedForest, settings: Settings) -> None:
 
 
 def calibrate_out_of_bag(
-    fitted: FittedForest,
-    settings: Settings,
-    n_threads: int,
-    blocks: Sequence[TreeBlock] = (),
+    fitted: FittedForest, settings: Settings, n_threads: int, blocks: Sequence[TreeBlock] = ()
 ) -> FittedForest:
     """Return the forest with intervals selected and widened on its training rows.
 
-    `blocks` are all their leaves and draws, if they are at hand. Raises ValueError if too few trees
-    leave rows out.
+    `blocks` are all leaves and draws, if at hand. ValueError if too few trees leave rows out.
     """
     if fitted.n_outputs == 1:
         return calibrate_and_cross_fit(fitted, settings, n_threads, blocks)[0]
@@ -136,15 +101,9 @@ def _jointly(
 
 
 def calibrate_and_cross_fit(
-    fitted: FittedForest,
-    settings: Settings,
-    n_threads: int,
-    blocks: Sequence[TreeBlock] = (),
-) -> tuple[FittedForest, NDArray[np.intp], CrossFit]:
-    """Do as `calibrate_out_of_bag`, and return also the rows of the cross-fit, and the cross-fit.
-
-    Its halves are the same for all forests of so many training rows.
-    """
+    fitted: FittedForest, settings: Settings, n_threads: int, blocks: Sequence[TreeBlock] = ()
+) -> tuple[FittedForest, NDArray[np.intp], _calibrate.CrossFit]:
+    """Do as `calibrate_out_of_bag`; return also the rows of the cross-fit, and the cross-fit."""
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state, blocks)
     _require_out_of_bag("oob", source)
     return _calibrate_on(source, settings)
@@ -152,80 +111,67 @@ def calibrate_and_cross_fit(
 
 def _calibrate_on(
     source: OutOfBagIntervals, settings: Settings, *, intervals_alone: bool = False
-) -> tuple[FittedForest, NDArray[np.intp], CrossFit]:
-    """Return the forest, pruned, with intervals selected and widened on the rows of a source.
-
-    Where there are many rows, candidates are compared on some of them, and the selected one is
-    widened on the others.
-    """
-    drawn = _draw_rows(source.usable, settings.max_rows, settings.random_state)
-    is_divided = len(drawn) >= 2 * MAX_ROWS_TO_SELECT
-    n_compared = MAX_ROWS_TO_SELECT if is_divided else len(drawn)
-    compared = _draw_rows(drawn, n_compared, settings.random_state)
+) -> tuple[FittedForest, NDArray[np.intp], _calibrate.CrossFit]:
+    """Return the forest, pruned, with intervals selected and widened on the rows of a source."""
+    drawn = draw_rows(source.usable, settings.max_rows, settings.random_state)
+    # Of many rows some compare the candidates, and the others widen the selected one.
+    is_divided = len(drawn) >= 2 * select.MAX_ROWS_TO_SELECT
+    n_compared = select.MAX_ROWS_TO_SELECT if is_divided else len(drawn)
+    compared = draw_rows(drawn, n_compared, settings.random_state)
     sizes, adaptive = settings.leaf_sizes, settings.adaptive and "equal_tailed" in settings.kinds
     if source.fitted.weights == "monotonic":
         # Bounds of leaves cannot be merged, and monotonic ends must not depend on widths.
         sizes, adaptive = (1,), False
-    if len(compared) < MIN_ROWS_TO_SELECT:
+    if len(compared) < select.MIN_ROWS_TO_SELECT:
         sizes = (min(sizes),)
     sources = {m: source.pruned(m) for m in sizes}
-    bases = candidate_bases(source.families, settings.kinds, leaf_sizes=sizes)
-    ends = np.concatenate(
-        [
-            sources[m].intervals(compared, [b for b in bases if b.min_samples_leaf == m])
-            for m in sizes
-        ],
-        axis=-1,
-    )
-    rows, candidates = _known(source.rows, compared, bases, ends)
-    postprocess = PostProcess.from_targets(source.targets, clip=settings.clip)
-    rule = rule_for(len(rows), settings.objective, SLOPES if adaptive else (0.0,))
+    bases = _bases.candidate_bases(source.families, settings.kinds, leaf_sizes=sizes)
+    of_size = [[base for base in bases if base.min_samples_leaf == m] for m in sizes]
+    ends = [sources[m].intervals(compared, own) for m, own in zip(sizes, of_size, strict=True)]
+    rows, candidates = _known(source.rows, compared, bases, np.concatenate(ends, axis=-1))
+    postprocess = PostProcess.from_targets(source.rows.weighted_targets, clip=settings.clip)
+    rule = select.rule_for(len(rows), settings.objective, select.SLOPES if adaptive else (0.0,))
     if is_divided:
         selected = rule(candidates, settings.coverages, postprocess)
         bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width)))
         others = np.setdiff1d(drawn, compared)
-        ends = sources[bases[0].min_samples_leaf].intervals(others, bases)
-        rows, candidates = _known(source.rows, others, bases, ends)
-    in_first = first_half(len(source.rows.y))[rows]
+        ends_of_others = sources[bases[0].min_samples_leaf].intervals(others, bases)
+        rows, candidates = _known(source.rows, others, bases, ends_of_others)
+    # The same halves for all forests of so many training rows.
+    in_first = select.first_half(len(source.rows.y))[rows]
     labels = None if settings.by is None else settings.by.labels(source.rows.X)[rows]
-    rule = reselected(selected) if is_divided else corrected(rule)
-    calibration, fit = calibrate_oob(
+    rule = select.reselected(selected) if is_divided else select.corrected(rule)
+    calibration, fit = _calibrate.calibrate_oob(
         candidates, settings.coverages, postprocess, rule, in_first, labels
     )
     best = sources[calibration.bases[0].min_samples_leaf]
     if not intervals_alone:
         quantiles = best.intervals(rows, base_quantiles(calibration))[:, 1]
         calibration = with_distribution(calibration, quantiles, candidates.y, candidates.weights)
-    families = {base.family for base in calibration.bases} - {"raw"}
-    centred = best.centred_forest(families.pop()) if families else None
-    grown = None if best is source else source.fitted.uncalibrated()
-    calibration = _with_feature(calibration, settings)
+    families = [base.family for base in calibration.bases if base.family != "raw"]
     forest = best.fitted.uncalibrated(
-        calibration=calibration, centred=centred, grown=grown, by=settings.by
+        calibration=_with_feature(calibration, settings.by),
+        centred=best.centred_forest(families[0]) if families else None,
+        grown=None if best is source else source.fitted.uncalibrated(),
+        by=settings.by,
     )
     return forest, rows, fit
 
 
 def _known(
-    training: TrainingRows, rows: NDArray[np.intp], bases: tuple[Base, ...], ends: Array
+    training: TrainingRows, rows: NDArray[np.intp], bases: tuple[_bases.Base, ...], ends: Array
 ) -> tuple[NDArray[np.intp], Candidates]:
     """Return the rows with finite ends (n, 2, m), and what is known of them."""
     finite = np.isfinite(ends).all(axis=(1, 2))
     rows = rows[finite]
-    weights = _weights_of(training, rows)
-    return rows, Candidates.checked(bases, ends[finite], training.y[rows], weights)
+    own = training.y[rows], training.weights_of(rows)
+    return rows, Candidates.checked(bases, ends[finite], *own)
 
 
 def calibrate_finite_coverages(
-    fitted: FittedForest,
-    settings: Settings,
-    n_threads: int,
-    blocks: Sequence[TreeBlock] = (),
+    fitted: FittedForest, settings: Settings, n_threads: int, blocks: Sequence[TreeBlock] = ()
 ) -> FittedForest:
-    """Return the forest as `calibrate_out_of_bag` does, at the coverages that its rows allow.
-
-    Raises ValueError, too, if rows are too few for the coverage that is usually predicted.
-    """
+    """Do as `calibrate_out_of_bag` at coverages that its rows allow; ValueError if 0.9 is not."""
     with ignore_infinite_intervals():
         result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
         if isinstance(joint := result.calibration, JointCalibration):
@@ -233,7 +179,7 @@ def calibrate_finite_coverages(
             if 0 < len(finite) < len(joint.levels):
                 settings = replace(settings, coverages=tuple(finite.tolist()))
                 result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
-    n_rows = cast("AnyCalibration", result.calibration).n
+    n_rows = cast("Calibration | JointCalibration", result.calibration).n
     if isinstance(result.calibration, Calibration):
         result = result.with_finite_coverages()
     if result.calibration is None or USUAL_COVERAGE not in result.calibration:
@@ -245,10 +191,7 @@ def calibrate_finite_coverages(
 
 
 def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
-    """Return the forest as `calibrate_out_of_bag` does, without its errors, warnings, distribution.
-
-    Without a calibration if too few trees leave rows out; ValueError if there is a mean then.
-    """
+    """Do as `calibrate_out_of_bag`, if that can be, without its warnings and a distribution."""
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     if (shortage := source.shortage) is not None:
         if settings.mean is not None:
@@ -274,21 +217,17 @@ def calibrate_by_split(
     confidence: float | None,
     n_threads: int,
 ) -> FittedForest:
-    """Return the forest with bases selected out of bag, if so, and widened by rows of their own.
-
-    Raises ValueError if the rows are training rows, or some have no interval.
-    """
+    """Return the forest with bases selected out of bag, if so, and widened by rows of their own."""
     rows = fitted.require_training_rows()
     _refuse_training_rows(X, y, rows.X, rows.y)
     if fitted.n_outputs == 1:
         return _split_output(fitted, settings, X, y, confidence, n_threads)[0]
-    forests, known = [], []
-    for output, own in enumerate(y.T.copy()):
-        part = fitted.of_output(output, n_threads)
-        forest, of_rows = _split_output(part, settings, X, own, confidence, n_threads)
-        forests.append(forest)
-        known.append(of_rows)
-    return _jointly(fitted, forests, known, first_half(len(y)))
+    found = [
+        _split_output(fitted.of_output(j, n_threads), settings, X, own, confidence, n_threads)
+        for j, own in enumerate(y.T.copy())
+    ]
+    forests, known = zip(*found, strict=True)
+    return _jointly(fitted, forests, known, select.first_half(len(y)))
 
 
 def _split_output(
@@ -300,14 +239,13 @@ def _split_output(
     n_threads: int,
 ) -> tuple[FittedForest, tuple[Candidates, list[list[Selected]]]]:
     """Return the forest of one target as `calibrate_by_split` does, and what boxes are made of."""
-    rows = fitted.require_training_rows()
-    y_train = rows.y[rows.has_weight]
+    y_train = fitted.require_training_rows().weighted_targets
     fitted = calibrate_if_possible(fitted, replace(settings, by=None), n_threads)
     selection = cast("Calibration | None", fitted.calibration)
     if selection is None:
         unit = float(y_train.std()) or 1.0
-        selected = [Selected(FIXED_RAW, 0.0, 0.0, unit, coverage=c) for c in settings.coverages]
-        bases: tuple[Base, ...] = (FIXED_RAW,)
+        bases: tuple[_bases.Base, ...] = (_bases.FIXED_RAW,)
+        selected = [Selected(bases[0], 0.0, 0.0, unit, coverage=c) for c in settings.coverages]
     else:
         bases = tuple(dict.fromkeys(selection.bases))
         selected = [
@@ -315,27 +253,25 @@ def _split_output(
             for e in selection.levels
         ]
     ends = base_intervals(fitted, X, bases, n_threads)
-    n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
-    if n_empty > 0:
+    if n_empty := int(np.isnan(ends).any(axis=(1, 2)).sum()):
         raise ValueError(f"{n_empty} of the {len(X)} rows of X have no interval")
     candidates = Candidates.checked(bases, ends, y)
     postprocess = PostProcess.from_targets(y_train, clip=settings.clip)
     labels = None if settings.by is None else settings.by.labels(X)
-    calibration = calibrate_split(
+    calibration = _calibrate.calibrate_split(
         candidates, settings.coverages, postprocess, selected, confidence, labels
     )
     quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
-    calibration = _with_feature(with_distribution(calibration, quantiles, y), settings)
+    calibration = _with_feature(with_distribution(calibration, quantiles, y), settings.by)
     forest = replace(fitted, calibration=calibration, by=settings.by)
     return forest, (candidates, [selected] * 3)
 
 
-def _with_feature(calibration: Calibration, settings: Settings) -> Calibration:
+def _with_feature(calibration: Calibration, by: GroupSource | None) -> Calibration:
     """Return the calibration with the feature that tells the groups of rows, if there is one."""
-    if settings.by is None or calibration.groups is None:
+    if by is None or calibration.groups is None:
         return calibration
-    groups = replace(calibration.groups, feature=settings.by.feature)
-    return replace(calibration, groups=groups)
+    return replace(calibration, groups=replace(calibration.groups, feature=by.feature))
 
 
 def calibrate_by_jackknife(
@@ -345,23 +281,23 @@ def calibrate_by_jackknife(
 
     Kim, Xu and Barber, "Predictive inference is free with the jackknife+-after-bootstrap", NeurIPS
     2020. The base is not chosen by the rows, and leaves count rows as the trees drew them, so that
-    a row has no part in the forest that is used for it. Raises as `calibrate_out_of_bag`.
+    a row has no part in the forest that is used for it.
     """
     if fitted.weights == "monotonic":
         raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
     source = OutOfBagIntervals(fitted, n_threads)
     _require_out_of_bag("jackknife+", source)
     training, counts = source.rows, cast("NDArray[Any]", source.counts)
-    rows = _draw_rows(source.usable, settings.max_rows, settings.random_state)
+    rows = draw_rows(source.usable, settings.max_rows, settings.random_state)
     index = training.index(fitted.scorer.forest, source.leaves, "inbag", n_threads=n_threads)
     jackknife = Jackknife(index, np.asarray(counts[rows] > 0))
-    ends = jackknife.own_intervals(source.leaves[rows], n_threads)
-    weights = _weights_of(training, rows)
-    calibration = calibrate_cross(
+    ends = jackknife.read(np.where(jackknife.drawn, np.int32(-1), source.leaves[rows]), n_threads)
+    weights = training.weights_of(rows)
+    calibration = _calibrate.calibrate_cross(
         list(np.repeat(ends[:, np.newaxis, :, np.newaxis], len(settings.coverages), axis=3)),
         list(training.y[rows, np.newaxis]),
         settings.coverages,
-        PostProcess.from_targets(training.y[training.has_weight], clip=settings.clip),
+        PostProcess.from_targets(source.rows.weighted_targets, clip=settings.clip),
         method="jackknife+",
         weights=None if weights is None else list(weights[:, np.newaxis]),
     )
@@ -375,18 +311,6 @@ def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
             "call calibrate(X, y) with rows that took no part in the fit, or "
             "calibrate(method='cv+')"
         )
-
-
-def _weights_of(training: TrainingRows, rows: NDArray[np.intp]) -> Array | None:
-    return None if training.sample_weight is None else training.sample_weight[rows]
-
-
-def _draw_rows(
-    usable: NDArray[np.intp], max_rows: int, random_state: int | None
-) -> NDArray[np.intp]:
-    if len(usable) <= max_rows:
-        return usable
-    return np.sort(np.random.default_rng(random_state).choice(usable, max_rows, replace=False))
 
 
 def _refuse_training_rows(X: NDArray[Any], y: Array, X_train: NDArray[Any], y_train: Array) -> None:

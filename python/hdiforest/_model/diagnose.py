@@ -21,17 +21,7 @@ from hdiforest._utils import Array
 from hdiforest.calibration import Base, Calibration
 from hdiforest.calibration._result import output_names
 
-Columns = dict[str, NDArray[Any]]
-
 _LEAVES_AT_ONCE = 1 << 23  # in memory
-
-
-def diagnosis_names(fitted: FittedForest) -> list[str]:
-    """Return the names of the columns of `diagnose`."""
-    n = fitted.n_outputs
-    targets = [""] if n == 1 else [f"{each}_" for each in output_names(fitted.target_names, n)]
-    own = [f"{target}{name}" for name in DIAGNOSIS[3:6] for target in targets]
-    return [*DIAGNOSIS[:3], *own, *DIAGNOSIS[6:]]
 
 
 def diagnose(
@@ -40,22 +30,19 @@ def diagnose(
     coverage: float,
     n_threads: int,
     of_folds: Sequence[NDArray[Any]] = (),
-) -> Columns:
-    """Return the columns of `HDIForestRegressor.diagnose` of encoded rows (n, n_features).
-
-    `of_folds` are as `predict_calibrated` takes them.
-    """
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of `HDIForestRegressor.diagnose` of rows; see `predict_calibrated`."""
     reference = fitted.require_reference()
     dissimilarity = reference.dissimilarity(X, n_threads)
     beyond = _beyond(fitted, reference, X)
     names = np.array([*fitted.names_of_features, ""], dtype=object)
     worst = np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(names) - 1)
-    parts = []
     at_once = max(1, _LEAVES_AT_ONCE // fitted.scorer.forest.n_trees)
-    for begin in range(0, max(1, len(X)), at_once):
-        part = slice(begin, begin + at_once)
-        own = [rows[part] for rows in of_folds]
-        parts.append(_of_leaves(fitted, X[part], coverage, n_threads, own))
+    slices = [slice(b, b + at_once) for b in range(0, max(1, len(X)), at_once)]
+    parts = [
+        _of_leaves(fitted, X[part], coverage, n_threads, [rows[part] for rows in of_folds])
+        for part in slices
+    ]
     columns = [
         dissimilarity,
         np.count_nonzero(beyond, axis=1),
@@ -64,20 +51,20 @@ def diagnose(
         np.count_nonzero(np.isnan(X), axis=1),
         dissimilarity > reference.threshold,
     ]
-    return dict(zip(diagnosis_names(fitted), columns, strict=True))
+    n = fitted.n_outputs
+    targets = [""] if n == 1 else [f"{each}_" for each in output_names(fitted.target_names, n)]
+    of_targets = [f"{target}{name}" for name in DIAGNOSIS[3:6] for target in targets]
+    return dict(zip([*DIAGNOSIS[:3], *of_targets, *DIAGNOSIS[6:]], columns, strict=True))
 
 
 def _beyond(fitted: FittedForest, reference: Reference, X: NDArray[Any]) -> Array:
-    """Return how far features are out of the training range, (n, n_features), by importance.
-
-    In standard deviations; 0 inside, of categories and of missing cells.
-    """
+    """Return standard deviations out of the training range, by importance, (n, n_features)."""
     low, high = fitted.feature_range
     sd = np.where(reference.sd > 0, reference.sd, 1)
     rows = X.astype(np.float32)  # as trees compare
     distance = np.fmax(low - rows, rows - high) / sd
     distance[:, list(reference.categorical)] = 0
-    # Those that split nothing come last.
+    # Features that split nothing come last; of missing cells it is 0.
     return np.where(distance > 0, distance * reference.importance + np.finfo(float).tiny, 0)
 
 

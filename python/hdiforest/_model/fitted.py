@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Kind
-from hdiforest._utils.hints import Instead, TrainingRowsHint
+from hdiforest._utils.hints import Instead
 from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
@@ -44,10 +44,6 @@ class Jackknife:
             raise ValueError(f"drawn must be bool of shape (m, {forest.n_trees})")
         return cls(index, drawn)
 
-    def own_intervals(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
-        """Return the base interval of each of the m rows itself, in given leaves, (m, 2)."""
-        return self._read(np.where(self.drawn, np.int32(-1), leaves), n_threads)
-
     def intervals(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
         """Return the base intervals of rows in given leaves (n, n_trees), (m, n, 2)."""
         ends = np.empty((len(leaves), len(self.drawn), 2))
@@ -55,11 +51,12 @@ class Jackknife:
         for begin in range(0, len(leaves), step):
             part = slice(begin, begin + step)
             masked = np.where(self.drawn, np.int32(-1), leaves[part, np.newaxis])
-            part_ends = self._read(masked.reshape(-1, masked.shape[2]), n_threads)
+            part_ends = self.read(masked.reshape(-1, masked.shape[2]), n_threads)
             ends[part] = part_ends.reshape(-1, len(self.drawn), 2)
         return ends.transpose(1, 0, 2)
 
-    def _read(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
+    def read(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
+        """Return the base intervals of rows in given leaves, -1 in trees left out, (n, 2)."""
         kind = cast("Kind", FIXED_RAW.kind)
         return self.index.intervals(leaves, FIXED_RAW.level, kind, n_threads=n_threads)
 
@@ -77,8 +74,8 @@ class GroupSource:
         if self.feature is not None:
             return X[:, self.feature]
         labels = self.array if self.function is None else np.asarray(self.function(X))
-        if labels is None or labels.shape != (len(X),):
-            shape = None if labels is None else labels.shape
+        shape = None if labels is None else labels.shape
+        if labels is None or shape != (len(X),):
             raise ValueError(f"by must give one group for each of {len(X)} rows, got shape {shape}")
         return labels
 
@@ -133,9 +130,8 @@ class FittedForest:
         self._check_range()
         if self.reference is not None and self.reference.rows.shape[1] != self.n_features:
             raise ValueError(f"the rows of the reference must have {self.n_features} features")
-        if isinstance(self.encoder, TableEncoder) and self.encoder.columns != tuple(
-            [] if self.feature_names is None else self.feature_names
-        ):
+        names = () if self.feature_names is None else tuple(self.feature_names)
+        if isinstance(self.encoder, TableEncoder) and self.encoder.columns != names:
             raise ValueError("the encoder does not fit the features of the model")
 
     def before_calibration(self) -> FittedForest:
@@ -144,9 +140,8 @@ class FittedForest:
 
     def uncalibrated(self, **parts: Any) -> FittedForest:
         """Return the forest without its calibration, but with the given parts of another."""
-        none = {"calibration": None, "centred": None, "folds": (), "jackknife": None}
-        none |= {"outputs": (), "grown": None, "by": None}
-        return replace(self, **(none | parts))
+        none: Any = dict.fromkeys(("calibration", "centred", "jackknife", "grown", "by"))
+        return replace(self, **(none | {"folds": (), "outputs": ()} | parts))
 
     def with_finite_coverages(self) -> FittedForest:
         """Return the forest without the coverages that its calibration had too few rows for."""
@@ -155,10 +150,8 @@ class FittedForest:
         if n_finite == 0:
             return self.uncalibrated()
         calibration = calibration.first(n_finite)
-        needs_centred = any(base.family != "raw" for base in calibration.bases)
-        return replace(
-            self, calibration=calibration, centred=self.centred if needs_centred else None
-        )
+        is_raw = all(base.family == "raw" for base in calibration.bases)
+        return replace(self, calibration=calibration, centred=None if is_raw else self.centred)
 
     def of_output(self, output: int, n_threads: int) -> FittedForest:
         """Return a forest of one of several outputs, without a calibration."""
@@ -171,33 +164,30 @@ class FittedForest:
     @cached_property
     def boxes(self) -> tuple[FittedForest, ...]:
         """The forests of outputs, with calibrations whose intervals are the sides of boxes."""
-        boxes = cast("JointCalibration", self.calibration).boxes
-        pairs = zip(self.outputs, boxes, strict=True)
+        pairs = zip(self.outputs, cast("JointCalibration", self.calibration).boxes, strict=True)
         return tuple(replace(part, calibration=own) for part, own in pairs)
 
     def _check_outputs(self) -> None:
         joint = self.calibration if isinstance(self.calibration, JointCalibration) else None
         n = 0 if self.calibration is None or self.n_outputs == 1 else self.n_outputs
-        own = [part.calibration for part in self.outputs]
-        if (
-            len(own) != n
-            or own != ([] if joint is None else list(joint.outputs))
-            or any((e.n_outputs, e.n_features) != (1, self.n_features) for e in self.outputs)
-        ):
+        sizes = [(part.n_outputs, part.n_features) for part in self.outputs]
+        own = () if joint is None else joint.outputs
+        calibrations = tuple(part.calibration for part in self.outputs)
+        if sizes != [(1, self.n_features)] * n or calibrations != own:
             raise ValueError("the calibration does not fit the outputs of the model")
 
     def _check_folds(self) -> None:
-        n = len(self.calibration.scores) if isinstance(self.calibration, CrossCalibration) else 0
-        jackknifes = n > 0 and cast("CrossCalibration", self.calibration).method == "jackknife+"
+        cross = self.calibration if isinstance(self.calibration, CrossCalibration) else None
+        n = 0 if cross is None else len(cross.scores)
+        is_jackknife = cross is not None and cross.method == "jackknife+"
         n_left_out = 0 if self.jackknife is None else len(self.jackknife.drawn)
-        if (len(self.folds), n_left_out) != ((0, n) if jackknifes else (n, 0)):
+        coverages = {each.calibration.coverages for each in self.folds if each.calibration}
+        if (
+            (len(self.folds), n_left_out) != ((0, n) if is_jackknife else (n, 0))
+            or any(fold.n_outputs != self.n_outputs for fold in self.folds)
+            or (cross is not None and not coverages <= {cross.coverages})
+        ):
             raise ValueError("the calibration does not fit the folds of the model")
-        for fold in self.folds:
-            whole = cast("CrossCalibration", self.calibration)
-            if fold.n_outputs != self.n_outputs or (
-                fold.calibration is not None and fold.calibration.coverages != whole.coverages
-            ):
-                raise ValueError("the calibration does not fit the folds of the model")
 
     def _check_range(self) -> None:
         shape = (2, self.n_features)
@@ -214,10 +204,7 @@ class FittedForest:
     def group_codes(
         self, X: NDArray[Any], labels: ArrayLike | None = None
     ) -> NDArray[np.intp] | None:
-        """Return the groups of rows X, (n,); None: the calibration knows no groups.
-
-        Raises ValueError if `labels` are missing, or not as many, or given and not asked for.
-        """
+        """Return the groups of rows X; None if there are none. ValueError unless `labels` fit."""
         if self.outputs:  # whose groups are the same
             return self.outputs[0].group_codes(X, labels)
         groups = self.groups
@@ -225,25 +212,20 @@ class FittedForest:
             if labels is not None:
                 raise ValueError("by must be None: the calibration was not made by groups")
             return None
-        source = self.by if self.by is not None else GroupSource(groups.feature)
-        if labels is not None or (source.feature is None and source.function is None):
-            if labels is None:
-                raise ValueError(
-                    "by must be the groups of the rows, which the calibration was made by, and "
-                    "which are no column of X"
-                )
+        source = self.by or GroupSource(groups.feature)
+        if labels is not None:
             source = GroupSource(array=np.asarray(labels))
+        elif source.feature is None and source.function is None:
+            raise ValueError(
+                "by must be the groups of the rows, which the calibration was made by, and which "
+                "are no column of X"
+            )
         return groups.codes(source.labels(X))
 
     @property
     def groups(self) -> Groups | None:
         """The groups that the calibration has quantiles for."""
         return self.calibration.groups if isinstance(self.calibration, Calibration) else None
-
-    @property
-    def usual_kind(self) -> Literal["calibrated", "hdi"]:
-        """The kind of intervals that is meant where none is named."""
-        return "hdi" if self.calibration is None else "calibrated"
 
     @property
     def id_columns(self) -> tuple[str, ...]:
@@ -268,14 +250,13 @@ class FittedForest:
         return None if self.feature_names is None else tuple(map(str, self.feature_names))
 
     def encoder_for(self, columns: Sequence[str]) -> TableEncoder | TableSteps:
-        """Return how a table with these columns becomes features.
+        """Return how a table with these columns becomes features, or ValueError if not as many.
 
-        Without an encoder these are plain numbers, by name; of a forest without names by their
-        order, and ValueError if there are not as many.
+        Without an encoder these are plain numbers, by name; of a forest without names by order.
         """
         if self.encoder is not None:
             return self.encoder
-        names = tuple(columns) if self.columns is None else self.columns
+        names = self.columns or tuple(columns)
         if len(names) != self.n_features:
             raise ValueError(
                 f"the model was fitted without column names and takes {self.n_features} columns "
@@ -288,8 +269,7 @@ class FittedForest:
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return the features of the rows of a pyarrow Table, and their counts.
 
-        `first_row` rows are before the table's, for messages. Raises EncodingError if the table
-        cannot be encoded, or has missing cells that the forest does not take.
+        `first_row` rows are before the table's, for messages. Raises EncodingError.
         """
         X, counts = encoder.encode(table, first_row=first_row, feature_range=self.feature_range)
         if not self.allow_nan:
@@ -302,18 +282,14 @@ class FittedForest:
     def require_training_rows(self) -> TrainingRows:
         """Return the training rows, or raise ValueError if there are none, or damaged ones."""
         if self.training_rows is None:
-            raise ValueError(
-                "this model was saved without its training rows; save it with training_rows=True"
-            )
+            needed = "save it with training_rows=True"
+            raise ValueError(f"this model was saved without its training rows; {needed}")
         if self.check_rows is not None:
             self.check_rows()
         return self.training_rows
 
     def require_reference(self) -> Reference:
-        """Return a sample of the training rows to measure distances to; the first call makes it.
-
-        ValueError if there is none, and no training rows.
-        """
+        """Return a sample of training rows to measure distances to; the first call makes it."""
         if self.reference is not None:
             return self.reference
         if self.training_rows is None:
@@ -326,30 +302,17 @@ class FittedForest:
             columns = self.encoder.entries if isinstance(self.encoder, TableEncoder) else ()
             codes = [j for j, column in enumerate(columns) if column.has_categories]
             X = rows.X if rows.has_weight.all() else rows.X[rows.has_weight]
-            self._references.append(Reference.of(X, self.importance, codes))
+            self._references.append(Reference.of(X, self._importance(), codes))
         return self._references[0]
 
-    @property
-    def importance(self) -> Array:
-        """Shares of the features in what splits explain, (n_features,): a mean over outputs."""
-        sizes, means = self.leaf_statistics
-        split_gains = self.scorer.forest.split_gains
-        gains = [split_gains(sizes, np.nan_to_num(own)) for own in means]
-        shares = np.sum([own / (own.sum() or 1) for own in gains], axis=0)
-        return shares / shares.sum() if shares.any() else np.full(len(shares), 1 / len(shares))
-
-    @cached_property
-    def leaf_statistics(self) -> tuple[Array, Array]:
-        """Rows in each leaf, (n_leaves.sum(),), and their means, (n_outputs, n_leaves.sum()).
-
-        Means of leaves without rows are NaN. O(entries).
-        """
+    def _importance(self) -> Array:
+        """Return shares of the features in what splits explain: a mean over outputs. O(entries)."""
         index, n_leaves = self.scorer.index, self.scorer.forest.n_leaves
         # What a mapped file holds is checked here.
         arrays = LeafIndex.from_arrays(index.arrays(), index.scalar_output, copy=False).arrays()
         begins = np.split(arrays["leaf_begin"], np.cumsum(np.tile(n_leaves + 1, index.n_outputs)))
         sizes = np.concatenate(list(map(np.diff, begins[: index.n_trees]))).astype(np.float64)
-        means = []
+        means = []  # of the leaves of each tree; 0 without rows
         for i, first in enumerate(arrays["tree_begin"][:-1]):
             entries = slice(first, first + begins[i][-1])
             targets = index.atoms(i // index.n_trees)[arrays["ranks"][entries]]
@@ -357,8 +320,11 @@ class FittedForest:
             leaf = np.repeat(np.arange(len(begins[i]) - 1), np.diff(begins[i]))
             sums = [np.bincount(leaf, w, len(begins[i]) - 1) for w in (units * targets, units)]
             with np.errstate(invalid="ignore"):
-                means.append(sums[0] / sums[1])
-        return sizes, np.concatenate(means).reshape(index.n_outputs, -1)
+                means.append(np.nan_to_num(sums[0] / sums[1]))
+        of_outputs = np.concatenate(means).reshape(index.n_outputs, -1)
+        gains = [self.scorer.forest.split_gains(sizes, own) for own in of_outputs]
+        shares = np.sum([own / (own.sum() or 1) for own in gains], axis=0)
+        return shares / shares.sum() if shares.any() else np.full(len(shares), 1 / len(shares))
 
     @property
     def has_reference(self) -> bool:
@@ -372,13 +338,8 @@ class FittedForest:
             return [column.name for column in self.encoder.ordered.values()]
         return list(self.columns or (f"x{j}" for j in range(self.n_features)))
 
-    def training_hint(self, n_rows: int | None) -> TrainingRowsHint | None:
-        """Return what warns if the rows of a call are those of the fit; None: not as many."""
-        if n_rows != self.n_training_rows:
-            return None
-        return TrainingRowsHint(self.training_digest, self._name_out_of_bag)
-
-    def _name_out_of_bag(self, instead: Instead) -> str:
+    def name_out_of_bag(self, instead: Instead) -> str:
+        """Return which name gives intervals of training rows out of bag; empty: none does."""
         if self.training_rows is None or self.training_rows.bags is None:
             return instead.without
         return instead.usual if self.why_not_out_of_bag() is None else instead.hdi
@@ -388,8 +349,7 @@ class FittedForest:
         if isinstance(self.calibration, CrossCalibration):
             return f"the model was calibrated by {self.calibration.method!r}"
         if self.outputs:
-            reasons = (part.why_not_out_of_bag() for part in self.outputs)
-            return next((reason for reason in reasons if reason is not None), None)
+            return next(filter(None, (part.why_not_out_of_bag() for part in self.outputs)), None)
         if self.centred is not None and not self.centred.is_of_rows:
             return "what the other mean predicts out of fold is not kept"
         return None
@@ -400,10 +360,7 @@ class FittedForest:
         return [encoder.encode(table, first_row=first_row)[0] for encoder in encoders]
 
     def row_scorer(self, n_threads: Callable[[], int]) -> Scorer:
-        """Return a scorer whose atoms are the positions of the training rows.
-
-        The first call makes it, and asks `n_threads` how many threads it may use.
-        """
+        """Return a scorer of positions of training rows; the first call makes it by `n_threads`."""
         if not self._row_scorers:
             rows, forest, n = self.require_training_rows(), self.scorer.forest, n_threads()
             positions = np.arange(len(rows.X), dtype=np.float64)
@@ -430,9 +387,8 @@ def base_intervals(
 
     def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
         if family != "raw":
-            return cast("CentredForest", fitted.centred).intervals(
-                X, levels, kinds, n_threads, leaves
-            )
+            centred = cast("CentredForest", fitted.centred)
+            return centred.intervals(X, levels, kinds, n_threads, leaves)
         if leaves is not None:
             return fitted.scorer.index.intervals(leaves, levels, kinds, n_threads=n_threads)
         return fitted.scorer.intervals(X, levels, kinds, mean=mean, n_threads=n_threads)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -14,7 +13,7 @@ from hdicore import Forest, LeafIndex, Scorer
 from hdicore._core import _centred_oob_intervals, _out_of_bag_means
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.prune import Leaves, PrunedForest, has_units, leaf_sizes, prune_to
-from hdiforest._model.residuals import CentredForest, Stacking
+from hdiforest._model.residuals import CentredForest, OutOfBagMeans, Stacking
 from hdiforest._model.training_rows import IN_BAG, Counts, TrainingRows, TreeBlock
 from hdiforest._utils import Array, Kind
 from hdiforest.calibration._bases import Base, read_bases
@@ -22,15 +21,6 @@ from hdiforest.calibration._bases import Base, read_bases
 # A training row with fewer such trees has a distribution unlike that of a new row.
 MIN_OOB_TREES = 20
 MIN_SHARE_OF_WEIGHT = 0.9  # that usable rows have, relative to their share of the rows
-
-
-class OutOfBagMeans(NamedTuple):
-    """Means of n training rows, each from the trees that did not draw the row."""
-
-    centres: Array  # (n,); 0 for rows that every tree drew
-    n_trees: Array  # (n,) trees that did not draw a row
-    leaf_means: Array  # (n_leaves.sum(),) of the rows drawn; 0 if there are none
-    leaf_weight: Array  # (n_leaves.sum(),) of the rows drawn
 
 
 class RowIndex(NamedTuple):
@@ -55,11 +45,9 @@ class OutOfBagIntervals:
         """`blocks` are all leaves and draws of the training rows, if they are at hand."""
         self.fitted = fitted
         self._forest: Forest = fitted.scorer.forest
-        self._n_threads = n_threads
-        self._mean = mean
-        self._is_local = isinstance(mean, str) and mean == "local_linear"
-        self._random_state = random_state
         self.rows: TrainingRows = fitted.require_training_rows()
+        self._n_threads, self._mean, self._random_state = n_threads, mean, random_state
+        self._is_local = isinstance(mean, str) and mean == "local_linear"
         self._grown = self  # of trees that are not pruned
         self._pruned: PrunedForest | None = None  # how the trees grown became these
         self._blocks = blocks
@@ -68,23 +56,22 @@ class OutOfBagIntervals:
         """Return the same of trees with larger leaves; nothing is fitted or routed again."""
         if min_samples_leaf == 1:
             return self
-        pruned = prune_to(
-            self.fitted, min_samples_leaf, self._leaf_sizes, self.leaves, self._n_threads
-        )
+        known = self._leaf_sizes, self.leaves
+        pruned = prune_to(self.fitted, min_samples_leaf, *known, self._n_threads)
         other = OutOfBagIntervals(pruned.fitted, self._n_threads, self._mean, self._random_state)
         other._grown, other._pruned = self, pruned
         return other
 
     @cached_property
     def _leaf_sizes(self) -> NDArray[np.int64]:
-        block = TreeBlock(0, self.leaves, self.counts)
-        return leaf_sizes(self._forest, self.rows, [block], self._n_threads)
+        blocks = [TreeBlock(0, self.leaves, self.counts)]
+        return leaf_sizes(self._forest, self.rows, blocks, self._n_threads)
 
     @cached_property
     def _block(self) -> TreeBlock:
         """Leaves and draws of all trees, (n, n_trees), in Fortran order."""
         if self._pruned is not None:
-            return TreeBlock(0, self._pruned.leaves(self._grown.leaves), self._grown.counts)
+            return TreeBlock(0, cast("Leaves", self._pruned.leaves), self._grown.counts)
         blocks = self._blocks or list(self.rows.blocks(self._forest, None, self._n_threads))
         self._blocks = ()
         leaves = np.concatenate([block.leaves.T for block in blocks]).T
@@ -120,29 +107,22 @@ class OutOfBagIntervals:
 
     @property
     def shortage(self) -> str | None:
-        """Why the usable rows cannot stand for all; None if they can.
-
-        Bootstraps that draw rows by their weights leave heavy rows out too seldom.
-        """
+        """Why the usable rows cannot stand for all; None if they can."""
         n, weight = int(self.rows.has_weight.sum()), self.rows.sample_weight
+        counted = f"{len(self.usable)} of {len(self.rows.y)} training rows"
         if 2 * len(self.usable) < n:
             return (
-                f"at least {MIN_OOB_TREES} trees that did not draw a row, and {len(self.usable)} "
-                f"of {len(self.rows.y)} training rows have so many"
+                f"at least {MIN_OOB_TREES} trees that did not draw a row, and {counted} have so "
+                "many"
             )
+        # Bootstraps that draw rows by their weights leave heavy rows out too seldom.
         share = 1.0 if weight is None else weight[self.usable].sum() / weight.sum()
         if share < MIN_SHARE_OF_WEIGHT * len(self.usable) / n:
             return (
                 f"rows of all weights that {MIN_OOB_TREES} trees did not draw, and those that so "
-                f"many did not draw are {len(self.usable)} of {len(self.rows.y)} training rows, "
-                f"but have {share:.0%} of their weight"
+                f"many did not draw are {counted}, but have {share:.0%} of their weight"
             )
         return None
-
-    @property
-    def targets(self) -> Array:
-        """Targets of the rows that weigh anything."""
-        return self.rows.y[self.rows.has_weight]
 
     @cached_property
     def means(self) -> OutOfBagMeans:
@@ -154,22 +134,17 @@ class OutOfBagIntervals:
             self.counts.T,
             self.rows.y,
             self._forest.n_leaves,
-            draw_weight=self._draw_weight,
+            draw_weight=self.rows.draw_weight,
             n_threads=self._n_threads,
         )
         if not np.isfinite(summed_up[0]).all():
             raise ValueError("the targets of the training rows are too large to be averaged")
         return OutOfBagMeans(*summed_up)
 
-    @property
-    def _draw_weight(self) -> Array | None:
-        """Weights of the rows that a tree drew, (n,); None: all weigh alike."""
-        return self.rows.sample_weight if self.rows.counts_are_weighted else None
-
     @cached_property
     def row_weights(self) -> Array | None:
         """Weights of the rows, (n,): none for those without a centre. None if all weigh 1."""
-        sample_weight, has_centre = self.rows.sample_weight, self.means.n_trees > 0
+        sample_weight, has_centre = self.rows.sample_weight, self.means.has_centre
         if has_centre.all():
             return sample_weight
         return np.where(has_centre, 1.0 if sample_weight is None else sample_weight, 0)
@@ -181,19 +156,13 @@ class OutOfBagIntervals:
             return None
         from hdiforest._model.stacking import best_share, local_linear, stacked  # scikit-learn's
 
-        centres, has_centre = self.means.centres, self.means.n_trees > 0
         if self._is_local:
-            gains = self._forest.split_gains(self.means.leaf_weight, self.means.leaf_means)
-            counts = cast("Counts", self.counts)
-            return local_linear(
-                self._forest, self.rows, self.leaves, counts, gains, centres, has_centre,
-                self._n_threads,
-            )  # fmt: skip
+            drawn = self.leaves, cast("Counts", self.counts)
+            return local_linear(self._forest, self.rows, *drawn, self.means, self._n_threads)
         if self._grown is self:
-            return stacked(self._mean, self.rows, centres, has_centre, self._random_state)
+            return stacked(self._mean, self.rows, self.means, self._random_state)
         of_grown = cast("Stacking", self._grown.stacking)
-        share = best_share(of_grown.out_of_fold, self.rows, centres, has_centre)
-        return replace(of_grown, share=share)
+        return of_grown._replace(share=best_share(of_grown.out_of_fold, self.rows, self.means))
 
     def _scale_and_offsets(self, family: str) -> tuple[float, Array | None]:
         """How the forest's centres become those of a family: scale times them, plus offsets."""
@@ -210,12 +179,10 @@ class OutOfBagIntervals:
 
     def centred_forest(self, family: str = "centred") -> CentredForest:
         """Return what predicts centred or stacked intervals of other rows."""
-        residuals = self._index_by_row(self.residuals(family))
-        scorer, leaf_means = Scorer(self._forest, residuals), self.means.leaf_means
-        if family != "stacked":
-            return CentredForest(scorer, leaf_means)
-        stacking = cast("Stacking", self.stacking)
-        return CentredForest(scorer, leaf_means, stacking.mean, stacking.share)
+        scorer = Scorer(self._forest, self._index_by_row(self.residuals(family)))
+        stacking = self.stacking if family == "stacked" else None
+        own = () if stacking is None else (stacking.mean, stacking.share)
+        return CentredForest(scorer, self.means.leaf_means, *own)
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
@@ -259,7 +226,7 @@ class OutOfBagIntervals:
             levels,
             cast("list[Kind]", kinds),
             ["raw" if family == "raw" else "centred" for family in families],
-            draw_weight=self._draw_weight,
+            draw_weight=self.rows.draw_weight,
             scale=scale,
             offsets=offsets,
             **local,
@@ -283,9 +250,8 @@ class OutOfBagIntervals:
             return self.fitted.scorer.index
         if self._pruned is not None:
             return self._grown._raw_index.merge_leaves(self._pruned.new_leaves, n_threads=n_threads)
-        return self.rows.index(
-            self._forest, self.leaves, weights, keep_row_weights=True, n_threads=n_threads
-        )
+        known = self._forest, self.leaves, weights
+        return self.rows.index(*known, keep_row_weights=True, n_threads=n_threads)
 
     @cached_property
     def _equal_rows(self) -> RowIndex | None:
@@ -294,8 +260,7 @@ class OutOfBagIntervals:
             return None
         index: LeafIndex = self.fitted.scorer.index
         if self._pruned is not None:
-            grown = self._grown._equal_rows
-            if grown is None:
+            if (grown := self._grown._equal_rows) is None:
                 return None
             if grown.by_leaf is not self._grown.fitted.scorer.index:
                 merged = self._pruned.new_leaves

@@ -13,17 +13,12 @@ from hdiforest._model.fitted import AnyCalibration, FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import check_choice, shares
+from hdiforest.calibration import Calibration, CrossCalibration, JointCalibration
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._distribution import PredictiveDistribution, Reading
-from hdiforest.calibration._result import (
-    Calibration,
-    CrossCalibration,
-    JointCalibration,
-    base_quantiles,
-)
+from hdiforest.calibration._result import base_quantiles
 
 Rows = NDArray[np.floating[Any]]
-
 AnyKind = Literal["calibrated", Kind]
 
 USUAL_COVERAGE = 0.9  # of what is predicted
@@ -38,12 +33,11 @@ def resolve_kind_and_levels(
     """Return what to predict, with the defaults for what is None.
 
     The kind is "calibrated" if the model is, else "hdi". The level is 0.9, or the lowest that was
-    calibrated if 0.9 was not. Raises ValueError if the kind is "calibrated" and the model is not,
-    or not at one of the levels.
+    calibrated if 0.9 was not. Raises ValueError if the model is not calibrated so.
     """
     calibration = fitted.calibration
     if kind is None:
-        kind = fitted.usual_kind
+        kind = "hdi" if calibration is None else "calibrated"
     if kind != "calibrated":
         readings_of_bounds(calibration, kind, USUAL_COVERAGE)
         return kind, [USUAL_COVERAGE] if levels is None else list(levels)
@@ -65,10 +59,7 @@ def predict_mean_and_intervals(
     n_threads: int,
     of_folds: Sequence[Rows] = (),
 ) -> tuple[Array, Array]:
-    """Return means (n,) and intervals (n, 2, k) of the rows by a forest of one target.
-
-    `of_folds` are as `calibrated_intervals` takes them.
-    """
+    """Return means (n,) and intervals (n, 2, k) of one target; see `predict_calibrated`."""
     mean = np.empty(len(X) if fitted.scorer.index.scalar_output else (len(X), 1))
     if kind == "calibrated":
         codes = fitted.group_codes(X)
@@ -95,10 +86,10 @@ def predict_calibrated(
 
     Of several outputs (n, n_outputs, 2[, k]); if `joint` these are the sides of boxes. An array
     `mean` (n,) or (n, n_outputs) is filled with means. `of_folds` are the rows for the forest of
-    each fold, if not X; `codes` are `FittedForest.group_codes`. Raises ValueError if a coverage was
-    not calibrated.
+    each fold, if not X; `codes` are `FittedForest.group_codes`.
     """
-    if fitted.outputs and mean is not None:
+    is_cross = isinstance(fitted.calibration, CrossCalibration)
+    if mean is not None and (fitted.outputs or is_cross):
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
     if fitted.outputs:
 
@@ -108,8 +99,6 @@ def predict_calibrated(
         return of_outputs(fitted, answer, joint=joint)
     calibration, at = _calibration_up_to(fitted, coverage)
     if isinstance(calibration, CrossCalibration):
-        if mean is not None:
-            fitted.scorer.mean(X, out=mean, n_threads=n_threads)
         return _predict_by_folds(calibration, fitted, X, n_threads, of_folds)[..., at]
     ends = base_intervals(fitted, X, calibration.bases, n_threads, mean)
     return calibration.intervals(ends, codes)[..., at]
@@ -121,8 +110,7 @@ def predict_calibrated_out_of_bag(
     """Return calibrated intervals of all training rows, (n, 2) or (n, 2, k), each out of bag.
 
     NaN for rows that no tree that did not draw them has a base interval for. `labels` are as
-    `FittedForest.group_codes` takes them. Raises ValueError if a coverage was not calibrated, or
-    the calibration does not say what these intervals are.
+    `FittedForest.group_codes` takes them.
     """
     source = _out_of_bag(fitted, n_threads)
     calibration, at = _calibration_up_to(fitted, coverage)
@@ -198,10 +186,7 @@ def distributions_of(
 def readings_of_bounds(
     calibration: AnyCalibration | None, kind: str, coverage: ArrayLike
 ) -> list[Reading] | None:
-    """Return what reads the one-sided intervals (n, 2[, k]) of each output; None: not calibrated.
-
-    Raises ValueError if a coverage is out of range, and as `distributions_of`.
-    """
+    """Return what reads one-sided intervals (n, 2[, k]) of each output; None: not calibrated."""
     if calibration is None or kind not in ("lower", "upper"):
         return None
     distributions = distributions_of(calibration, "calibrated") or []
@@ -241,14 +226,12 @@ def _out_of_bag(fitted: FittedForest, n_threads: int) -> OutOfBagIntervals:
 def _calibration_up_to(
     fitted: FittedForest, coverage: ArrayLike
 ) -> tuple[Calibration | CrossCalibration, NDArray[np.intp]]:
-    """Return the calibration up to the highest coverage asked for, and the positions of all.
-
-    Intervals contain those of lower coverages; higher ones are not needed.
-    """
+    """Return the calibration up to the highest coverage asked for, and the positions of all."""
     if fitted.calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
     calibration = cast("Calibration | CrossCalibration", fitted.calibration)  # of one output
     at = calibration.positions(coverage)
+    # Intervals contain those of lower coverages; higher ones are not needed.
     return calibration.first(int(at.max(initial=0)) + 1), at
 
 
@@ -260,8 +243,7 @@ def _predict_by_folds(
     of_folds: Sequence[Rows],
 ) -> Array:
     """Return the calibrated intervals of the rows of X, (n, 2, k); see `predict_calibrated`."""
-    of_folds = of_folds or [X] * len(fitted.folds)
-    k = len(calibration.levels)
+    of_folds, k = of_folds or [X] * len(fitted.folds), len(calibration.levels)
     intervals = np.empty((len(X), 2, k))
     step = max(1, _ENDS_AT_ONCE // len(calibration.scores))
     for begin in range(0, len(X), step):

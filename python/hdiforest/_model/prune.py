@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +17,12 @@ from hdiforest._utils.checks import check_whole_number
 Leaves = NDArray[np.int32]  # (n, n_trees)
 
 
-@dataclass(frozen=True, eq=False)
-class PrunedForest:
+class PrunedForest(NamedTuple):
     """A forest with larger leaves, and where the leaves of the old one went."""
 
     fitted: FittedForest
     new_leaves: NDArray[np.int32]  # (n_leaves.sum(),) of the old forest, tree after tree
-    n_leaves: NDArray[np.int64]  # (n_trees,) of the old forest
-    n_threads: int
-
-    def leaves(self, before: Leaves) -> Leaves:
-        """Return the new leaves of rows that lay in leaves of the old forest, (n, n_trees)."""
-        return _relabel(before.T, self.new_leaves, self.n_leaves, n_threads=self.n_threads).T
+    leaves: Leaves | None  # of all rows, if those of the old forest were given
 
 
 def leaf_sizes(
@@ -41,9 +35,9 @@ def leaf_sizes(
     """
     sizes = []
     for block in blocks:
-        n_leaves = forest.n_leaves[block.first : block.first + block.leaves.shape[1]]
-        drawn = rows.drawn(block)
-        sizes.append(_count_drawn(block.leaves.T, drawn.T, n_leaves, n_threads=n_threads))
+        n_leaves = forest.n_leaves[block.first :][: block.leaves.shape[1]]
+        known = block.leaves.T, rows.drawn(block).T, n_leaves
+        sizes.append(_count_drawn(*known, n_threads=n_threads))
     return np.concatenate(sizes)
 
 
@@ -62,7 +56,6 @@ def prune(fitted: FittedForest, min_samples_leaf: int, n_threads: int = 0) -> Fi
     """Return a smaller forest: a node is a leaf if one of its children holds too few drawn rows.
 
     The forest answers in every bit as one of the pruned scikit-learn trees, and has no calibration.
-    Raises ValueError as `check_prunable`, or if the number is none from 1 on.
     """
     rows = check_prunable(fitted)
     blocks = rows.blocks(fitted.scorer.forest, n_threads=n_threads)
@@ -82,25 +75,19 @@ def prune_to(
     O(nodes + entries of the index); training rows are routed only if their leaves are not given and
     the index does not know what each row weighs.
     """
-    check_whole_number("min_samples_leaf", min_samples_leaf)
-    rows, before = check_prunable(fitted), fitted.scorer
-    most = int(sizes.sum())  # above which every tree is one leaf
-    forest, new_leaves = before.forest.prune(
-        sizes, min(int(min_samples_leaf), most + 1), n_threads=n_threads
-    )
+    rows, before, n_leaves = check_prunable(fitted), fitted.scorer, fitted.scorer.forest.n_leaves
+    # Above the sum of all sizes every tree is one leaf.
+    least = min(check_whole_number("min_samples_leaf", min_samples_leaf), int(sizes.sum()) + 1)
+    forest, new_leaves = before.forest.prune(sizes, least, n_threads=n_threads)
+    if leaves is not None:
+        leaves = _relabel(leaves.T, new_leaves, n_leaves, n_threads=n_threads).T
     if has_units(before.index):
-        own = None
-        if leaves is not None:
-            n_leaves = before.forest.n_leaves
-            own = _relabel(leaves.T, new_leaves, n_leaves, n_threads=n_threads).T
-        index = rows.index(forest, own, fitted.weights, n_threads=n_threads)
+        index = rows.index(forest, leaves, fitted.weights, n_threads=n_threads)
     else:
         index = before.index.merge_leaves(new_leaves, n_threads=n_threads)
-    is_whole = forest.n_leaves.sum() == before.forest.n_leaves.sum()
-    smaller = fitted.uncalibrated(
-        scorer=Scorer(forest, index), matches_forest=fitted.matches_forest and bool(is_whole)
-    )
-    return PrunedForest(smaller, new_leaves, before.forest.n_leaves, n_threads)
+    matches = fitted.matches_forest and bool(forest.n_leaves.sum() == n_leaves.sum())
+    smaller = fitted.uncalibrated(scorer=Scorer(forest, index), matches_forest=matches)
+    return PrunedForest(smaller, new_leaves, leaves)
 
 
 def has_units(index: LeafIndex) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._model.training_rows import draw_rows
 from hdiforest._utils import Array
 
 MAX_ROWS = 10_000
@@ -48,9 +49,7 @@ class Reference:
             values = getattr(self, name)
             if values.shape != (n,) or not np.isfinite(values).all():
                 raise ValueError(f"{name} of a reference must be {n} finite numbers")
-        if min(self.importance.min(), self.sd.min()) < 0 or not all(
-            j < n for j in self.categorical
-        ):
+        if min(self.importance.min(), self.sd.min()) < 0 or max(self.categorical, default=0) >= n:
             raise ValueError("a reference must have no negative importance, and features it has")
         if not (0 < self.scale < np.inf and 0 <= self.threshold < np.inf):
             raise ValueError("scale and threshold of a reference must be finite and not negative")
@@ -58,10 +57,7 @@ class Reference:
     @classmethod
     def of(cls, X: NDArray[np.float32], importance: Array, categorical: Collection[int]) -> Self:
         """Return a sample of training rows (n, n_features). O(m log m) distances."""
-        kept = np.arange(len(X))
-        if len(X) > MAX_ROWS:
-            kept = np.sort(np.random.default_rng(0).choice(len(X), MAX_ROWS, replace=False))
-        rows = X[kept]
+        rows = X[draw_rows(np.arange(len(X)), MAX_ROWS, 0)]
         known = ~np.isnan(rows)
         n_known = np.maximum(known.sum(axis=0), 1)
         mean = np.where(known, rows, 0).sum(axis=0, dtype=np.float64) / n_known
@@ -76,7 +72,7 @@ class Reference:
         points = self._points[0]
         few = np.random.default_rng(0).permutation(len(points))[:_MAX_PAIRED]
         scale = float(pdist(points[few]).mean()) if len(points) > 1 else 0.0
-        if len(points) < 2 or scale == 0:  # all rows are alike
+        if scale == 0:  # all rows are alike
             return 1.0, 0.0
         nearest = self._tree.query(points, k=2)[0][:, 1] / scale
         return scale, float(np.quantile(nearest, _SHARE_NOT_FLAGGED))
@@ -110,12 +106,11 @@ class Reference:
     @cached_property
     def _categories(self) -> dict[int, NDArray[np.float32]]:
         """Most frequent codes of each feature of categories."""
-        found = {}
-        for j in self.categorical:
-            codes, counts = np.unique(self.rows[:, j], return_counts=True)
-            order = np.argsort(-counts, kind="stable")[:_MAX_CATEGORIES]
-            found[j] = np.sort(codes[order])
-        return found
+        counted = {j: np.unique(self.rows[:, j], return_counts=True) for j in self.categorical}
+        return {
+            j: np.sort(codes[np.argsort(-counts, kind="stable")[:_MAX_CATEGORIES]])
+            for j, (codes, counts) in counted.items()
+        }
 
     def _embedded(self, X: NDArray[Any]) -> tuple[Array, Array]:
         """Return points (n, q) whose distances are those of rows, but for further ones (n,).
@@ -126,7 +121,9 @@ class Reference:
         weight = np.sqrt(self.importance)
         numbers = np.setdiff1d(np.arange(X.shape[1]), self.categorical)
         missing = np.isnan(X)
-        scaled = (X[:, numbers] - self.mean[numbers]) * _ratio(weight, self.sd)[numbers]
+        # Constant features add nothing.
+        factor = np.divide(weight, self.sd, out=np.zeros(len(weight)), where=self.sd > 0)
+        scaled = (X[:, numbers] - self.mean[numbers]) * factor[numbers]
         parts = [np.nan_to_num(scaled, nan=0.0), missing[:, self._missing] * weight[self._missing]]
         for j, codes in self._categories.items():
             own = np.searchsorted(codes, X[:, j])
@@ -138,8 +135,3 @@ class Reference:
         others = np.setdiff1d(np.arange(X.shape[1]), self._missing)
         further = (missing[:, others] != always[others]) @ self.importance[others]
         return np.concatenate(parts, axis=1), np.sqrt(further)
-
-
-def _ratio(values: Array, by: Array) -> Array:
-    """Return quotients; 0 where a feature is constant."""
-    return np.divide(values, by, out=np.zeros(len(values)), where=by > 0)

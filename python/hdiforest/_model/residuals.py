@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ class CentredForest:
     ) -> Array:
         """Intervals of the rows of X, (n, 2, k), each coverage of its own kind.
 
-        One merge of a row's leaves serves all, and its centre. O(depth + entries) for each tree.
+        One merge of a row's leaves serves all, and its centre: O(depth + entries) for each tree.
         The forest routes the rows unless their `leaves` (n, n_trees) are given.
         """
         options: dict[str, Any] = {"centres": self._centres, "n_threads": n_threads}
@@ -125,13 +125,10 @@ class BoostedMean:
         """Predictions for the rows of X, (n,). O(depth) for each tree."""
         leaves = self.forest.leaves(X, n_threads=n_threads)
         first = np.cumsum(self.forest.n_leaves) - self.forest.n_leaves
-        values: Array = self.leaf_values[leaves + first]
-        predictions: Array = self.baseline + values.sum(axis=1)
-        return predictions
+        return np.asarray(self.baseline + self.leaf_values[leaves + first].sum(axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class LocalColumns:
+class LocalColumns(NamedTuple):
     """Some features in units of their spread."""
 
     columns: NDArray[np.int64]  # (q,) of X
@@ -189,7 +186,7 @@ class LocalLinearMean:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what `checked` takes."""
         features = self.features.astype(np.float32)
-        return {**vars(self.columns), "features": features, "targets": self.targets}
+        return {**self.columns._asdict(), "features": features, "targets": self.targets}
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -197,14 +194,9 @@ class LocalLinearMean:
         return float(self.targets.min()), float(self.targets.max())
 
     def predict(self, X: NDArray[Any], n_threads: int) -> Array:
-        """Predictions for the rows of X, (n,), in the range of the targets.
-
-        O(entries + atoms q**2 + q**3) for each row.
-        """
-        found = self.scorer.local_linear(
-            X, self.columns.read(X), self.features, self.targets, [self.penalty],
-            n_threads=n_threads,
-        )  # fmt: skip
+        """Predictions (n,) in the range of the targets. O(entries + atoms q**2 + q**3) a row."""
+        known = self.columns.read(X), self.features, self.targets
+        found = self.scorer.local_linear(X, *known, [self.penalty], n_threads=n_threads)
         return found[:, 0].clip(*self.bounds)
 
 
@@ -228,8 +220,21 @@ def checked_means(predictions: Any, n: int) -> Array:
     return values
 
 
-@dataclass(frozen=True, eq=False)
-class Stacking:
+class OutOfBagMeans(NamedTuple):
+    """Means of n training rows, each from the trees that did not draw the row."""
+
+    centres: Array  # (n,); 0 for rows that every tree drew
+    n_trees: Array  # (n,) trees that did not draw a row
+    leaf_means: Array  # (n_leaves.sum(),) of the rows drawn; 0 if there are none
+    leaf_weight: Array  # (n_leaves.sum(),) of the rows drawn
+
+    @property
+    def has_centre(self) -> NDArray[np.bool_]:
+        """Whether some tree did not draw a row, (n,)."""
+        return self.n_trees > 0
+
+
+class Stacking(NamedTuple):
     """A mean g of new rows, and for the training rows g from fits without them."""
 
     mean: Mean
@@ -241,6 +246,5 @@ class Stacking:
         """Return what the engine takes to leave a row out of the local regressions of others."""
         if self.fits is None:
             return {}
-        mean = cast("LocalLinearMean", self.mean)
-        own = {"features": mean.features, "bounds": mean.bounds}
-        return {"fits": self.fits, "share": self.share, **own}
+        mean, own = cast("LocalLinearMean", self.mean), {"fits": self.fits, "share": self.share}
+        return {**own, "features": mean.features, "bounds": mean.bounds}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -19,26 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest, LeafIndex
 from hdicore._core import _find_mismatch
-from hdiforest._model.training_rows import (
-    Bags,
-    TrainingRows,
-    TreeBlock,
-    Weighting,
-    clipped_index,
-    leaf_bounds,
-)
+from hdiforest._model.training_rows import Bags, TrainingRows, TreeBlock, Weighting, leaf_bounds
 from hdiforest._utils.checks import alternatives
 
 SampleWeight = NDArray[np.float64] | None  # (n,)
 # Of a tree, as its `tree_` and the engine name them; `feature` may be that of another tree.
 _TREE_ARRAYS = ("children_left", "children_right", "threshold", "missing_go_to_left")
-_RECORDS = (
-    "children_left",
-    "children_right",
-    "n_node_samples",
-    "weighted_n_node_samples",
-    "impurity",
-)
+_RECORDS = (*_TREE_ARRAYS[:2], "n_node_samples", "weighted_n_node_samples", "impurity")
 CRITERIA = ("squared_error", "friedman_mse", "poisson", "absolute_error")
 
 
@@ -60,7 +47,7 @@ class GrownForest(NamedTuple):
     n_rows: int | None  # of the fit; None: a tree, which records only rows with a weight
     # Returns the rows that a tree drew; None: every tree used each row once.
     draw: Callable[[int], NDArray[np.integer]] | None
-    # From bags and sample_weight to what the fit may have done with them, likeliest first.
+    # What the fit may have done with bags and sample_weight, likeliest first.
     weighting_rules: Callable[[Bags | None, SampleWeight], list[WeightingRule]]
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
 
@@ -69,55 +56,44 @@ class GrownForest(NamedTuple):
         return None if self.draw is None else Bags.redrawn(n, len(self.members), self.draw)
 
 
-def _read_tree(estimator: Any) -> GrownForest:
-    return GrownForest([estimator], None, None, lambda _bags, _weight: [WeightingRule(True)])
+def _read_tree(tree: Any) -> GrownForest:
+    return GrownForest([tree], None, None, lambda _bags, _weight: [WeightingRule(True)])
 
 
-def _read_forest(estimator: Any) -> GrownForest:
-    # A later refit of the forest must not change what is drawn.
-    drawn = copy.copy(estimator)
-    seeds = [SimpleNamespace(random_state=tree.random_state) for tree in estimator.estimators_]
-    drawn.estimators_ = seeds  # so that it does not keep the trees
+def _read_trees(estimator: Any) -> GrownForest:
+    drawn = copy.copy(estimator)  # a later refit must not change what is drawn
+    seeds: Any
+    if is_bagging := isinstance(estimator, BaggingRegressor):
+        name, seeds = "_seeds", np.array(estimator._seeds)
+    else:
+        members, name = estimator.estimators_, "estimators_"
+        seeds = [SimpleNamespace(random_state=member.random_state) for member in members]
+    setattr(drawn, name, seeds)  # in place of the trees, so that it does not keep them
 
     def draw(tree: int) -> NDArray[np.integer]:
-        return _draw(drawn, estimators_=seeds[tree : tree + 1])
+        return _draw(drawn, **{name: seeds[tree : tree + 1]})
 
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
-        draw=draw if estimator.bootstrap else None,
+        draw=draw if is_bagging or estimator.bootstrap else None,
         weighting_rules=partial(_rules_of_draws, estimator),
+        features=estimator.estimators_features_ if is_bagging else None,
     )
 
 
-def _read_bagging(estimator: Any) -> GrownForest:
-    drawn = copy.copy(estimator)
-    seeds = np.array(estimator._seeds)
-
-    def draw(tree: int) -> NDArray[np.integer]:
-        return _draw(drawn, _seeds=seeds[tree : tree + 1])
-
-    return GrownForest(
-        members=list(estimator.estimators_),
-        n_rows=estimator._n_samples,
-        draw=draw,
-        weighting_rules=partial(_rules_of_draws, estimator),
-        features=estimator.estimators_features_,
-    )
-
-
-# By type; a subclass is read like its nearest base. A new kind is one more function and line.
+# By type; a subclass is read like its nearest base. A new kind is one more line and function.
 _READERS: dict[type, Callable[[Any], GrownForest]] = {
-    RandomForestRegressor: _read_forest,
-    ExtraTreesRegressor: _read_forest,
+    RandomForestRegressor: _read_trees,
+    ExtraTreesRegressor: _read_trees,
     DecisionTreeRegressor: _read_tree,
     ExtraTreeRegressor: _read_tree,
-    BaggingRegressor: _read_bagging,
+    BaggingRegressor: _read_trees,
 }
 
 _UNDERSTOOD = f"a fitted {alternatives(kind.__name__ for kind in _READERS)} of such trees"
 
-_READERS[ForestRegressor] = _read_forest  # of other libraries, like quantile-forest
+_READERS[ForestRegressor] = _read_trees  # of other libraries, like quantile-forest
 
 
 def import_forest(
@@ -137,20 +113,18 @@ def import_forest(
     a list of `blocks` is given to keep them. `fitted_on` are the targets of its fit if that was
     given a transform of y.
 
-    Raises ValueError if the estimator is not understood or not fitted, cannot have the `weights`,
-    or was fitted on another number of rows; and OtherRowsError if a leaf holds other rows than its
-    own statistics say (see `_find_mismatch`).
+    Raises OtherRowsError if a leaf holds other rows than its own statistics say, and ValueError if
+    the estimator is not understood, or the rows cannot be those of its fit or have the `weights`.
     """
     grown = _grown_forest(estimator)
-    members = grown.members
-    n_features = estimator.n_features_in_
+    members, n_features = grown.members, estimator.n_features_in_
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the forest was fitted on {n_features}")
     seen = (y if fitted_on is None else fitted_on).reshape(len(y), -1)
-    n_outputs = seen.shape[1]
-    if n_outputs != members[0].tree_.n_outputs:
+    n_outputs, fitted_outputs = seen.shape[1], members[0].tree_.n_outputs
+    if n_outputs != fitted_outputs:
         raise ValueError(
-            f"y has {n_outputs} outputs, but the forest was fitted on {members[0].tree_.n_outputs}"
+            f"y has {n_outputs} outputs, but the forest was fitted on {fitted_outputs}"
         )
     _check_number_of_rows(grown, len(X), sample_weight)
     bags = grown.bags(len(X))
@@ -162,24 +136,26 @@ def import_forest(
     if weights == "monotonic":
         _require_constraints(grown, transformed=not np.array_equal(seen.ravel(), y.ravel()))
     forest = _as_forest(grown, n_features, n_threads)
+    bounds = leaf_bounds(members, forest) if weights == "monotonic" else None
 
     refusals = []
     for rule in grown.weighting_rules(bags, sample_weight):
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
         if blocks is not None:
             blocks.clear()
-        check = _leaf_check(members, rows, seen, rule, blocks, n_threads)
+        check = partial(_check_leaves, members, rows, seen, rule.float32, blocks, n_threads)
         try:
-            if weights == "monotonic":
-                index = _monotonic_index(members, forest, rows, check, n_threads)
-            else:
-                index = rows.index(forest, None, weights, check=check, n_threads=n_threads)
-        except _Refusal as refusal:
-            refusals.append(refusal)
-        else:
+            index = rows.index(
+                forest, None, weights, bounds=bounds, check=check, n_threads=n_threads
+            )
             return forest, rows, index
-    most_exact = max(refusals, key=lambda refusal: refusal.exactness)
-    raise OtherRowsError(f"{most_exact}{_note_on_subclass(estimator)}")
+        except _Refusal as refusal:
+            refusals.append(refusal.args)
+    what, tree = max(refusals, key=lambda refusal: list(_DIFFERENCES).index(refusal[0]))
+    with_, kind = "without" if sample_weight is None else "with", type(estimator)
+    note = "" if kind.__module__.startswith("sklearn.") else _NOTE_ON_SUBCLASS
+    difference = f"{_DIFFERENCES[what]}{note}"
+    raise OtherRowsError(difference.format(tree=tree, with_=with_, kind=kind.__name__))
 
 
 def why_no_means(estimator: Any) -> str | None:
@@ -207,35 +183,11 @@ def _require_constraints(grown: GrownForest, *, transformed: bool) -> None:
     needed = "weights='monotonic' needs a forest with "
     if not any(_has_constraints(member) for member in grown.members):
         raise ValueError(f"{needed}monotonic_cst; this one was fitted without")
-    n_features = len(grown.members[0].monotonic_cst)
-    if grown.features is not None and any(
-        not np.array_equal(features, np.arange(n_features)) for features in grown.features
-    ):
+    in_order = range(len(grown.members[0].monotonic_cst))
+    if not all(np.array_equal(features, in_order) for features in grown.features or ()):
         raise ValueError(f"{needed}trees that see all features in one order; bagged ones do not")
     if transformed:
         raise ValueError(f"{needed}leaves in the unit of y; this one was fitted on a transform")
-
-
-def _monotonic_index(
-    members: list[Any],
-    forest: Forest,
-    rows: TrainingRows,
-    check: Callable[[TreeBlock], None],
-    n_threads: int,
-) -> LeafIndex:
-    """Return the index of `clipped_index`, after checking the leaves of all trees."""
-    bounds = [
-        leaf_bounds(member.tree_, member.monotonic_cst, nodes)
-        for member, nodes in zip(members, _nodes_of_leaves(forest), strict=True)
-    ]
-
-    def drawn() -> Iterator[tuple[TreeBlock, NDArray[np.unsignedinteger]]]:
-        for block in rows.blocks(forest, n_threads=n_threads):
-            check(block)
-            yield block, rows.drawn(block)
-
-    weights = rows.sample_weight if rows.counts_are_weighted else None
-    return clipped_index(forest, rows.y, drawn(), bounds, n_threads, sample_weight=weights)
 
 
 def forest_and_bags(estimator: Any, n: int, n_threads: int = 0) -> tuple[Forest, Bags | None]:
@@ -265,31 +217,19 @@ def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
 
 def _grown_forest(estimator: Any) -> GrownForest:
     """Read a fitted estimator by the function that the table has for its type."""
-    read, name = check_kind(estimator), type(estimator).__name__
+    read = check_kind(estimator)
     check_is_fitted(estimator)
     grown = read(estimator)
     for member in grown.members:
-        _check_member(member, name)
+        _check_member(member, type(estimator).__name__)
     return grown
-
-
-def _note_on_subclass(estimator: Any) -> str:
-    kind = type(estimator)
-    if kind.__module__.startswith("sklearn."):
-        return ""
-    return (
-        f". {kind.__name__} is not scikit-learn's own, and may fit its trees on other rows or "
-        "targets than it is given: hdiforest.from_leaves takes it without this check if its apply "
-        "reports the leaves of rows"
-    )
 
 
 def _check_member(member: Any, name: str) -> None:
     """Refuse a tree of an estimator of the given name if it is not understood."""
     if not isinstance(member, DecisionTreeRegressor):
-        raise ValueError(
-            f"estimator must be {_UNDERSTOOD}, got a {name} of {type(member).__name__}"
-        )
+        got = f"a {name} of {type(member).__name__}"
+        raise ValueError(f"estimator must be {_UNDERSTOOD}, got {got}")
     if member.criterion not in CRITERIA:
         raise ValueError(
             f"estimator has the criterion {member.criterion!r}, which is not understood; known "
@@ -304,12 +244,9 @@ def _check_member(member: Any, name: str) -> None:
 
 def _has_categories(member: Any) -> bool:
     """Whether a tree splits on categories, or may; coming versions of scikit-learn have a mask."""
-    parameter = getattr(member, "categorical_features", None)
-    categorical = getattr(member, "is_categorical_", parameter)
-    if categorical is None:
-        return False
+    categorical = getattr(member, "is_categorical_", getattr(member, "categorical_features", None))
     mask = np.asarray(categorical)
-    return mask.dtype != bool or bool(mask.any())
+    return categorical is not None and (mask.dtype != bool or bool(mask.any()))
 
 
 def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeight) -> None:
@@ -317,37 +254,28 @@ def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeigh
 
     The leaves cannot tell: rows that were not drawn may be added or left out without a trace.
     """
-    if grown.n_rows is not None:
-        if n != grown.n_rows:
-            raise ValueError(
-                f"X has {n} rows, but the forest was fitted on {grown.n_rows}; pass the "
-                "rows of its last fit, without test rows and complete"
-            )
-        return
-    n_weighted = n if sample_weight is None else np.count_nonzero(sample_weight)
-    rows = "rows" if sample_weight is None else "rows with a positive sample_weight"
-    recorded = grown.members[0].tree_.n_node_samples[0]
-    if n_weighted != recorded:
+    rows, what, fitted_on = "rows", "forest", grown.n_rows
+    needed = "rows of its last fit, without test rows and complete"
+    if grown.n_rows is None:
+        what, fitted_on = "tree", grown.members[0].tree_.n_node_samples[0]
+        needed = "rows and sample_weight of its last fit"
+        if sample_weight is not None:
+            n, rows = int(np.count_nonzero(sample_weight)), "rows with a positive sample_weight"
+    if n != fitted_on:
         raise ValueError(
-            f"X has {n_weighted} {rows}, but the tree was fitted on {recorded}; pass the rows and "
-            "sample_weight of its last fit"
+            f"X has {n} {rows}, but the {what} was fitted on {fitted_on}; pass the {needed}"
         )
 
 
 def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
-    trees = [member.tree_ for member in grown.members]
-    split_on = [tree.feature for tree in trees]
-    if grown.features is not None:
-        # The feature of a leaf is negative and never read; any valid one can replace it.
-        split_on = [
-            np.asarray(features)[np.maximum(split, 0)]
-            for features, split in zip(grown.features, split_on, strict=True)
-        ]
-    arrays: list[Any] = [
-        {name: getattr(tree, name) for name in _TREE_ARRAYS} | {"feature": split}
-        for tree, split in zip(trees, split_on, strict=True)
-    ]
-    return Forest.from_trees(arrays, n_features, n_threads=n_threads)
+    trees: list[Any] = []
+    for k, member in enumerate(grown.members):
+        tree, feature = member.tree_, member.tree_.feature
+        if grown.features is not None:
+            # The feature of a leaf is negative and never read; any valid one can replace it.
+            feature = np.asarray(grown.features[k])[np.maximum(feature, 0)]
+        trees.append({name: getattr(tree, name) for name in _TREE_ARRAYS} | {"feature": feature})
+    return Forest.from_trees(trees, n_features, n_threads=n_threads)
 
 
 def _draw(estimator: Any, **part: Any) -> NDArray[np.integer]:
@@ -371,42 +299,41 @@ _DIFFERENCES = {
     "forest's last fit",
 }
 
+_NOTE_ON_SUBCLASS = (
+    ". {kind} is not scikit-learn's own, and may fit its trees on other rows or targets than it is "
+    "given: hdiforest.from_leaves takes it without this check if its apply reports the leaves of "
+    "rows"
+)
+
 
 class _Refusal(Exception):  # noqa: N818
-    def __init__(self, difference: str, tree: int, sample_weight: SampleWeight) -> None:
-        with_ = "without" if sample_weight is None else "with"
-        super().__init__(_DIFFERENCES[difference].format(tree=tree, with_=with_))
-        self.exactness = list(_DIFFERENCES).index(difference)
+    """What differs, one of `_DIFFERENCES`, and in which tree."""
 
 
-def _leaf_check(
+def _check_leaves(
     members: list[Any],
     rows: TrainingRows,
     targets: NDArray[np.float64],
-    rule: WeightingRule,
+    in_float32: bool,
     kept: list[TreeBlock] | None,
     n_threads: int,
-) -> Callable[[TreeBlock], None]:
-    """Return what compares every leaf of some trees with their own record, and keeps the block."""
-    weights = rows.sample_weight if rule.counts_are_weighted else None
-
-    def check(block: TreeBlock) -> None:
-        difference = _find_mismatch(
-            [_record(member) for member in members[block.first :][: block.leaves.shape[1]]],
-            block.leaves.T,
-            targets.T,
-            counts=None if block.counts is None else block.counts.T,
-            sample_weight=weights,
-            in_float32=rule.float32,
-            n_threads=n_threads,
-        )
-        if difference is not None:
-            tree, what = difference
-            raise _Refusal(what, block.first + tree, rows.sample_weight)
-        if kept is not None:
-            kept.append(block)
-
-    return check
+    block: TreeBlock,
+) -> None:
+    """Compare every leaf of some trees with their own record, and keep the block."""
+    difference = _find_mismatch(
+        [_record(member) for member in members[block.first :][: block.leaves.shape[1]]],
+        block.leaves.T,
+        targets.T,
+        counts=None if block.counts is None else block.counts.T,
+        sample_weight=rows.draw_weight,
+        in_float32=in_float32,
+        n_threads=n_threads,
+    )
+    if difference is not None:
+        tree, what = difference
+        raise _Refusal(what, block.first + tree)
+    if kept is not None:
+        kept.append(block)
 
 
 def _record(member: Any) -> Any:
@@ -420,11 +347,6 @@ def _record(member: Any) -> Any:
     }
 
 
-def _nodes_of_leaves(forest: Forest) -> list[NDArray[np.int32]]:
-    """Return the nodes of the leaves of each tree."""
-    return np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
-
-
 def _rules_of_draws(
     estimator: Any, bags: Bags | None, sample_weight: SampleWeight
 ) -> list[WeightingRule]:
@@ -436,13 +358,12 @@ def _rules_of_draws(
     if bags is None and isinstance(estimator, ForestRegressor):
         return [WeightingRule(True)]
     if bags is None or not hasattr(estimator, "_sample_weight"):
-        rules = [WeightingRule(True), WeightingRule(False)]
+        rules = [WeightingRule(True), WeightingRule(True, float32=True), WeightingRule(False)]
         # Before scikit-learn 1.9, weights given as float32 were multiplied as such.
-        if sample_weight is not None and np.array_equal(
+        is_single = sample_weight is not None and np.array_equal(
             sample_weight, sample_weight.astype(np.float32)
-        ):
-            rules.insert(1, WeightingRule(True, float32=True))
-        return rules
+        )
+        return rules if is_single else rules[::2]
     used = estimator._sample_weight
     if used is None and sample_weight is not None:
         raise ValueError("sample_weight was not used at the forest's last fit; leave it out")

@@ -12,15 +12,8 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 
 from hdicore import Forest, Scorer
-from hdiforest._model.residuals import (
-    BoostedMean,
-    LocalColumns,
-    LocalLinearMean,
-    Mean,
-    RegressorMean,
-    Stacking,
-    checked_means,
-)
+from hdiforest._model import residuals
+from hdiforest._model.residuals import OutOfBagMeans, RegressorMean, Stacking
 from hdiforest._model.training_rows import Counts, TrainingRows
 from hdiforest._utils import Array
 
@@ -31,21 +24,16 @@ _PENALTIES = (1.0, 0.1, 0.01)
 
 
 def stacked(
-    regressor: Any,
-    rows: TrainingRows,
-    centres: Array,
-    has_centre: NDArray[np.bool_],
-    random_state: int | None,
+    regressor: Any, rows: TrainingRows, means: OutOfBagMeans, random_state: int | None
 ) -> Stacking:
     """Fit a regressor on all rows, and in five folds without each of them.
 
-    "boosting" is scikit-learn's HistGradientBoostingRegressor. The centres are the out-of-bag means
-    of the rows that have one. `random_state` is the seed of the folds and of "boosting".
+    "boosting" is scikit-learn's HistGradientBoostingRegressor. `random_state` is the seed of the
+    folds and of "boosting".
     """
     if isinstance(regressor, str):
         regressor = HistGradientBoostingRegressor(random_state=random_state)
-    weights = rows.sample_weight
-    options = {} if weights is None else {"sample_weight": weights}
+    options = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
     folds = KFold(_N_FOLDS, shuffle=True, random_state=random_state)
     X = rows.X.astype(np.float64)  # linear models would reduce y to the type of X
     try:
@@ -53,18 +41,15 @@ def stacked(
         fitted = clone(regressor).fit(X, rows.y, **options)
     except (TypeError, ValueError) as failure:
         raise ValueError(f"the regressor given as mean cannot be fitted: {failure}") from failure
-    out_of_fold = checked_means(predicted, len(rows.y))
-    share = best_share(out_of_fold, rows, centres, has_centre)
-    return Stacking(_as_arrays(fitted, X), share, out_of_fold)
+    out_of_fold = residuals.checked_means(predicted, len(rows.y))
+    return Stacking(_as_arrays(fitted, X), best_share(out_of_fold, rows, means), out_of_fold)
 
 
-def best_share(
-    out_of_fold: Array, rows: TrainingRows, centres: Array, has_centre: NDArray[np.bool_]
-) -> float:
+def best_share(out_of_fold: Array, rows: TrainingRows, means: OutOfBagMeans) -> float:
     """Return the share of another mean g in c + share (g - c) with the least squared error."""
-    step, error = (out_of_fold - centres)[has_centre], (rows.y - centres)[has_centre]
-    weights = rows.sample_weight
-    row_weights = np.ones(len(step)) if weights is None else weights[has_centre]
+    step, error = ((each - means.centres)[means.has_centre] for each in (out_of_fold, rows.y))
+    weights = rows.weights_of(means.has_centre)
+    row_weights = np.ones(len(step)) if weights is None else weights
     length = float(row_weights @ step**2)
     return float(np.clip(row_weights @ (step * error) / length, 0, 1)) if length > 0 else 0.0
 
@@ -74,36 +59,33 @@ def local_linear(
     rows: TrainingRows,
     leaves: NDArray[np.int32],
     counts: Counts,
-    gains: Array,
-    centres: Array,
-    has_centre: NDArray[np.bool_],
+    means: OutOfBagMeans,
     n_threads: int,
 ) -> Stacking:
     """Regress around each training row, in the trees that did not draw it.
 
-    The features are those whose splits have the largest gains, (n_features,), and the penalty is
-    that of the least squared error. Leaves hold the rows that their tree drew, so that no row takes
-    part in its own regression.
+    The features are those whose splits gain most, the penalty is that of the least squared error.
+    Leaves hold the rows that their tree drew, so that none takes part in its own regression.
     """
+    gains = forest.split_gains(means.leaf_weight, means.leaf_means)
     top = np.argsort(-gains, kind="stable")[:_N_LOCAL]
     top = top[: max(1, np.count_nonzero(gains[top] > 0))]  # 0 if no tree has a split
-    columns = LocalColumns.of_rows(rows.X[rows.has_weight], top)
+    columns = residuals.LocalColumns.of_rows(rows.X[rows.has_weight], top)
     features, n, q = columns.read(rows.X), len(rows.y), len(columns.columns)
-    of_weight = rows.y[rows.has_weight]
-    y = rows.y.clip(of_weight.min(), of_weight.max())
+    y = rows.y.clip(rows.weighted_targets.min(), rows.weighted_targets.max())
     index = rows.index(forest, leaves, "inbag", targets=np.arange(n, dtype=np.float64))
     fits = np.empty((n, len(_PENALTIES), 2 + 2 * q + q * q))
-    predicted = index.local_linear(
-        np.where(counts > 0, np.int32(-1), leaves), features, features, y, _PENALTIES,
-        fits=fits, n_threads=n_threads,
-    ).clip(y.min(), y.max())  # fmt: skip
-    weights = None if rows.sample_weight is None else rows.sample_weight[has_centre]
-    squares = (predicted - y[:, np.newaxis])[has_centre] ** 2
-    best = int(np.argmin(np.average(squares, axis=0, weights=weights)))
-    mean = LocalLinearMean(Scorer(forest, index), columns, features, y, _PENALTIES[best])
-    out_of_bag = np.where(has_centre, predicted[:, best], centres)
-    share = best_share(out_of_bag, rows, centres, has_centre)
-    return Stacking(mean, share, out_of_bag, fits[:, best])
+    unseen = np.where(counts > 0, np.int32(-1), leaves)
+    own = features, features, y, _PENALTIES
+    predicted = index.local_linear(unseen, *own, fits=fits, n_threads=n_threads)
+    predicted = predicted.clip(y.min(), y.max())
+    squares = (predicted - y[:, np.newaxis])[means.has_centre] ** 2
+    errors = np.average(squares, axis=0, weights=rows.weights_of(means.has_centre))
+    best = int(np.argmin(errors))
+    scorer, penalty = Scorer(forest, index), _PENALTIES[best]
+    mean = residuals.LocalLinearMean(scorer, columns, features, y, penalty)
+    out_of_bag = np.where(means.has_centre, predicted[:, best], means.centres)
+    return Stacking(mean, best_share(out_of_bag, rows, means), out_of_bag, fits[:, best])
 
 
 def check_mean(mean: Any, rows: TrainingRows | None) -> None:
@@ -122,7 +104,7 @@ def check_mean(mean: Any, rows: TrainingRows | None) -> None:
         )
 
 
-def _as_arrays(fitted: Any, X: Array) -> Mean:
+def _as_arrays(fitted: Any, X: Array) -> residuals.Mean:
     """Return the mean as plain arrays if these predict the same, else as it is."""
     if not is_plain_boosting(fitted):
         return RegressorMean(fitted)
@@ -141,7 +123,7 @@ def is_plain_boosting(regressor: Any) -> bool:
     )
 
 
-def boosted_mean(regressor: Any, n_features: int) -> BoostedMean:
+def boosted_mean(regressor: Any, n_features: int) -> residuals.BoostedMean:
     """Read the trees of a fitted regressor that `is_plain_boosting` accepts."""
     nodes = [tree.nodes for iteration in regressor._predictors for tree in iteration]
     joined = np.concatenate(nodes)
@@ -158,6 +140,5 @@ def boosted_mean(regressor: Any, n_features: int) -> BoostedMean:
         tree_offsets=offsets,
         n_features=n_features,
     )
-    first_nodes = np.repeat(offsets[:-1], forest.n_leaves)
-    values = joined["value"][first_nodes + forest.leaf_nodes]
-    return BoostedMean(forest, values, float(regressor._baseline_prediction.item()))
+    values = joined["value"][np.repeat(offsets[:-1], forest.n_leaves) + forest.leaf_nodes]
+    return residuals.BoostedMean(forest, values, float(regressor._baseline_prediction.item()))

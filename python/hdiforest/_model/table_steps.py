@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hdiforest._tables.columns import Column, EncodingError, NumberColumn, require_columns
 from hdiforest._tables.frames import Library, frame_of
 from hdiforest._tables.row_counts import RowCounts, count_rows
+from hdiforest._utils.optional import pc
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline  # which scoring without steps does not load
@@ -23,10 +24,7 @@ MAX_DENSE_BYTES = 2**33
 
 @dataclass(frozen=True)
 class TableSteps:
-    """The fitted steps before a forest, and what tables they read.
-
-    What `TableEncoder` is to a table that is encoded by data, these are where code does it.
-    """
+    """The fitted steps before a forest, which encode by code what `TableEncoder` does by data."""
 
     pipeline: Pipeline
     library: Library | None  # of the table of the fit; None: it was no table
@@ -79,18 +77,13 @@ class TableSteps:
         return rows
 
     def encode(
-        self,
-        table: Any,
-        *,
-        first_row: int = 0,
-        feature_range: NDArray[np.float32] | None = None,
+        self, table: Any, *, first_row: int = 0, feature_range: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return the forest's rows for those of a pyarrow Table; see `TableEncoder.encode`.
 
         Categories that the training rows did not have are not counted, as only the steps know them.
-        Raises EncodingError if columns are missing or repeated, or the steps refuse the rows.
         """
-        self.require(table.schema.names)
+        require_columns(self.columns, table.schema.names)
         table = table.select(list(self.columns))
         try:
             X = self.rows(table)
@@ -101,10 +94,6 @@ class TableSteps:
                 f"{' '.join(str(error).split())}"
             ) from None
         return X, count_rows(X, self.ordered, feature_range, _are_empty(table))
-
-    def require(self, names: Iterable[str]) -> None:
-        """Raise EncodingError if a table with columns of these names lacks some, or has two."""
-        require_columns(self.columns, names)
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Do nothing: `rows` has refused missing values if the forest takes none."""
@@ -125,22 +114,14 @@ class TableSteps:
         """Return the steps of facts, whose types have been checked, and a pipeline."""
         if not hasattr(pipeline, "steps"):
             raise ValueError("the steps before the forest must be a Pipeline")
-        columns = facts["columns"]
-        return cls(
-            pipeline,
-            facts["library"],
-            n_features,
-            allow_nan,
-            None if columns is None else tuple(columns),
-            tuple(facts["numbers"]),
-            facts["texts"],
-        )
+        columns, numbers = facts["columns"], tuple(facts["numbers"])
+        names = None if columns is None else tuple(columns)
+        own = facts["library"], n_features, allow_nan, names, numbers, facts["texts"]
+        return cls(pipeline, *own)
 
 
 def _are_empty(table: Any) -> NDArray[np.bool_]:
     """Return whether all cells of each row of a pyarrow Table are missing."""
-    import pyarrow.compute as pc
-
     empty = np.ones(table.num_rows, dtype=bool)
     for column in table.columns:
         empty &= pc.is_null(column, nan_is_null=True).to_numpy()
@@ -148,10 +129,7 @@ def _are_empty(table: Any) -> NDArray[np.bool_]:
 
 
 def dense_rows(features: Any, *, allow_nan: bool, copy: bool = False) -> NDArray[np.float32]:
-    """Return what steps made of a table as the forest reads it, C-ordered float32.
-
-    Raises ValueError if it does not hold numbers, or is sparse and too large to be dense.
-    """
+    """Return what steps made of a table as C-ordered float32, or ValueError if that cannot be."""
     from scipy.sparse import issparse
     from sklearn.utils import check_array
 
@@ -160,29 +138,20 @@ def dense_rows(features: Any, *, allow_nan: bool, copy: bool = False) -> NDArray
         n_bytes = 4 * n_rows * n_columns
         if n_bytes > MAX_DENSE_BYTES:
             raise ValueError(
-                f"the steps before the forest made {n_rows} sparse rows of "
-                f"{n_columns} columns, which take {n_bytes / 2**30:.0f} GB as the dense rows "
-                "that the model keeps; make fewer columns, by OrdinalEncoder, TargetEncoder or "
-                "max_categories of OneHotEncoder"
+                f"the steps before the forest made {n_rows} sparse rows of {n_columns} columns, "
+                f"which take {n_bytes / 2**30:.0f} GB as the dense rows that the model keeps; make "
+                "fewer columns, by OrdinalEncoder, TargetEncoder or max_categories of OneHotEncoder"
             )
         features = features.astype(np.float32).toarray()
-    finite: bool | str = "allow-nan" if allow_nan else True
-    rows: NDArray[np.float32] = check_array(
-        features,
-        dtype=np.float32,
-        order="C",
-        copy=copy,
-        ensure_all_finite=finite,
-        input_name="what the steps before the forest made of X",
-    )
-    return rows
+    finite = "allow-nan" if allow_nan else True
+    options = {"order": "C", "copy": copy, "ensure_all_finite": finite}
+    name = "what the steps before the forest made of X"
+    return np.asarray(check_array(features, dtype=np.float32, input_name=name, **options))
 
 
 def transformed(pipeline: Pipeline, X: Any) -> Any:
-    """Return what fitted steps make of X.
-
-    Pipeline.transform refuses a last step that looks unfitted because it keeps nothing.
-    """
+    """Return what fitted steps make of X."""
+    # Pipeline.transform refuses a last step that looks unfitted because it keeps nothing.
     for _, step in pipeline.steps:
         if step is not None and step != "passthrough":
             X = step.transform(X)
@@ -191,9 +160,8 @@ def transformed(pipeline: Pipeline, X: Any) -> Any:
 
 def _names_of(step: Any) -> Iterator[str]:
     """Yield the names of the classes that transform rows in a step."""
-    parts = getattr(step, "transformers_", getattr(step, "steps", None))
-    if parts is None:
-        parts = getattr(step, "transformer_list", None)
+    holders = ("transformers_", "steps", "transformer_list")
+    parts = next((getattr(step, name) for name in holders if hasattr(step, name)), None)
     if parts is not None:
         for part in parts:
             yield from _names_of(part[1])
@@ -203,9 +171,8 @@ def _names_of(step: Any) -> Iterator[str]:
 
 def number_columns_of(table: Any) -> tuple[str, ...]:
     """Return the names of the columns of a DataFrame of pandas or polars that hold numbers."""
-    types = table.schema.items() if hasattr(table, "schema") else None
-    if types is not None:
-        return tuple(name for name, kind in types if kind.is_numeric())
+    if hasattr(table, "schema"):
+        return tuple(name for name, kind in table.schema.items() if kind.is_numeric())
     types = table.dtypes.items() if hasattr(table, "dtypes") else ()
     return tuple(str(name) for name, kind in types if getattr(kind, "kind", None) in {*"iuf"})
 

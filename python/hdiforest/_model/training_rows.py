@@ -15,7 +15,6 @@ from hdiforest._utils.checks import alternatives
 
 Weighting = Literal["all", "inbag", "oob", "monotonic"]
 
-
 # What each mode of weighting counts in a leaf.
 WEIGHTINGS: dict[Weighting, str] = {
     "all": "all training rows of a leaf",
@@ -25,13 +24,12 @@ WEIGHTINGS: dict[Weighting, str] = {
 }
 ANY_WEIGHTING = alternatives(repr(mode) for mode in WEIGHTINGS)
 
-# By these a leaf counts a row only if its tree drew the row.
-IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")
+IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")  # by which leaves count only rows drawn
 
 _BLOCK_BYTES = 1 << 24  # of the leaves in some trees that need not be cut further
 
-
 Counts = NDArray[np.unsignedinteger]  # (n, k): how often each of k trees drew each row
+Bounds = tuple[Array, Array]  # lowest and highest target of each leaf of a tree, (n_leaves,) each
 
 
 class TreeBlock(NamedTuple):
@@ -42,17 +40,11 @@ class TreeBlock(NamedTuple):
     counts: Counts | None  # None: each row once
 
 
-@dataclass(frozen=True, eq=False)
-class Bags:
+class Bags(NamedTuple):
     """The rows that each tree drew."""
 
     n_trees: int
     of_trees: Callable[[int, int], Counts]  # of trees [first, last)
-
-    @classmethod
-    def stored(cls, counts: Counts) -> Self:
-        """Return those of one array of all trees."""
-        return cls(counts.shape[1], lambda first, last: counts[:, first:last])
 
     @classmethod
     def redrawn(
@@ -99,9 +91,8 @@ class TrainingRows:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], counts_are_weighted: bool) -> Self:
         """Return rows from the arrays X, y, sample_weight and counts; the last two may be None."""
-        counts = arrays.get("counts")
-        bags = None if counts is None else Bags.stored(counts)
-        weight = arrays.get("sample_weight")
+        weight, counts = arrays.get("sample_weight"), arrays.get("counts")
+        bags = None if counts is None else Bags(counts.shape[1], lambda i, j: counts[:, i:j])
         return cls(arrays["X"], arrays["y"], weight, bags, counts_are_weighted)
 
     def arrays(self) -> dict[str, NDArray[Any] | None]:
@@ -110,28 +101,36 @@ class TrainingRows:
         return {"X": self.X, "y": self.y, "sample_weight": self.sample_weight, "counts": counts}
 
     @property
+    def draw_weight(self) -> Array | None:
+        """What a row weighs each time that a tree drew it, (n,); None: all weigh alike."""
+        return self.sample_weight if self.counts_are_weighted else None
+
+    def weights_of(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Array | None:
+        """Return the sample_weight of some rows; None if all weigh alike."""
+        return None if self.sample_weight is None else self.sample_weight[rows]
+
+    @property
     def feature_range(self) -> NDArray[np.float32]:
         """See `FittedForest`."""
-        where: Any = True if self.sample_weight is None else self.has_weight[:, None]
-        low, high = (
-            end.reduce(self.X, axis=0, initial=np.nan, where=where) for end in (np.fmin, np.fmax)
-        )
-        return np.stack([low, high])
+        where: Any = True if self.sample_weight is None else self.has_weight[:, np.newaxis]
+        ends = [f.reduce(self.X, axis=0, initial=np.nan, where=where) for f in (np.fmin, np.fmax)]
+        return np.stack(ends)
 
     @property
     def has_weight(self) -> NDArray[np.bool_]:
         """Whether each row weighs anything, (n,): to the forest the others are not there."""
-        if self.sample_weight is None:
-            return np.ones(len(self.y), dtype=bool)
-        positive: NDArray[np.bool_] = self.sample_weight > 0
-        return positive
+        return np.full(len(self.y), True) if self.sample_weight is None else self.sample_weight > 0
+
+    @property
+    def weighted_targets(self) -> Array:
+        """Targets of the rows that weigh anything."""
+        return self.y[self.has_weight]
 
     def drawn(self, block: TreeBlock) -> Counts:
         """How often some trees drew each row, (n, k), without rows that have no weight."""
-        counts = block.counts
+        counts, has_weight = block.counts, self.has_weight
         if counts is None:
             counts = np.ones(block.leaves.shape, dtype=np.uint8)
-        has_weight = self.has_weight
         return counts if has_weight.all() else counts * has_weight[:, None]
 
     def blocks(
@@ -144,11 +143,9 @@ class TrainingRows:
     ) -> Iterator[TreeBlock]:
         """Yield some trees at a time, which take little memory beside an index of all.
 
-        The rows are routed, unless their `leaves` (n, n_trees) are given. Unless they are to be
-        `counted`, counts are None.
+        Rows are routed unless `leaves` (n, n_trees) are given. Counts are None unless `counted`.
         """
-        bags = self.bags if counted else None
-        n_trees = forest.n_trees
+        bags, n_trees = self.bags if counted else None, forest.n_trees
         few = min(max(n_threads, -(-n_trees // 25)), max(1, n_trees // 8))
         at_once = max(few, _BLOCK_BYTES // (4 * len(self.X)))
         order = None
@@ -166,13 +163,12 @@ class TrainingRows:
 
     def sample_weight_in(self, weights: Weighting) -> Array | None:
         """Return what each row weighs in leaves beside the counts, (n,); None: all alike."""
-        return None if weights in IN_BAG and not self.counts_are_weighted else self.sample_weight
+        return self.draw_weight if weights in IN_BAG else self.sample_weight
 
     def counted_in(self, weights: Weighting) -> NDArray[Any] | None:
         """Return how often leaves count each row in each tree, (n, n_trees); None: once."""
-        if self.bags is None or weights == "all":
-            return None
-        return _counted(self.bags.matrix(), weights)
+        bags = None if weights == "all" else self.bags
+        return None if bags is None else _counted(bags.matrix(), weights)
 
     def index(
         self,
@@ -182,26 +178,30 @@ class TrainingRows:
         *,
         targets: Array | None = None,
         keep_row_weights: bool = False,
+        bounds: Sequence[Bounds] | None = None,
         check: Callable[[TreeBlock], None] | None = None,
         n_threads: int = 0,
     ) -> LeafIndex:
         """Index the rows by their leaves; `targets` may stand in for y.
 
-        The rows are routed, unless their `leaves` (n, n_trees) are given. `check` is called once
-        with each block of trees.
+        The rows are routed, unless their `leaves` (n, n_trees) are given. Each leaf moves y within
+        its `bounds`, if there are some. `check` is called once with each block of trees.
         """
         checks = [] if check is None else [check]
 
-        def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[Any] | None]]:
+        def blocks() -> Iterator[TreeBlock]:
             counted = bool(checks) or weights != "all"
             for block in self.blocks(forest, leaves, n_threads, counted=counted):
                 for check in checks:
                     check(block)
-                yield block.leaves, _counted(block.counts, weights)
+                yield block
             checks.clear()
 
+        if bounds is not None:
+            drawn, weight = ((block, self.drawn(block)) for block in blocks()), self.draw_weight
+            return clipped_index(forest, self.y, drawn, bounds, n_threads, sample_weight=weight)
         return LeafIndex.from_blocks(
-            blocks,
+            lambda: ((block.leaves, _counted(block.counts, weights)) for block in blocks()),
             self.y if targets is None else targets,
             forest.n_leaves,
             sample_weight=self.sample_weight_in(weights),
@@ -217,18 +217,27 @@ def _counted(counts: Counts | None, weights: Weighting) -> NDArray[Any] | None:
     return counts if weights in IN_BAG else counts == 0
 
 
-# Lowest and highest target of each leaf of a tree, (n_leaves,) each.
-Bounds = tuple[Array, Array]
+def draw_rows(rows: NDArray[np.intp], most: int, seed: int | None) -> NDArray[np.intp]:
+    """Return the rows, or so many of them drawn at random, in their order."""
+    if len(rows) <= most:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
-def leaf_bounds(tree: Any, monotonic_cst: Sequence[int], leaf_nodes: NDArray[np.int32]) -> Bounds:
-    """Return the bounds that a tree of scikit-learn respects in its leaves.
+def leaf_bounds(members: Sequence[Any], forest: Forest) -> list[Bounds]:
+    """Return the bounds that each fitted tree of scikit-learn respects in its leaves.
 
     Where a constrained feature splits a node, the middle of the values that the tree predicts for
     its two children divides what lies below them. O(n_nodes).
     """
+    nodes_of_leaves = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
+    return list(map(_bounds, members, nodes_of_leaves))
+
+
+def _bounds(member: Any, leaf_nodes: NDArray[np.int32]) -> Bounds:
+    tree, sign = member.tree_, np.asarray(member.monotonic_cst)
     lower, upper = np.full(tree.node_count, -np.inf), np.full(tree.node_count, np.inf)
-    value, sign = tree.value[:, 0, 0], np.asarray(monotonic_cst)
+    value = tree.value[:, 0, 0]
     nodes = np.zeros(1, dtype=np.intp)  # of one depth
     while nodes.size:
         nodes = nodes[tree.children_left[nodes] >= 0]
@@ -277,13 +286,9 @@ def clipped_index(
             weight = np.bincount(group, (count * row_weights[rows])[~stay]) / moved
             targets.append(ends.ravel()[bound])
             weights.append(weight)
-            trees.append(
-                (
-                    np.concatenate([rows[stay], np.arange(n, n + len(bound))]),
-                    np.concatenate([leaf[stay], bound // 2]).astype(np.int32),
-                    np.concatenate([count[stay], moved]),
-                )
-            )
+            rows = np.concatenate([rows[stay], np.arange(n, n + len(bound))])
+            leaf = np.concatenate([leaf[stay], bound // 2]).astype(np.int32)
+            trees.append((rows, leaf, np.concatenate([count[stay], moved])))
             n += len(bound)
     values = np.concatenate(targets)
     # The index reads rows in the order of their targets, which is fastest if they lie in it.

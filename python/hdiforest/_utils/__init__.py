@@ -10,18 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 Weights = ArrayLike | None  # of rows
 Kind = Literal["hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"]
-Interpolation = Literal[
-    "inverted_cdf",
-    "averaged_inverted_cdf",
-    "closest_observation",
-    "interpolated_inverted_cdf",
-    "hazen",
-    "weibull",
-    "linear",
-    "median_unbiased",
-    "normal_unbiased",
-    "lower",
-    "higher",
-    "midpoint",
-    "nearest",
+# The discontinuous and the continuous ones of Hyndman and Fan (1996), and numpy's others.
+_Discontinuous = Literal["inverted_cdf", "averaged_inverted_cdf", "closest_observation"]
+_Continuous = Literal[
+    "interpolated_inverted_cdf", "hazen", "weibull", "linear", "median_unbiased", "normal_unbiased"
 ]
+Interpolation = Literal[_Discontinuous, _Continuous, "lower", "higher", "midpoint", "nearest"]

@@ -42,15 +42,12 @@ def reals(name: str, value: ArrayLike) -> Array:
 
 
 def shares(name: str, value: Any, *, one: bool = False) -> Array:
-    """Return coverages or levels above 0 and below 1, or also `one`, as float64 of their shape.
-
-    Texts and booleans, which numpy casts, are refused.
-    """
+    """Return coverages or levels above 0 and below 1, or also `one`, as float64 of their shape."""
     try:
         numbers = np.asarray(value)
     except ValueError:  # lists of several lengths
         numbers = np.array(None)
-    if numbers.dtype.kind not in "iuf":
+    if numbers.dtype.kind not in "iuf":  # such as texts and booleans, which numpy casts
         raise ValueError(f"{name} must be a number or a list of numbers, got {value!r}")
     for share in numbers.flat:
         if not (0 < share < 1 or (one and share == 1)):

@@ -26,9 +26,9 @@ _UNLOCKED, _LOCKED = "new", "lock"  # what the file in a folder is called
 def folder_beside(path: Path) -> Iterator[Path]:
     """Make a hidden folder beside `path`, and remove those that dead processes made for it.
 
-    A process holds a lock in its folder, which the system releases when the process dies. Numbers
-    of processes and times would be ambiguous. Folders of other computers are never touched, because
-    some network file systems hide the locks of others. Without locks no folder is removed.
+    A process locks its folder until it dies, as process numbers and times would be ambiguous. The
+    folders of other computers are never touched: some network file systems hide the locks of
+    others. Without locks no folder is removed.
     """
     # Short, however long the name of `path` is.
     key = hashlib.sha256(os.fsencode(f"{platform.node()}/{path.name}")).hexdigest()[:8]
@@ -126,10 +126,7 @@ def writing(path: Path, within: Path | None = None) -> Iterator[BufferedWriter]:
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether `path` is a pipe, a device of characters, or this process's standard output.
-
-    Raises OSError if nothing can be written there, as to a folder.
-    """
+    """Return whether `path` is a pipe, a character device or standard output, or OSError."""
     try:
         status = path.stat()
     except FileNotFoundError:

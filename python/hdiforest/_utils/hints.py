@@ -52,11 +52,9 @@ def hints_of(left: list[Instead]) -> Iterator[None]:
         _HINTS_LEFT.reset(token)
 
 
-def hints_that_name(
-    usual: str, hdi: str | None = None, without: str = ""
-) -> AbstractContextManager[None]:
+def hints_that_name(usual: str, hdi: str = "", without: str = "") -> AbstractContextManager[None]:
     """Let the first hint inside name what to call instead, see `Instead`; give no more hints."""
-    return hints_of([Instead(usual, usual if hdi is None else hdi, without)])
+    return hints_of([Instead(usual, hdi or usual, without)])
 
 
 class RowsDigest:
@@ -86,29 +84,18 @@ def digest_of(rows: NDArray[np.floating[Any]]) -> str:
     return digest.text()
 
 
-class TrainingRowsHint:
-    """Warns if as many rows as those of the fit, seen block after block, are these in their order.
+def warn_of_training_rows(name_of: Callable[[Instead], str]) -> None:
+    """Warn that X holds the rows of the fit, unless all hints that may be given were.
 
-    `name` returns which of the names of an `Instead` gives intervals of the rows out of bag; empty
-    if nothing does.
+    `name_of` returns which of the names of an `Instead` gives intervals of these rows out of bag;
+    empty if nothing does.
     """
-
-    def __init__(self, training_digest: str, name: Callable[[Instead], str]) -> None:
-        self._expected, self._name = training_digest, name
-        self._digest = RowsDigest()
-
-    def see(self, rows: NDArray[np.floating[Any]]) -> None:
-        """Take the next rows, as the engine gets them."""
-        self._digest.update(rows)
-
-    def give(self) -> None:
-        """Warn, if so, after the last rows."""
-        left = _HINTS_LEFT.get()
-        if self._digest.text() != self._expected or left == []:
-            return
-        name = self._name(Instead() if left is None else left.pop())
-        out_of_bag = name and f"{name}, which asks for each row the trees that did not draw it, or "
-        warn_caller(
-            "X holds the rows of the fit: intervals cover more of their targets than of those of "
-            f"new rows; use {out_of_bag}rows that took no part in the fit"
-        )
+    left = _HINTS_LEFT.get()
+    if left == []:
+        return
+    name = name_of(Instead() if left is None else left.pop())
+    out_of_bag = name and f"{name}, which asks for each row the trees that did not draw it, or "
+    warn_caller(
+        "X holds the rows of the fit: intervals cover more of their targets than of those of new "
+        f"rows; use {out_of_bag}rows that took no part in the fit"
+    )

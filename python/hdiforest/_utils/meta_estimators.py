@@ -34,17 +34,12 @@ def layers(estimator: Any, *, fitted: bool) -> list[Any]:
         elif isinstance(outer, TransformedTargetRegressor):
             inner = _part(outer, "regressor_") if fitted else outer.regressor
         elif is_search(outer):
-            inner = _best(outer) if fitted else outer.estimator
+            inner = _part(outer, "best_estimator_") if fitted else outer.estimator
         else:
             return estimators
         if inner is None or isinstance(inner, str):  # no estimator yet, or "passthrough"
             return estimators
         estimators.append(inner)
-
-
-def forest_of(estimator: Any) -> Any:
-    """Return the innermost estimator of a fitted one."""
-    return layers(estimator, fitted=True)[-1]
 
 
 def pipelines(estimators: list[Any]) -> list[Pipeline]:
@@ -75,23 +70,18 @@ def weight_options(
     if sample_weight is None:
         return {}
     steps = [each.steps[-1][0] for each in estimators if isinstance(each, Pipeline)]
-    if get_config()["enable_metadata_routing"]:
-        steps = []
+    steps = [] if get_config()["enable_metadata_routing"] else steps
     return {"__".join([*steps, "sample_weight"]): sample_weight}
 
 
 def _part(outer: Any, name: str) -> Any:
-    check_is_fitted(outer, name)
-    return getattr(outer, name)
-
-
-def _best(search: Any) -> Any:
-    if not hasattr(search, "best_estimator_") and search.refit is False:
+    if name == "best_estimator_" and not hasattr(outer, name) and outer.refit is False:
         raise ValueError(
-            f"{type(search).__name__} has no best_estimator_, because of refit=False; use "
+            f"{type(outer).__name__} has no best_estimator_, because of refit=False; use "
             "refit=True, or the forest itself, fitted with its best_params_"
         )
-    return _part(search, "best_estimator_")
+    check_is_fitted(outer, name)
+    return getattr(outer, name)
 
 
 def model_and_rows(estimator: Any, X: Any, method: str) -> tuple[Any, Any]:

@@ -18,8 +18,7 @@ def check_n_jobs(n_jobs: Any) -> None:
 def thread_count(n_jobs: int | None) -> int:
     """Return the number of threads that `n_jobs` stands for, or raise ValueError.
 
-    None means 1, or what ``joblib.parallel_config`` says; -1 means all processors that the process
-    was given: joblib heeds its affinity and control group.
+    None means 1, or what ``joblib.parallel_config`` says; -1 all processors that the process has.
     """
     check_n_jobs(n_jobs)
     from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend

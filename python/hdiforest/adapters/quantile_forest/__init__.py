@@ -310,13 +310,7 @@ class QuantileForest(ForestRegressor):
     def _leaf_samples(self, X: NDArray[np.float32], y: Array, limit: int | None) -> LeafSamples:
         """Compile the forest that was fitted on these rows."""
         forest, bags = forest_and_bags(self, len(X), self._n_threads)
-        bounds = None
-        if self.monotonic_cst is not None:
-            nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
-            bounds = [
-                leaf_bounds(tree.tree_, self.monotonic_cst, leaves)
-                for tree, leaves in zip(self.estimators_, nodes, strict=True)
-            ]
+        bounds = None if self.monotonic_cst is None else leaf_bounds(self.estimators_, forest)
         seeds = [tree.random_state for tree in self.estimators_]
         rows = TrainingRows(X, y, self.sample_weight_, bags, counts_are_weighted=False)
         return LeafSamples(forest, rows, limit, seeds, bounds)
