@@ -177,21 +177,19 @@ def _calibrate_on(
         ],
         axis=-1,
     )
-    rows, candidates = _known(source.rows, compared, bases, ends)
     postprocess = PostProcess.from_targets(source.targets, clip=settings.clip)
+    rows, candidates = _known(source.rows, compared, bases, ends, postprocess)
     rule = rule_for(len(rows), settings.objective, SLOPES if adaptive else (0.0,))
     if is_divided:
-        selected = rule(candidates, settings.coverages, postprocess)
+        selected = rule(candidates, settings.coverages)
         bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width)))
         others = np.setdiff1d(drawn, compared)
         ends = sources[bases[0].min_samples_leaf].intervals(others, bases)
-        rows, candidates = _known(source.rows, others, bases, ends)
+        rows, candidates = _known(source.rows, others, bases, ends, postprocess)
     in_first = first_half(len(source.rows.y))[rows]
     labels = None if settings.by is None else settings.by.labels(source.rows.X)[rows]
     rule = reselected(selected) if is_divided else corrected(rule)
-    calibration, fit = calibrate_oob(
-        candidates, settings.coverages, postprocess, rule, in_first, labels
-    )
+    calibration, fit = calibrate_oob(candidates, settings.coverages, rule, in_first, labels)
     best = sources[calibration.bases[0].min_samples_leaf]
     if not intervals_alone:
         quantiles = best.intervals(rows, base_quantiles(calibration))[:, 1]
@@ -207,13 +205,17 @@ def _calibrate_on(
 
 
 def _known(
-    training: TrainingRows, rows: NDArray[np.intp], bases: tuple[Base, ...], ends: Array
+    training: TrainingRows,
+    rows: NDArray[np.intp],
+    bases: tuple[Base, ...],
+    ends: Array,
+    postprocess: PostProcess,
 ) -> tuple[NDArray[np.intp], Candidates]:
     """Return the rows with finite ends (n, 2, m), and what is known of them."""
     finite = np.isfinite(ends).all(axis=(1, 2))
     rows = rows[finite]
     weights = _weights_of(training, rows)
-    return rows, Candidates.checked(bases, ends[finite], training.y[rows], weights)
+    return rows, Candidates.checked(bases, ends[finite], training.y[rows], postprocess, weights)
 
 
 def calibrate_finite_coverages(
@@ -318,12 +320,10 @@ def _split_output(
     n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
     if n_empty > 0:
         raise ValueError(f"{n_empty} of the {len(X)} rows of X have no interval")
-    candidates = Candidates.checked(bases, ends, y)
     postprocess = PostProcess.from_targets(y_train, clip=settings.clip)
+    candidates = Candidates.checked(bases, ends, y, postprocess)
     labels = None if settings.by is None else settings.by.labels(X)
-    calibration = calibrate_split(
-        candidates, settings.coverages, postprocess, selected, confidence, labels
-    )
+    calibration = calibrate_split(candidates, settings.coverages, selected, confidence, labels)
     quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
     calibration = _with_feature(with_distribution(calibration, quantiles, y), settings)
     forest = replace(fitted, calibration=calibration, by=settings.by)

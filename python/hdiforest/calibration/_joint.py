@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hdiforest._utils import Array
 from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._calibrate import measure_cross_check
-from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import conformal_quantile
 from hdiforest.calibration._result import Calibration, JointCalibration, Level, output_names
 from hdiforest.calibration._selection import Selected, calibrated_intervals, shifted_scores
@@ -28,25 +27,23 @@ class OutputRows:
 
     candidates: Candidates
     selected: Sequence[Selected]
-    postprocess: PostProcess
 
     def standard(self, j: int) -> tuple[float, float]:
         """Return location and scale of the scores of a coverage."""
         q, unit = self.selected[j].q_hat, self.selected[j].unit
         location = q if np.isfinite(q) else 0.0
-        if self.postprocess.low == self.postprocess.high:
+        if self.candidates.postprocess.low == self.candidates.postprocess.high:
             return location, 0.0
         return location, location + unit if location > -unit else unit
 
     def of_rows(self, rows: NDArray[np.bool_]) -> Self:
         """Return some of the rows."""
-        return replace(self, candidates=self.candidates.rows(np.flatnonzero(rows)))
+        return replace(self, candidates=self.candidates.rows(rows))
 
     def scores(self, j: int, inner: Array | None) -> Array:
         """Return the standardised scores (n,) of a coverage; minus infinity: covered anyhow."""
         location, scale = self.standard(j)
-        rows = replace(self.candidates, inner=inner)
-        scores = shifted_scores(rows, self.selected[j], self.postprocess) - location
+        scores = shifted_scores(self.candidates, self.selected[j], inner) - location
         return scores / scale if scale > 0 else np.where(scores > 0, np.inf, -np.inf)
 
     def quantiles(self, t: Sequence[float]) -> list[float]:
@@ -58,7 +55,7 @@ class OutputRows:
         """Return the sides of boxes of the lowest k coverages, (n, 2, k)."""
         chosen = zip(self.selected, self.quantiles(t), strict=False)
         selected = [each._replace(q_hat=q_hat) for each, q_hat in chosen]
-        return calibrated_intervals(self.candidates, selected, self.postprocess)
+        return calibrated_intervals(self.candidates, selected)
 
 
 def calibrate_jointly(
@@ -74,8 +71,8 @@ def calibrate_jointly(
     """
     method, confidence = calibrations[0].method, calibrations[0].confidence
     rows = [
-        [OutputRows(candidates, selected, each.postprocess) for selected in by_all_and_halves]
-        for each, (candidates, by_all_and_halves) in zip(calibrations, known, strict=True)
+        [OutputRows(candidates, selected) for selected in by_all_and_halves]
+        for candidates, by_all_and_halves in known
     ]
     own, *by_half = zip(*rows, strict=True)
     t = joint_quantiles(own, method, confidence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,22 +19,6 @@ _MAX_DEVIATION = 1e-3  # of a target from its lattice point, in steps
 _ROUNDING = 1e-6  # what rounding may add to it
 _ROUNDINGS = 4  # of the operations between a score and an end, relative to both
 _MAX_STEPS = 2.0**30  # deviations of doubles from a longer lattice are mostly rounding
-
-
-class Widening(Protocol):
-    """How far the base intervals of a coverage are widened; see `PostProcess.widen`."""
-
-    @property
-    def q_hat(self) -> float:
-        """Conformal quantile."""
-
-    @property
-    def slope(self) -> float:
-        """What a row's width adds to it, as a share."""
-
-    @property
-    def unit(self) -> float:
-        """What a quantile is relative to where it is negative."""
 
 
 class Lattice(NamedTuple):
@@ -214,20 +198,20 @@ class PostProcess:
     def intervals(
         self,
         ends: Array,
-        widenings: Sequence[Widening],
+        widenings: Sequence[tuple[float, float, float]],
         widths: Array | None = None,
         q_hat: Array | None = None,
     ) -> Array:
         """Widen base intervals (n, 2, k) for k ascending coverages, and nest them.
 
-        `widths` (n,) are what the quantiles of the rows depend on, if any slope is not 0. `q_hat`
-        (n, k) are quantiles of the rows, if they are not those of the widenings.
+        Widenings are quantile, slope and unit of each coverage. `widths` (n,) are multiplied with
+        the slopes, if any is not 0. `q_hat` (n, k) are quantiles of the rows, if these have own.
         """
-        if q_hat is None:
-            q_hat = np.array([each.q_hat for each in widenings])
+        common, slopes, units = np.array(widenings).T
+        q_hat = common if q_hat is None else q_hat
         if widths is not None:
-            q_hat = q_hat + np.array([each.slope for each in widenings]) * widths[:, np.newaxis]
-        return nested(self.widen(ends, q_hat, np.array([each.unit for each in widenings])))
+            q_hat = q_hat + slopes * widths[:, np.newaxis]
+        return nested(self.widen(ends, q_hat, units))
 
     def _clip(self, *all_ends: Array) -> None:
         for ends in all_ends if self.clip else ():

@@ -85,13 +85,6 @@ class Level:
         _check_proportions(self, "realised")
 
 
-def level_of_check(coverage: float, check: CrossCheck | None) -> Level:
-    """Return a coverage of which nothing but the cross-check is known."""
-    if check is None:
-        return Level(coverage, np.inf, 1.0, None)
-    return Level(coverage, check.mean_width, check.coverage, check)
-
-
 @dataclass(frozen=True)
 class FixedLevel(Level):
     """A coverage whose intervals are one base, widened by a conformal quantile.
@@ -482,7 +475,8 @@ class Calibration(CalibrationResult):
         q_hat = None
         if self.groups is not None and codes is not None:
             q_hat = self.groups.quantiles(codes, np.array([level.q_hat for level in self.levels]))
-        return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths, q_hat)
+        widenings = [(level.q_hat, level.slope, level.unit) for level in self.levels]
+        return self.postprocess.intervals(ends[..., : len(self.levels)], widenings, widths, q_hat)
 
     @property
     def later(self) -> tuple[CrossCheck | None, ...]:
