@@ -80,9 +80,8 @@ class Base(NamedTuple):
 FIXED_RAW = Base("raw", "equal_tailed", 0.8)
 
 
-# A further coordinate is a field of `Base`, checked in `check_base` and listed in
-# `candidate_bases`. Either the ends are read by it, in `base_intervals` and `OutOfBagIntervals`, or
-# they are moved by it, in `PostProcess.scores` and `widen`.
+# A further coordinate is a field of `Base`, checked here and listed in `candidate_bases`. The ends
+# are read by it, in `base_intervals` and `OutOfBagIntervals`, or moved, by `PostProcess`.
 def check_base(base: Base) -> None:
     """Raise ValueError unless each coordinate is one that a base may have."""
     check_choice("family", base.family, FAMILIES)
@@ -169,11 +168,9 @@ class Candidates:
 
     def rows(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Candidates:
         """Return the candidates of some of the rows."""
-        weights, widths = (
-            None if of_rows is None else of_rows[rows] for of_rows in (self.weights, self.widths)
-        )
-        ends, y = self.ends[rows], self.y[rows]
-        return replace(self, ends=ends, y=y, weights=weights, widths=widths)
+        arrays = {n: getattr(self, n) for n in ("ends", "y", "weights", "widths")}
+        some: Any = {n: None if of is None else of[rows] for n, of in arrays.items()}
+        return replace(self, **some)
 
     def groups(self) -> list[Candidates]:
         """Return the candidates of each group."""
@@ -219,5 +216,4 @@ class Candidates:
         """Return the ends of one base, (n, 2), or raise ValueError."""
         if base not in self.bases:
             raise ValueError(f"ends must hold the base {base}")
-        ends: Array = self.ends[:, :, self.bases.index(base)]
-        return ends
+        return np.asarray(self.ends[:, :, self.bases.index(base)])

@@ -48,8 +48,6 @@ def calibrate_oob(
     default in random halves. `labels`, (n,), name the groups of the rows, which then have quantiles
     of their own. Warns of infinite intervals.
 
-    Notes
-    -----
     Out-of-bag scores of a nested family of intervals as in QOOB (Gupta, Kuchibhotla, Ramdas,
     "Nested conformal prediction and quantile out-of-bag ensemble methods", Pattern Recognition 127,
     2022), but added to the intervals of the whole forest, which costs one prediction per row. The
@@ -73,12 +71,7 @@ def calibrate_split(
 
     Slopes and units are kept. With a confidence at least that share of all sets of such rows gives
     the coverage; without, all sets do so on average. Warns as `calibrate_oob`, and refuses weights
-    with a confidence.
-
-    Notes
-    -----
-    Split conformal prediction with the scores of Romano, Patterson and Candes (NeurIPS 2019), and
-    with `confidence` the beta law of Vovk (ACML 2012); see `hdiforest.calibration._quantiles`.
+    with a confidence. See `conformal_quantile` and `rank` for the literature.
     """
 
     def rule(rows: Candidates, coverages: Sequence[float]) -> list[Selected]:
@@ -208,10 +201,7 @@ class CrossFit:
 
 
 def best_by_half(fits: Sequence[CrossFit], objective: Objective) -> CrossFit:
-    """Return the intervals of each half by that fit of the same rows that is best on the other.
-
-    They show the optimism of the choice among the fits, too.
-    """
+    """Return the intervals of each half by the fit that is best on the other: an honest choice."""
     losses = [selection.loss(fit.widths, fit.scores, objective).sum(axis=1) for fit in fits]
     by_first, by_second = (fits[int(j)] for j in np.argmin(losses, axis=0))
     in_first = by_first.in_first
@@ -235,7 +225,6 @@ def cross_fit(
     Each half is widened by what the other selects, so that the optimism of the selection shows.
     Half as many rows select as in the calibration itself, which therefore does no worse on average.
     For the cross-check to speak of new groups (persons, sites) none must be in both halves.
-    Intervals are infinite where a half has no rows.
     """
     n, k = len(candidates.y), len(coverages)
     in_first = selection.first_half(n) if in_first is None else in_first

@@ -84,18 +84,15 @@ def calibrate_jointly(
             by_others = joint_quantiles(in_rows, method, confidence)
             y_checked[~in_half], checked[~in_half] = _as_intervals(others, by_others)
     weights = own[0].candidates.weights
-    levels = tuple(
-        Level(
-            coverage,
-            float(mean_width_score(ends[..., j], sample_weight=weights)),
-            float(coverage_score(y[:, j], ends[..., j], sample_weight=weights)),
-            measure_cross_check(y_checked[:, j], checked[..., j], weights),
-        )
-        for j, coverage in enumerate(calibrations[0].coverages)
-    )
+    levels = []
+    for j, coverage in enumerate(calibrations[0].coverages):
+        width = float(mean_width_score(ends[..., j], sample_weight=weights))
+        covered = float(coverage_score(y[:, j], ends[..., j], sample_weight=weights))
+        check = measure_cross_check(y_checked[:, j], checked[..., j], weights)
+        levels.append(Level(coverage, width, covered, check))
     q_hat = np.array([each.quantiles(t) for each in own]).T
     named, n = output_names(names, len(own)), calibrations[0].n
-    return JointCalibration(tuple(calibrations), levels, q_hat, named, method, n)
+    return JointCalibration(tuple(calibrations), tuple(levels), q_hat, named, method, n)
 
 
 def joint_quantiles(
@@ -103,8 +100,8 @@ def joint_quantiles(
 ) -> list[float]:
     """Return the conformal quantiles (k,) of the largest standardised scores of each row.
 
-    Out of bag, rows that boxes of lower coverages hold widen nothing; and where levels allow for
-    the optimism of the selection, the largest counts.
+    Out of bag, rows that boxes of lower coverages hold widen nothing; of the outputs' levels, which
+    allow for the optimism of the selection, the largest counts.
     """
     found: list[float] = []
     inner: list[Array | None] = [None] * len(outputs)
@@ -114,9 +111,8 @@ def joint_quantiles(
         scores[held] = scores[~held].min(initial=0.0)
         level = max(each.selected[j].coverage for each in outputs)
         weights = outputs[0].candidates.weights
-        found.append(
-            float(conformal_quantile(scores, level, weights=weights, confidence=confidence))
-        )
+        t = conformal_quantile(scores, level, weights=weights, confidence=confidence)
+        found.append(float(t))
         if method == "oob":
             inner = [each.intervals(found)[..., -1] for each in outputs]
     return found

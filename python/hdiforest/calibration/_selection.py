@@ -15,7 +15,7 @@ from hdiforest._utils.checks import check_choice
 from hdiforest.calibration._bases import FIXED_RAW, Base, Candidates
 from hdiforest.calibration._postprocess import hull
 from hdiforest.calibration._quantiles import conformal_quantile
-from hdiforest.metrics._intervals import weighted_mean
+from hdiforest.metrics._intervals import interval_scores, weighted_mean
 
 Objective = Literal["balanced", "width", "interval_score"]
 
@@ -80,8 +80,8 @@ def best_group(
     """Select the `best` base of each coverage, all of one group.
 
     Intervals of one group come from one merge of a row's leaves, and differ less from coverage to
-    coverage. Each coverage knows the intervals of the last. That group is taken whose objective is
-    least in the sum over the coverages at which all are finite, if any; ties go to the first.
+    coverage. The objective of the group is least in the sum over the coverages at which those of
+    all groups are finite, if any; ties go to the first.
     """
     by_group: list[list[Selected]] = []
     for members in candidates.groups():
@@ -137,10 +137,7 @@ def first_half(n: int) -> NDArray[np.bool_]:
 
 
 def _ranks_among(rows: Candidates, others: Candidates, selected: Sequence[Selected]) -> Array:
-    """Return the level of each coverage from which on others are covered by the rows' quantiles.
-
-    (n_others, k), for k ascending coverages, of which each covers what the one before does.
-    """
+    """Return the levels (n_others, k) from which on others are covered by the rows' quantiles."""
     parts = [(part, calibrated_intervals(part, selected)) for part in (rows, others)]
     weights, ranks = rows.row_weights, np.empty((len(others.y), len(selected)))
     for j, each in enumerate(selected):
@@ -196,6 +193,7 @@ def best(
     inside widen nothing. O(n m) time and memory for each slope.
     """
     scores, bases, units = candidates.scores, candidates.bases, candidates.units
+    weights = candidates.weights
     by_slope = []
     for slope in slopes:
         shifts = slope * cast("Array", candidates.widths)[:, np.newaxis] if slope else 0.0
@@ -203,11 +201,14 @@ def best(
         if inner is not None:
             held = _holds(inner, candidates.y)[:, np.newaxis]
             shifted = np.where(held, shifted.min(axis=0), shifted)
-        q_hat = conformal_quantile(shifted.T, coverage, weights=candidates.weights)
+        q_hat = conformal_quantile(shifted.T, coverage, weights=weights)
         intervals = candidates.postprocess.widen(candidates.ends, q_hat + shifts, units)
         if inner is not None:
             intervals = hull(intervals, inner[..., np.newaxis])
-        losses = _losses(candidates, intervals, coverage, objective)
+        lower, upper = intervals[:, 0], intervals[:, 1]
+        scored = interval_scores(candidates.y[:, np.newaxis], lower, upper, 1 - coverage)
+        width, score = (weighted_mean(of, weights) for of in (upper - lower, scored))
+        losses = loss(width, score, objective)
         j = min(range(len(bases)), key=lambda j: (losses[j], -bases[j].level))
         by_slope.append(
             Selected(bases[j], float(q_hat[j]), slope, float(units[j]), float(losses[j]), coverage)
@@ -221,18 +222,6 @@ def _less(scores: Array, shifts: Array | float) -> Array:
     is_below = less + shifts < scores
     less[is_below] = np.nextafter(less[is_below], np.inf)
     return less
-
-
-def _losses(
-    candidates: Candidates, intervals: Array, coverage: float, objective: Objective
-) -> Array:
-    """Return the objective of the intervals (n, 2, m) of each candidate, (m,)."""
-    y, weights = candidates.y[:, np.newaxis], candidates.weights
-    lower, upper = intervals[:, 0], intervals[:, 1]
-    widths = upper - lower
-    missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
-    scores = widths + 2 / (1 - coverage) * missed
-    return loss(weighted_mean(widths, weights), weighted_mean(scores, weights), objective)
 
 
 def loss(width: ArrayLike, score: ArrayLike, objective: Objective) -> Array:
@@ -288,8 +277,10 @@ def quantiles_by_group(
             inner = last_intervals(rows, of_group) if hulls else None
             scores = shifted_scores(rows, each, inner)
             scores[np.isneginf(scores)] = scores[~np.isneginf(scores)].min(initial=each.q_hat)
-            options = {"weights": rows.weights, "confidence": confidence}
-            q = float(conformal_quantile(scores, each.coverage, **options))
+            found = conformal_quantile(
+                scores, each.coverage, weights=rows.weights, confidence=confidence
+            )
+            q = float(found)
             own[j] = q if np.isfinite(q) else np.nan
             of_group.append(each._replace(q_hat=q) if np.isfinite(q) else each)
     return q_hat
