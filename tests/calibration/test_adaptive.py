@@ -80,12 +80,12 @@ def test_each_target_whose_score_is_at_most_the_quantile_is_covered(
     rng = np.random.default_rng(seed)
     ends, y = rows_of(rng, 12, kind)
     weights = rng.integers(1, 4, 12) * 1.0 if weighted else None
-    candidates = Candidates.checked(TWO, ends, y, weights)
     postprocess = postprocess_of(kind, y)
+    candidates = Candidates.checked(TWO, ends, y, postprocess, weights)
     before = Selected(BASE, slope=slope, unit=unit * candidates.units[0])
     for coverage in np.arange(1, 13) / 13 - 0.01:
-        selected = widen_base(candidates, before, coverage, postprocess)
-        intervals = calibrated_intervals(candidates, [selected], postprocess)
+        selected = widen_base(candidates, before, coverage)
+        intervals = calibrated_intervals(candidates, [selected])
         lower, upper = intervals[..., 0].T
         covered = (lower <= y) & (y <= upper)
         scores = postprocess.scores(ends[..., :1], y, selected.unit)[:, 0]
@@ -104,7 +104,7 @@ def test_each_row_is_covered_by_its_own_score(kind, unit):
     ends, y = rows_of(np.random.default_rng(0), 2000, kind)
     targets = GRADES if kind == "lattice" else y
     postprocess = PostProcess.from_targets(targets, clip=False)
-    candidates = Candidates.checked(TWO, ends, y)
+    candidates = Candidates.checked(TWO, ends, y, postprocess)
     units = unit * candidates.units
     scores = postprocess.scores(ends, y, units)
     for slope in (0.0, 0.1, 1 / 3):
@@ -159,8 +159,8 @@ def test_negative_quantiles_empty_no_interval(seed, kind):
     """All intervals keep the same share of their width, and their middle."""
     rng = np.random.default_rng(seed)
     ends, y = rows_of(rng, 50, kind)
-    candidates = Candidates.checked(TWO, ends, y)
     postprocess = PostProcess.from_targets(y)
+    candidates = Candidates.checked(TWO, ends, y, postprocess)
     for share in (0.999, 0.5, 0.01):
         found = postprocess.widen(ends, -share * candidates.units, candidates.units)
         widths = ends[:, 1] - ends[:, 0]
@@ -197,11 +197,11 @@ def test_negative_quantiles_of_rows_that_noise_leaves_wide():
 def test_larger_quantiles_of_one_base_and_slope_contain_smaller_ones(seed, kind, q, slope):
     rng = np.random.default_rng(seed)
     ends, y = rows_of(rng, 20, kind)
-    candidates = Candidates.checked(TWO, ends, y)
+    candidates = Candidates.checked(TWO, ends, y, postprocess_of(kind, y))
     unit = float(candidates.units[0])
     q_hat = np.sort(q) * unit + slope * candidates.widths_of(BASE)[:, None]
     base = np.repeat(ends[..., :1], len(q), axis=2)
-    found = postprocess_of(kind, y).widen(base, q_hat, np.full(len(q), unit))
+    found = candidates.postprocess.widen(base, q_hat, np.full(len(q), unit))
     rounding = 1e-12 * (np.abs(ends).max() + np.abs(q_hat).max())
     assert (np.diff(found[:, 0]) <= rounding).all()
     assert (np.diff(found[:, 1]) >= -rounding).all()
@@ -226,8 +226,8 @@ def test_a_slope_widens_rows_by_their_width():
     y = np.zeros(4)
     ends = np.array([[[0.0, -w / 2], [0.0, w / 2]] for w in (0.0, 1.0, 4.0, 8.0)])
     levels = [Selected(BASE, 1.0, 0.25, 1.0), Selected(BASE, 2.0, 0.5, 1.0)]
-    candidates = Candidates.checked(TWO, ends, y)
-    found = calibrated_intervals(candidates, levels, PostProcess.from_targets([-99.0, 99.0]))
+    postprocess = PostProcess.from_targets([-99.0, 99.0])
+    found = calibrated_intervals(Candidates.checked(TWO, ends, y, postprocess), levels)
     np.testing.assert_allclose(found[:, 1, 0], [1, 1.25, 2, 3], rtol=1e-14)
     np.testing.assert_allclose(found[:, 1, 1], [2, 2.5, 4, 6], rtol=1e-14)
     np.testing.assert_array_equal(found[:, 0], -found[:, 1])
@@ -240,10 +240,8 @@ def test_a_slope_is_chosen_where_noise_grows_with_the_width():
     y = 0.4 * width * rng.uniform(-1, 1, 2000)
     ends = np.stack([np.zeros((2000, 2)), np.zeros((2000, 2))], axis=2)
     ends[:, 0, 1], ends[:, 1, 1] = -width / 2, width / 2
-    candidates = Candidates.checked(TWO, ends, y).only(BASE)
-    postprocess = PostProcess.from_targets(y)
-    scores = postprocess.scores(candidates.ends, y, candidates.units)
-    chosen = best(candidates, scores, 0.9, postprocess, "balanced", SLOPES)
+    candidates = Candidates.checked(TWO, ends, y, PostProcess.from_targets(y)).only(BASE)
+    chosen = best(candidates, 0.9, "balanced", SLOPES)
     assert chosen.slope == 0.25
     found = calibrate_oob(ends, y, y, 0.9, bases=TWO)
     plain = calibrate_oob(ends, y, y, 0.9, bases=TWO, slopes=(0.0,))

@@ -15,6 +15,7 @@ from hdiforest.calibration._bases import (
     positions_by_group,
     read_bases,
 )
+from hdiforest.calibration._postprocess import PostProcess
 
 coordinates = st.tuples(
     st.sampled_from(FAMILIES), st.sampled_from(KINDS), st.sampled_from([0.3, 0.8, 0.94])
@@ -85,7 +86,8 @@ def candidates():
     bases = candidate_bases(("raw", "centred"), KINDS[:3], (0.5, 0.8), (1, 5))
     rng = np.random.default_rng(0)
     ends = np.sort(rng.normal(size=(20, 2, len(bases))), axis=1)
-    return Candidates.checked(bases, ends, rng.normal(size=20), np.arange(1.0, 21))
+    y = rng.normal(size=20)
+    return Candidates.checked(bases, ends, y, PostProcess.from_targets(y), np.arange(1.0, 21))
 
 
 def test_each_group_has_the_widths_of_its_own_equal_tailed_interval():
@@ -111,7 +113,7 @@ def test_each_group_has_the_widths_of_its_own_equal_tailed_interval():
 def test_without_an_equal_tailed_interval_there_are_no_widths():
     whole = candidates()
     base = Base("raw", "hdi", 0.8)
-    alone = Candidates.checked([base], whole.only(base).ends, whole.y)
+    alone = Candidates.checked([base], whole.only(base).ends, whole.y, whole.postprocess)
     assert alone.widths_of(base) is None
     assert [group.widths for group in alone.groups()] == [None]
     with pytest.raises(ValueError, match=r"ends must hold the base raw equal_tailed 0\.8"):
@@ -121,5 +123,6 @@ def test_without_an_equal_tailed_interval_there_are_no_widths():
 def test_points_have_the_unit_one():
     ends = np.zeros((5, 2, 2))
     ends[0, 1, 1] = 5
-    found = Candidates.checked(candidate_bases(("raw",), ("hdi",), (0.3, 0.5)), ends, np.zeros(5))
+    bases, y = candidate_bases(("raw",), ("hdi",), (0.3, 0.5)), np.zeros(5)
+    found = Candidates.checked(bases, ends, y, PostProcess.from_targets(y))
     np.testing.assert_array_equal(found.units, [1, 0.5])

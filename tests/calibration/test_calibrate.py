@@ -20,6 +20,7 @@ from hdiforest.calibration._bases import (
 )
 from hdiforest.calibration._calibrate import CrossFit, best_by_half
 from hdiforest.calibration._methods import resolve_method
+from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import Selected
 
 from .twin import BASES, calibrate_oob, calibrate_split, made, selection
@@ -229,7 +230,8 @@ def test_a_coverage_in_the_place_of_rows_is_told():
 def test_each_half_takes_the_fit_that_is_best_on_the_other():
     in_first = np.array([True, False, True])
     intervals = [np.full((3, 2, 1), value) for value in (1.0, 2.0)]
-    ones, of_rows = np.ones((2, 1)), Candidates((FIXED,), np.zeros((3, 2, 1)), np.zeros(3), None)
+    ones, y = np.ones((2, 1)), np.zeros(3)
+    of_rows = Candidates((FIXED,), np.zeros((3, 2, 1)), y, PostProcess.from_targets(y))
     fits = [
         CrossFit(of_rows, in_first, own, ones, np.array(scores)[:, None], ())
         for own, scores in zip(intervals, ([2.0, 3.0], [4.0, 1.0]), strict=True)

@@ -70,9 +70,7 @@ def test_boxes_by_their_definition(seed, method):
         for of, u in zip(([-0.1, 0.2, 0.9], [0.0, 300.0, 900.0], [0.0] * 3), unit, strict=True)
     ]
     rows = [
-        OutputRows(
-            Candidates((FIXED_RAW,), e[..., np.newaxis], o, None), s, PostProcess.from_targets(t)
-        )
+        OutputRows(Candidates((FIXED_RAW,), e[..., np.newaxis], o, PostProcess.from_targets(t)), s)
         for e, o, s, t in zip(ends, y, selected, train, strict=True)
     ]
     t = joint_quantiles(rows, method)
@@ -96,7 +94,8 @@ def calibrated(ends, y, train):
         base = ends[:, o, :, np.newaxis]
         options = {"selected": selected, "bases": [FIXED_RAW], "clip": False}
         own.append(calibrate_split(base, y[:, o], train[:, o], COVERAGES, **options))
-        known.append((Candidates((FIXED_RAW,), base, y[:, o], None), [selected] * 3))
+        candidates = Candidates((FIXED_RAW,), base, y[:, o], own[-1].postprocess)
+        known.append((candidates, [selected] * 3))
     return calibrate_jointly(own, known, first_half(len(y)), None)
 
 

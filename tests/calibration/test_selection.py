@@ -28,12 +28,6 @@ COVERAGES = (0.5, 0.9)
 ONE_WIDTH = (0.0,)  # no slope to choose
 
 
-def best_of(candidates, coverage, postprocess, objective="width", slopes=ONE_WIDTH):
-    """The best of candidates of one group."""
-    scores = postprocess.scores(candidates.ends, candidates.y, candidates.units)
-    return best(candidates, scores, coverage, postprocess, objective, slopes)
-
-
 def check_equal(found, choices):
     """Bases and slopes are those of the twin, quantiles and units up to rounding."""
     assert [(level.base, level.slope) for level in found] == [
@@ -104,11 +98,12 @@ def test_choices_intervals_and_cross_checks_equal_their_twins(n, lattice, object
     assert found.coverages == COVERAGES
 
 
-def scores_of(selected, candidates, coverage, postprocess):
+def scores_of(selected, candidates, coverage):
     """Mean width and mean interval score of what was selected."""
     candidate = candidates.only(selected.base)
     shifts = selected.slope * candidate.widths[:, None]
-    found = postprocess.widen(candidate.ends, selected.q_hat + shifts, [selected.unit])
+    q_hat = selected.q_hat + shifts
+    found = candidate.postprocess.widen(candidate.ends, q_hat, [selected.unit])
     width = (found[:, 1] - found[:, 0]).mean()
     return width, interval_score(candidates.y, found, [coverage])[0]
 
@@ -116,21 +111,20 @@ def scores_of(selected, candidates, coverage, postprocess):
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_each_objective_finds_what_it_is_named_for(objective):
     ends, y = made(900, seed=3)
-    candidates = Candidates.checked(BASES, ends, y).groups()[0]
-    postprocess = PostProcess.from_targets(y)
+    candidates = Candidates.checked(BASES, ends, y, PostProcess.from_targets(y)).groups()[0]
 
     def loss(selected):
-        width, score = scores_of(selected, candidates, 0.9, postprocess)
+        width, score = scores_of(selected, candidates, 0.9)
         return {
             "width": width,
             "interval_score": score,
             "balanced": width * score**1.5,
         }[objective]
 
-    chosen = best_of(candidates, 0.9, postprocess, objective, SLOPES)
+    chosen = best(candidates, 0.9, objective, SLOPES)
     assert math.exp(chosen.loss) == pytest.approx(loss(chosen))
     others = [
-        best_of(candidates.only(base), 0.9, postprocess, objective, (slope,))
+        best(candidates.only(base), 0.9, objective, (slope,))
         for base in candidates.bases
         for slope in SLOPES
     ]
@@ -161,8 +155,8 @@ def test_ties_go_to_the_larger_level_and_then_to_the_first():
     for levels in [(0.3, 0.8, 0.94), (0.94, 0.3, 0.8)]:
         bases = candidate_bases(("raw", "centred"), ("hdi", "equal_tailed"), levels, (1, 5))
         same = np.repeat(ends[..., :1], len(bases), axis=2)
-        candidates = Candidates.checked(bases, same, y)
-        (selected,) = best_group(candidates, [0.9], postprocess, slopes=ONE_WIDTH)
+        candidates = Candidates.checked(bases, same, y, postprocess)
+        (selected,) = best_group(candidates, [0.9], slopes=ONE_WIDTH)
         assert selected.base == Base("raw", "hdi", 0.94)
 
 
@@ -171,9 +165,9 @@ def test_ties_of_slopes_go_to_the_first():
     y = np.random.default_rng(0).normal(size=600)
     bases = candidate_bases(("raw",), ("equal_tailed",), (0.8,))
     ends = np.tile([[[-1.0], [1.0]]], (600, 1, 1))
-    candidates = Candidates.checked(bases, ends, y).only(bases[0])
+    candidates = Candidates.checked(bases, ends, y, PostProcess.from_targets(y)).only(bases[0])
     for slopes in [(0.0, 0.125, 0.25), (0.25, 0.0)]:
-        selected = best_of(candidates, 0.9, PostProcess.from_targets(y), slopes=slopes)
+        selected = best(candidates, 0.9, "width", slopes)
         assert selected.slope == slopes[0]
 
 
@@ -224,7 +218,7 @@ def test_all_coverages_have_one_group(two):
 def test_without_the_fixed_base_the_nearest_candidate_serves(families, kinds, levels, expected):
     bases = candidate_bases(families, kinds, levels, (5, 1, 15))
     ends, y = made(50, bases=bases)
-    (selected,) = fixed(Candidates.checked(bases, ends, y), [0.9], PostProcess.from_targets(y))
+    (selected,) = fixed(Candidates.checked(bases, ends, y, PostProcess.from_targets(y)), [0.9])
     assert selected.base == Base(*expected)
     assert selected.slope == 0
 

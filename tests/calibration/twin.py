@@ -33,10 +33,10 @@ class Choice(NamedTuple):
 
 def selection(ends, y, y_train, coverages, *, bases, weights=None, objective="balanced", **options):
     """What a rule takes, and the rule for so many rows; see `calibrate_oob`."""
-    candidates = Candidates.checked(bases, ends, y, weights)
-    rule = rule_for(len(candidates.y), objective, options.get("slopes", SLOPES))
     postprocess = PostProcess.from_targets(y_train, clip=options.get("clip", True))
-    return (candidates, checked_coverages(coverages), postprocess), rule
+    candidates = Candidates.checked(bases, ends, y, postprocess, weights)
+    rule = rule_for(len(candidates.y), objective, options.get("slopes", SLOPES))
+    return (candidates, checked_coverages(coverages)), rule
 
 
 def select_out_of_bag(*args, **options):

@@ -97,6 +97,15 @@ def test_whole_weights_are_repetitions_of_rows():
         np.testing.assert_allclose(weighted, repeated, rtol=1e-13)
 
 
+def test_no_rounding_of_weights_makes_more_than_all_rows_covered():
+    interval = np.repeat([[[0.0] * 5, [1.0] * 5]], 250, axis=0)
+    for seed in range(20):
+        weights = np.random.default_rng(seed).uniform(0.5, 2, 250)
+        found = metrics.coverage_score(np.zeros(250), interval, sample_weight=weights)
+        assert (found <= 1).all()
+        np.testing.assert_allclose(found, 1, rtol=1e-12)
+
+
 def test_weights_of_strata_count_within_groups_of_rows():
     y = np.array([0.0, 5.0, 0.0, 9.0])
     interval = np.array([[0, 1], [0, 1], [0, 4], [0, 4]])

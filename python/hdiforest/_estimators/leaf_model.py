@@ -262,8 +262,8 @@ class LeafModel(DistributionModel):
         checks.check_no_interval_is_empty(ends)
         postprocess = PostProcess.from_targets(self._require_index().atoms(0), clip=clip)
         selected = [Selected(interval)] * len(coverages)
-        candidates = bases.Candidates.checked([interval], ends, targets)
-        calibration = calibrate_split(candidates, coverages, postprocess, selected, how.confidence)
+        candidates = bases.Candidates.checked([interval], ends, targets, postprocess)
+        calibration = calibrate_split(candidates, coverages, selected, how.confidence)
         quantiles = self._query(X, models.query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
         self.calibration_ = with_distribution(calibration, quantiles, targets)
         return self

@@ -128,21 +128,22 @@ def _calibrate_on(
     bases = _bases.candidate_bases(source.families, settings.kinds, leaf_sizes=sizes)
     of_size = [[base for base in bases if base.min_samples_leaf == m] for m in sizes]
     ends = [sources[m].intervals(compared, own) for m, own in zip(sizes, of_size, strict=True)]
-    rows, candidates = _known(source.rows, compared, bases, np.concatenate(ends, axis=-1))
     postprocess = PostProcess.from_targets(source.rows.weighted_targets, clip=settings.clip)
+    every = np.concatenate(ends, axis=-1)
+    rows, candidates = _known(source.rows, compared, bases, every, postprocess)
     rule = select.rule_for(len(rows), settings.objective, select.SLOPES if adaptive else (0.0,))
     if is_divided:
-        selected = rule(candidates, settings.coverages, postprocess)
+        selected = rule(candidates, settings.coverages)
         bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width)))
         others = np.setdiff1d(drawn, compared)
-        ends_of_others = sources[bases[0].min_samples_leaf].intervals(others, bases)
-        rows, candidates = _known(source.rows, others, bases, ends_of_others)
+        every = sources[bases[0].min_samples_leaf].intervals(others, bases)
+        rows, candidates = _known(source.rows, others, bases, every, postprocess)
     # The same halves for all forests of so many training rows.
     in_first = select.first_half(len(source.rows.y))[rows]
     labels = None if settings.by is None else settings.by.labels(source.rows.X)[rows]
     rule = select.reselected(selected) if is_divided else select.corrected(rule)
     calibration, fit = _calibrate.calibrate_oob(
-        candidates, settings.coverages, postprocess, rule, in_first, labels
+        candidates, settings.coverages, rule, in_first, labels
     )
     best = sources[calibration.bases[0].min_samples_leaf]
     if not intervals_alone:
@@ -159,12 +160,16 @@ def _calibrate_on(
 
 
 def _known(
-    training: TrainingRows, rows: NDArray[np.intp], bases: tuple[_bases.Base, ...], ends: Array
+    training: TrainingRows,
+    rows: NDArray[np.intp],
+    bases: tuple[_bases.Base, ...],
+    ends: Array,
+    postprocess: PostProcess,
 ) -> tuple[NDArray[np.intp], Candidates]:
     """Return the rows with finite ends (n, 2, m), and what is known of them."""
     finite = np.isfinite(ends).all(axis=(1, 2))
     rows = rows[finite]
-    own = training.y[rows], training.weights_of(rows)
+    own = training.y[rows], postprocess, training.weights_of(rows)
     return rows, Candidates.checked(bases, ends[finite], *own)
 
 
@@ -255,11 +260,11 @@ def _split_output(
     ends = base_intervals(fitted, X, bases, n_threads)
     if n_empty := int(np.isnan(ends).any(axis=(1, 2)).sum()):
         raise ValueError(f"{n_empty} of the {len(X)} rows of X have no interval")
-    candidates = Candidates.checked(bases, ends, y)
     postprocess = PostProcess.from_targets(y_train, clip=settings.clip)
+    candidates = Candidates.checked(bases, ends, y, postprocess)
     labels = None if settings.by is None else settings.by.labels(X)
     calibration = _calibrate.calibrate_split(
-        candidates, settings.coverages, postprocess, selected, confidence, labels
+        candidates, settings.coverages, selected, confidence, labels
     )
     quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
     calibration = _with_feature(with_distribution(calibration, quantiles, y), settings.by)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from hdiforest._utils.checks import (
     check_whole_number,
     one_share,
 )
+from hdiforest.calibration._postprocess import PostProcess
 
 FAMILIES = ("raw", "centred", "stacked")
 BaseKind = Literal["hdi", "equal_tailed", "averaged", "smoothed_hdi"]
@@ -79,9 +80,8 @@ class Base(NamedTuple):
 FIXED_RAW = Base("raw", "equal_tailed", 0.8)
 
 
-# A further coordinate is a field of `Base`, checked in `check_base` and listed in
-# `candidate_bases`. Either the ends are read by it, in `base_intervals` and `OutOfBagIntervals`, or
-# they are moved by it, in `PostProcess.scores` and `widen`.
+# A further coordinate is a field of `Base`, checked here and listed in `candidate_bases`. The ends
+# are read by it, in `base_intervals` and `OutOfBagIntervals`, or moved, by `PostProcess`.
 def check_base(base: Base) -> None:
     """Raise ValueError unless each coordinate is one that a base may have."""
     check_choice("family", base.family, FAMILIES)
@@ -138,11 +138,10 @@ class Candidates:
     bases: tuple[Base, ...]  # m of them
     ends: Array  # (n, 2, m), in the unit of y; finite, lower <= upper
     y: Array  # (n,), finite
-    weights: Array | None  # (n,), positive; None: all rows weigh alike
+    postprocess: PostProcess  # of the intervals, once they are widened
+    weights: Array | None = None  # (n,), positive; None: all rows weigh alike
     # (n,) that adaptive quantiles depend on; None: of several groups, or of none.
     widths: Array | None = None
-    # (n, 2); what the selected intervals will be joined with: those of the next lower coverage.
-    inner: Array | None = None
 
     @classmethod
     def checked(
@@ -150,6 +149,7 @@ class Candidates:
         bases: Sequence[Base],
         ends: ArrayLike,
         y: ArrayLike,
+        postprocess: PostProcess,
         weights: ArrayLike | None = None,
     ) -> Self:
         """Return the parts together, or raise ValueError if shapes differ or values are wrong."""
@@ -164,15 +164,13 @@ class Candidates:
             raise ValueError("ends must be finite with lower <= upper")
         if weights is not None:
             weights = check_weights("weights", weights, len(targets), positive=True)
-        return cls(tuple(bases), ends, targets, weights)
+        return cls(tuple(bases), ends, targets, postprocess, weights)
 
-    def rows(self, rows: NDArray[np.intp]) -> Candidates:
+    def rows(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Candidates:
         """Return the candidates of some of the rows."""
-        weights, widths, inner = (
-            None if of_rows is None else of_rows[rows]
-            for of_rows in (self.weights, self.widths, self.inner)
-        )
-        return Candidates(self.bases, self.ends[rows], self.y[rows], weights, widths, inner)
+        arrays = {n: getattr(self, n) for n in ("ends", "y", "weights", "widths")}
+        some: Any = {n: None if of is None else of[rows] for n, of in arrays.items()}
+        return replace(self, **some)
 
     def groups(self) -> list[Candidates]:
         """Return the candidates of each group."""
@@ -196,18 +194,16 @@ class Candidates:
         """Weights of the rows, (n,), 1 where all weigh alike."""
         return np.ones(len(self.y)) if self.weights is None else self.weights
 
-    @property
-    def covered(self) -> NDArray[np.bool_]:
-        """Whether the inner intervals hold the targets, (n,)."""
-        lower, upper = cast("Array", self.inner).T
-        covered: NDArray[np.bool_] = (lower <= self.y) & (self.y <= upper)
-        return covered
-
     @cached_property
     def units(self) -> Array:
         """Mean half width of each base, (m,); 1 where all its intervals are points."""
         means = (self.ends[:, 1] - self.ends[:, 0]).mean(axis=0) / 2
         return np.where(means > 0, means, 1.0)
+
+    @cached_property
+    def scores(self) -> Array:
+        """Conformity scores of the targets by each base, (n, m)."""
+        return self.postprocess.scores(self.ends, self.y, self.units)
 
     def widths_of(self, base: Base) -> Array | None:
         """Return the widths (n,) that adaptive quantiles of a base's group depend on, if known."""
@@ -220,5 +216,4 @@ class Candidates:
         """Return the ends of one base, (n, 2), or raise ValueError."""
         if base not in self.bases:
             raise ValueError(f"ends must hold the base {base}")
-        ends: Array = self.ends[:, :, self.bases.index(base)]
-        return ends
+        return np.asarray(self.ends[:, :, self.bases.index(base)])

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils import Array
+from hdiforest.calibration import _selection as selection
 from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._groups import Groups, divide
 from hdiforest.calibration._postprocess import PostProcess, nested
@@ -20,19 +21,9 @@ from hdiforest.calibration._result import (
     CrossCalibration,
     CrossCheck,
     FixedLevel,
-    level_of_check,
+    Level,
 )
-from hdiforest.calibration._selection import (
-    Objective,
-    Rule,
-    Selected,
-    calibrated_intervals,
-    first_half,
-    loss,
-    quantiles_by_group,
-    shifted_scores,
-    widen_base,
-)
+from hdiforest.calibration._selection import Objective, Selected, calibrated_intervals
 from hdiforest.metrics._intervals import (
     coverage_by_width,
     coverage_score,
@@ -47,8 +38,7 @@ _MIN_SHARE_OF_BIN = 0.5 / _N_BINS  # ties make bins uneven, and small ones cover
 def calibrate_oob(
     candidates: Candidates,
     coverages: tuple[float, ...],
-    postprocess: PostProcess,
-    rule: Rule,
+    rule: selection.Rule,
     in_first: NDArray[np.bool_] | None = None,
     labels: ArrayLike | None = None,
 ) -> tuple[Calibration, CrossFit]:
@@ -58,8 +48,6 @@ def calibrate_oob(
     default in random halves. `labels`, (n,), name the groups of the rows, which then have quantiles
     of their own. Warns of infinite intervals.
 
-    Notes
-    -----
     Out-of-bag scores of a nested family of intervals as in QOOB (Gupta, Kuchibhotla, Ramdas,
     "Nested conformal prediction and quantile out-of-bag ensemble methods", Pattern Recognition 127,
     2022), but added to the intervals of the whole forest, which costs one prediction per row. The
@@ -68,14 +56,13 @@ def calibrate_oob(
     lowest on, each as the hull with the one before: intervals are nested without covering more than
     asked, and those of a coverage depend on the lower ones. O(n m) time and memory per coverage.
     """
-    fit = cross_fit(candidates, coverages, postprocess, rule, in_first)
-    return _calibrate("oob", candidates, coverages, postprocess, fit, labels=labels), fit
+    fit = cross_fit(candidates, coverages, rule, in_first)
+    return _calibrate("oob", coverages, fit, labels), fit
 
 
 def calibrate_split(
     candidates: Candidates,
     coverages: tuple[float, ...],
-    postprocess: PostProcess,
     selected: Sequence[Selected],
     confidence: float | None = None,
     labels: ArrayLike | None = None,
@@ -84,24 +71,16 @@ def calibrate_split(
 
     Slopes and units are kept. With a confidence at least that share of all sets of such rows gives
     the coverage; without, all sets do so on average. Warns as `calibrate_oob`, and refuses weights
-    with a confidence.
-
-    Notes
-    -----
-    Split conformal prediction with the scores of Romano, Patterson and Candes (NeurIPS 2019), and
-    with `confidence` the beta law of Vovk (ACML 2012); see `hdiforest.calibration._quantiles`.
+    with a confidence. See `conformal_quantile` and `rank` for the literature.
     """
 
-    def rule(
-        rows: Candidates, coverages: Sequence[float], postprocess: PostProcess
-    ) -> list[Selected]:
-        return [
-            widen_base(rows, each, c, postprocess, confidence=confidence)
-            for each, c in zip(selected, coverages, strict=True)
-        ]
+    def rule(rows: Candidates, coverages: Sequence[float]) -> list[Selected]:
+        pairs = zip(selected, coverages, strict=True)
+        return [selection.widen_base(rows, each, c, confidence) for each, c in pairs]
 
-    fit = cross_fit(candidates, coverages, postprocess, rule)
-    return _calibrate("split", candidates, coverages, postprocess, fit, confidence, labels)
+    return _calibrate(
+        "split", coverages, cross_fit(candidates, coverages, rule), labels, confidence
+    )
 
 
 def calibrate_cross(
@@ -127,81 +106,70 @@ def calibrate_cross(
 
     by_others = []
     for fold, fold_ends in enumerate(ends):
-        other_scores = without(fold, scores)
-        other_weights = None if weights is None else without(fold, weights)
+        of_others = without(fold, scores).T
+        others_weights = None if weights is None else without(fold, weights)
         q_hat = [
-            float(conformal_quantile(other_scores[:, j], c, weights=other_weights))
-            for j, c in enumerate(coverages)
+            float(conformal_quantile(own, c, weights=others_weights))
+            for own, c in zip(of_others, coverages, strict=True)
         ]
         by_others.append(nested(postprocess.widen(fold_ends, q_hat)))
-    intervals, targets = np.concatenate(by_others), np.concatenate(list(y))
-    row_weights = None if weights is None else np.concatenate(list(weights))
+    intervals, targets = np.concatenate(by_others), np.concatenate(y)
+    row_weights = None if weights is None else np.concatenate(weights)
     zeros = np.zeros(len(targets))
     infinite = [c for c in coverages if np.isinf(conformal_quantile(zeros, c, weights=row_weights))]
     warn_of_infinite(infinite, len(targets))
     orders = [np.argsort(fold, axis=0, kind="stable") for fold in scores]
-    if weights is not None:
-        weights = tuple(fold[order] for fold, order in zip(weights, orders, strict=True))
+    levels = []
+    for ends_of_level, c in zip(np.moveaxis(intervals, -1, 0), coverages, strict=True):
+        check = measure_cross_check(targets, ends_of_level, row_weights)
+        measured = (np.inf, 1.0) if check is None else (check.mean_width, check.coverage)
+        levels.append(Level(c, *measured, check))
     return CrossCalibration(
-        levels=tuple(
-            level_of_check(c, measure_cross_check(targets, intervals[..., j], row_weights))
-            for j, c in enumerate(coverages)
-        ),
-        scores=tuple(
-            np.take_along_axis(fold, order, axis=0)
-            for fold, order in zip(scores, orders, strict=True)
-        ),
-        postprocess=postprocess,
-        grouped=grouped,
-        method=method,
-        weights=weights,
+        tuple(levels),
+        tuple(np.take_along_axis(*fold, axis=0) for fold in zip(scores, orders, strict=True)),
+        postprocess,
+        grouped,
+        method,
+        None if weights is None else tuple(w[own] for w, own in zip(weights, orders, strict=True)),
     )
 
 
 def _calibrate(
     method: str,
-    candidates: Candidates,
     coverages: tuple[float, ...],
-    postprocess: PostProcess,
     fit: CrossFit,
+    labels: ArrayLike | None,
     confidence: float | None = None,
-    labels: ArrayLike | None = None,
 ) -> Calibration:
-    selected = fit.selected[0]
+    candidates, selected = fit.candidates, fit.selected[0]
+    y, weights, postprocess = candidates.y, candidates.weights, candidates.postprocess
     q_hat, groups = None, None
     if labels is not None:
         distinct, codes = divide(labels)
-        of_groups = quantiles_by_group(
-            candidates, codes, selected, postprocess, hulls=method == "oob", confidence=confidence
+        of_groups = selection.quantiles_by_group(
+            candidates, codes, selected, hulls=method == "oob", confidence=confidence
         )
         groups = Groups(tuple(distinct), np.bincount(codes), of_groups)
         q_hat = groups.quantiles(codes, np.array([each.q_hat for each in selected]))
     # Measured on the intervals as they are used, that is nested.
-    intervals = calibrated_intervals(candidates, selected, postprocess, q_hat)
-    y, weights = candidates.y, candidates.weights
-    widths = np.asarray(mean_width_score(intervals, sample_weight=weights)).tolist()
-    covered = np.asarray(coverage_score(y, intervals, sample_weight=weights)).tolist()
-    scores = np.asarray(interval_score(y, intervals, coverages, sample_weight=weights)).tolist()
-    columns = zip(coverages, widths, covered, fit.checks(), selected, scores, strict=True)
+    intervals = calibrated_intervals(candidates, selected, q_hat)
+    widths = mean_width_score(intervals, sample_weight=weights)
+    covered = coverage_score(y, intervals, sample_weight=weights)
+    scores = interval_score(y, intervals, coverages, sample_weight=weights)
+    measured = np.stack([widths, covered, scores], axis=1).tolist()
     levels = tuple(
         FixedLevel(c, width, share, check, each.base, each.q_hat, each.slope, each.unit, score)
-        for c, width, share, check, each, score in columns
+        for c, (width, share, score), check, each in zip(
+            coverages, measured, fit.checks(), selected, strict=True
+        )
     )
     infinite = [level.coverage for level in levels if math.isinf(level.q_hat)]
     warn_of_infinite(infinite, len(y), confidence)
-    weighted = weights is not None
-    without = replace(candidates, inner=None), replace(postprocess, clip=False)
-    scores = [shifted_scores(without[0], each, without[1]) for each in selected]
-    return Calibration(
-        method,
-        levels,
-        postprocess,
-        len(y),
-        confidence,
-        weighted,
-        groups,
-        recent=scores_to_start(scores, coverages, weights),
-    )
+    unclipped = replace(candidates, postprocess=replace(postprocess, clip=False))
+    own_scores = [selection.shifted_scores(unclipped, each) for each in selected]
+    recent = scores_to_start(own_scores, coverages, weights)
+    weighted, n = weights is not None, len(y)
+    return Calibration(method, levels, postprocess, n, confidence, weighted, groups, recent=recent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,11 +201,8 @@ class CrossFit:
 
 
 def best_by_half(fits: Sequence[CrossFit], objective: Objective) -> CrossFit:
-    """Return the intervals of each half by that fit of the same rows that is best on the other.
-
-    They show the optimism of the choice among the fits, too.
-    """
-    losses = [loss(fit.widths, fit.scores, objective).sum(axis=1) for fit in fits]
+    """Return the intervals of each half by the fit that is best on the other: an honest choice."""
+    losses = [selection.loss(fit.widths, fit.scores, objective).sum(axis=1) for fit in fits]
     by_first, by_second = (fits[int(j)] for j in np.argmin(losses, axis=0))
     in_first = by_first.in_first
     intervals = by_first.intervals.copy()
@@ -252,8 +217,7 @@ def best_by_half(fits: Sequence[CrossFit], objective: Objective) -> CrossFit:
 def cross_fit(
     candidates: Candidates,
     coverages: Sequence[float],
-    postprocess: PostProcess,
-    rule: Rule,
+    rule: selection.Rule,
     in_first: NDArray[np.bool_] | None = None,
 ) -> CrossFit:
     """Cross-fit a rule in two halves of the rows, for k ascending coverages.
@@ -261,24 +225,20 @@ def cross_fit(
     Each half is widened by what the other selects, so that the optimism of the selection shows.
     Half as many rows select as in the calibration itself, which therefore does no worse on average.
     For the cross-check to speak of new groups (persons, sites) none must be in both halves.
-    Intervals are infinite where a half has no rows.
     """
     n, k = len(candidates.y), len(coverages)
-    in_first = first_half(n) if in_first is None else in_first
+    in_first = selection.first_half(n) if in_first is None else in_first
     intervals = np.full((n, 2, k), np.inf)
     widths, scores = np.full((2, k), np.inf), np.full((2, k), np.inf)
-    all_selected = [rule(candidates, coverages, postprocess)]
+    all_selected = [rule(candidates, coverages)] * 3
     for half, in_half in enumerate((in_first, ~in_first)):
-        if not in_half.any():
-            all_selected.append(all_selected[0])
-            continue
-        rows, others = (candidates.rows(np.flatnonzero(part)) for part in (in_half, ~in_half))
-        selected = rule(rows, coverages, postprocess)
-        all_selected.append(selected)
-        fitted = calibrated_intervals(rows, selected, postprocess)
-        widths[half] = mean_width_score(fitted, sample_weight=rows.weights)
-        scores[half] = interval_score(rows.y, fitted, coverages, sample_weight=rows.weights)
-        intervals[~in_half] = calibrated_intervals(others, selected, postprocess)
+        if in_half.any():
+            rows, others = candidates.rows(in_half), candidates.rows(~in_half)
+            selected = all_selected[1 + half] = rule(rows, coverages)
+            fitted, weights = calibrated_intervals(rows, selected), rows.weights
+            widths[half] = mean_width_score(fitted, sample_weight=weights)
+            scores[half] = interval_score(rows.y, fitted, coverages, sample_weight=weights)
+            intervals[~in_half] = calibrated_intervals(others, selected)
     return CrossFit(candidates, in_first, intervals, widths, scores, tuple(all_selected))
 
 

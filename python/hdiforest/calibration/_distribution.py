@@ -47,8 +47,6 @@ class PredictiveDistribution:
     n calibration rows, moved to the nearest point of the lattice of the targets, if they have one,
     and into their range, if intervals are clipped.
 
-    Notes
-    -----
     A split conformal predictive system (Vovk, Nouretdinov, Manokhin, Gammerman, "Cross-conformal
     predictive distributions", COPA 2018) whose conformity measure is the probability integral
     transform of the forest (Chernozhukov, Wuthrich, Zhu, "Distributional conformal prediction",
@@ -93,7 +91,7 @@ class PredictiveDistribution:
         weights = np.ones(len(y)) if weights is None else weights
         order = np.argsort(scores, kind="stable")
         levels = np.cumsum(weights[order]) / (weights.sum() + weights.max())
-        bounds = np.array([_level_of_bound(c, len(y), confidence) for c in coverages])
+        bounds = _levels_of_bounds(coverages, len(y), confidence)
         upwards = np.searchsorted(levels, np.append(_KNOTS, bounds) - _ROUNDING)
         downwards = np.searchsorted(levels, 1 - bounds + _ROUNDING) - 1
         positions = np.concatenate([upwards, downwards, [0, len(y) - 1]])
@@ -103,10 +101,9 @@ class PredictiveDistribution:
         return cls(levels[rises], scores[rises], postprocess)
 
     def quantiles(self, levels: Array, outwards: int = 1) -> Reading:
-        """Return what reads quantiles (n, k) at levels (k,) in [0, 1].
+        """Return what reads quantiles (n, k) at levels (k,) in [0, 1], or at the next known ones.
 
-        A level between two that are known has the quantile of the larger one. Points of the lattice
-        that no training target has are moved `outwards`: up, or down if it is -1.
+        Points of the lattice that no training target has are moved `outwards`: 1 up, -1 down.
         """
         position = np.searchsorted(self.levels, levels - _ROUNDING)
         scores = np.where(levels > 0, np.append(self.scores, np.inf)[position], -np.inf)
@@ -149,11 +146,10 @@ class PredictiveDistribution:
     def bounds(self, coverages: Array, kind: str, n: int, confidence: float | None) -> Reading:
         """Return what reads one-sided intervals (n_rows, 2, k), by n calibration rows.
 
-        The kind is "lower" or "upper". The upper bound is the quantile at c, and the lower one that
-        at the largest level that is known up to 1 - c; with a confidence at the levels that it
-        needs.
+        The upper bound is the quantile at c, and the "lower" one that at the largest level that is
+        known up to 1 - c; with a confidence at the levels that it needs.
         """
-        levels = np.array([_level_of_bound(c, n, confidence) for c in coverages])
+        levels = _levels_of_bounds(coverages, n, confidence)
         if kind == "lower":
             position = np.searchsorted(self.levels, 1 - levels + _ROUNDING)
             levels = np.append(0.0, self.levels)[position]
@@ -189,8 +185,8 @@ class PredictiveDistribution:
         clips = self.postprocess.clip
         low, high = (self.postprocess.low, self.postprocess.high) if clips else (-np.inf, np.inf)
         none, everything = (y < low, y >= high) if inclusive else (y <= low, y > high)
-        values = np.where(none, 0.0, np.where(everything, 1.0, values))
-        return np.where(np.isnan(base[:, 0]), np.nan, values)
+        cases = [np.isnan(base[:, 0]), none, everything]
+        return np.select(cases, [np.nan, 0.0, 1.0], values)
 
 
 def _places(scores: Array) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
@@ -200,11 +196,12 @@ def _places(scores: Array) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
     return np.where(share == 1, cell + 1, cell), np.where(share == 0, cell, cell + 1), share
 
 
-def _level_of_bound(coverage: float, n: int, confidence: float | None) -> float:
-    """Return the level of the quantile that is an upper bound, by n calibration rows."""
+def _levels_of_bounds(coverages: ArrayLike, n: int, confidence: float | None) -> Array:
+    """Return the levels of the quantiles that are upper bounds, by n calibration rows."""
     if confidence is None:
-        return float(coverage)
-    return rank(n, coverage, confidence=confidence) / (n + 1)
+        return np.asarray(coverages, dtype=np.float64)
+    ranks = [rank(n, c, confidence=confidence) for c in np.asarray(coverages).tolist()]
+    return np.array(ranks) / (n + 1)
 
 
 def _unit(postprocess: PostProcess) -> float:

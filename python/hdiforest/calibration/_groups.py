@@ -49,10 +49,6 @@ class Groups:
         own = np.vstack([self.q_hat, np.full(self.q_hat.shape[1], np.nan)])[codes]
         return np.where(np.isnan(own), common, own)
 
-    def first(self, k: int) -> Groups:
-        """Return the groups with the quantiles of the lowest coverages."""
-        return Groups(self.labels, self.counts, self.q_hat[:, :k], self.feature)
-
     def __str__(self) -> str:
         n_small = np.isnan(self.q_hat).any(axis=1).sum()
         small = f", of which {n_small} have too few rows for some coverages" if n_small else ""
@@ -83,9 +79,8 @@ def _label(value: Any) -> Label:
 
 def missing_rows(values: NDArray[Any]) -> list[int]:
     """Return the rows (n,) whose value is missing."""
-    if values.dtype.kind in "mM":
-        return np.flatnonzero(np.isnat(values)).tolist()
-    return [row for row, value in enumerate(values.tolist()) if is_missing(value)]
+    labels, own = divide(values)
+    return [row for row, label in enumerate(own.tolist()) if labels[label] is None]
 
 
 def is_missing(value: Any) -> bool:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hdiforest._utils import Array
 from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._calibrate import measure_cross_check
-from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import conformal_quantile
 from hdiforest.calibration._result import Calibration, JointCalibration, Level, output_names
 from hdiforest.calibration._selection import Selected, calibrated_intervals, shifted_scores
@@ -28,25 +27,23 @@ class OutputRows:
 
     candidates: Candidates
     selected: Sequence[Selected]
-    postprocess: PostProcess
 
     def standard(self, j: int) -> tuple[float, float]:
         """Return location and scale of the scores of a coverage."""
         q, unit = self.selected[j].q_hat, self.selected[j].unit
         location = q if np.isfinite(q) else 0.0
-        if self.postprocess.low == self.postprocess.high:
+        if self.candidates.postprocess.low == self.candidates.postprocess.high:
             return location, 0.0
         return location, location + unit if location > -unit else unit
 
     def of_rows(self, rows: NDArray[np.bool_]) -> Self:
         """Return some of the rows."""
-        return replace(self, candidates=self.candidates.rows(np.flatnonzero(rows)))
+        return replace(self, candidates=self.candidates.rows(rows))
 
     def scores(self, j: int, inner: Array | None) -> Array:
         """Return the standardised scores (n,) of a coverage; minus infinity: covered anyhow."""
         location, scale = self.standard(j)
-        rows = replace(self.candidates, inner=inner)
-        scores = shifted_scores(rows, self.selected[j], self.postprocess) - location
+        scores = shifted_scores(self.candidates, self.selected[j], inner) - location
         return scores / scale if scale > 0 else np.where(scores > 0, np.inf, -np.inf)
 
     def quantiles(self, t: Sequence[float]) -> list[float]:
@@ -58,7 +55,7 @@ class OutputRows:
         """Return the sides of boxes of the lowest k coverages, (n, 2, k)."""
         chosen = zip(self.selected, self.quantiles(t), strict=False)
         selected = [each._replace(q_hat=q_hat) for each, q_hat in chosen]
-        return calibrated_intervals(self.candidates, selected, self.postprocess)
+        return calibrated_intervals(self.candidates, selected)
 
 
 def calibrate_jointly(
@@ -74,8 +71,8 @@ def calibrate_jointly(
     """
     method, confidence = calibrations[0].method, calibrations[0].confidence
     rows = [
-        [OutputRows(candidates, selected, each.postprocess) for selected in by_all_and_halves]
-        for each, (candidates, by_all_and_halves) in zip(calibrations, known, strict=True)
+        [OutputRows(candidates, selected) for selected in by_all_and_halves]
+        for candidates, by_all_and_halves in known
     ]
     own, *by_half = zip(*rows, strict=True)
     t = joint_quantiles(own, method, confidence)
@@ -87,18 +84,15 @@ def calibrate_jointly(
             by_others = joint_quantiles(in_rows, method, confidence)
             y_checked[~in_half], checked[~in_half] = _as_intervals(others, by_others)
     weights = own[0].candidates.weights
-    levels = tuple(
-        Level(
-            coverage,
-            float(mean_width_score(ends[..., j], sample_weight=weights)),
-            float(coverage_score(y[:, j], ends[..., j], sample_weight=weights)),
-            measure_cross_check(y_checked[:, j], checked[..., j], weights),
-        )
-        for j, coverage in enumerate(calibrations[0].coverages)
-    )
+    levels = []
+    for j, coverage in enumerate(calibrations[0].coverages):
+        width = float(mean_width_score(ends[..., j], sample_weight=weights))
+        covered = float(coverage_score(y[:, j], ends[..., j], sample_weight=weights))
+        check = measure_cross_check(y_checked[:, j], checked[..., j], weights)
+        levels.append(Level(coverage, width, covered, check))
     q_hat = np.array([each.quantiles(t) for each in own]).T
     named, n = output_names(names, len(own)), calibrations[0].n
-    return JointCalibration(tuple(calibrations), levels, q_hat, named, method, n)
+    return JointCalibration(tuple(calibrations), tuple(levels), q_hat, named, method, n)
 
 
 def joint_quantiles(
@@ -106,8 +100,8 @@ def joint_quantiles(
 ) -> list[float]:
     """Return the conformal quantiles (k,) of the largest standardised scores of each row.
 
-    Out of bag, rows that boxes of lower coverages hold widen nothing; and where levels allow for
-    the optimism of the selection, the largest counts.
+    Out of bag, rows that boxes of lower coverages hold widen nothing; of the outputs' levels, which
+    allow for the optimism of the selection, the largest counts.
     """
     found: list[float] = []
     inner: list[Array | None] = [None] * len(outputs)
@@ -117,9 +111,8 @@ def joint_quantiles(
         scores[held] = scores[~held].min(initial=0.0)
         level = max(each.selected[j].coverage for each in outputs)
         weights = outputs[0].candidates.weights
-        found.append(
-            float(conformal_quantile(scores, level, weights=weights, confidence=confidence))
-        )
+        t = conformal_quantile(scores, level, weights=weights, confidence=confidence)
+        found.append(float(t))
         if method == "oob":
             inner = [each.intervals(found)[..., -1] for each in outputs]
     return found

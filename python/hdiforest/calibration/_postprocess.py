@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,22 +21,6 @@ _ROUNDINGS = 4  # of the operations between a score and an end, relative to both
 _MAX_STEPS = 2.0**30  # deviations of doubles from a longer lattice are mostly rounding
 
 
-class Widening(Protocol):
-    """How far the base intervals of a coverage are widened; see `PostProcess.widen`."""
-
-    @property
-    def q_hat(self) -> float:
-        """Conformal quantile."""
-
-    @property
-    def slope(self) -> float:
-        """What a row's width adds to it, as a share."""
-
-    @property
-    def unit(self) -> float:
-        """What a quantile is relative to where it is negative."""
-
-
 class Lattice(NamedTuple):
     """Equally spaced values base + k step, k = 0, 1, ..."""
 
@@ -44,12 +28,17 @@ class Lattice(NamedTuple):
     step: float
     slack: float  # how far, in steps, a value may be from the lattice point that it is
 
+    def places(self, values: Array) -> Array:
+        """Return how many steps values are from the base."""
+        with np.errstate(over="ignore"):
+            return np.asarray((values - self.base) / self.step)
+
 
 def find_lattice(y_train: ArrayLike) -> Lattice | None:
     """Return the lattice that n targets lie on.
 
-    None unless they have two distinct values or more, at most n / 4, whose differences are whole
-    multiples of the least difference (within 0.001 of it).
+    None unless they have from two to n / 4 distinct values, whose differences are whole multiples
+    of the least one (within 0.001 of it).
     """
     y = check_targets("y_train", y_train)
     values = np.unique(y)
@@ -116,22 +105,23 @@ class PostProcess:
     def apply(self, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array]:
         """Return intervals with ends that targets can have; lower <= upper, or NaN where one was.
 
-        Crossed ends become their midpoint. On a lattice each end moves inwards to a lattice point;
-        an interval between two lattice points becomes the nearer one. The end is the training
-        target that is the lattice point, if there is one. Ends are clipped to the range of the
-        training targets, but infinite ones stay.
-
-        Targets of the given interval, in the range and on the lattice, stay inside. If one given
-        interval contains another with the same midpoint, so do the results.
+        Crossed ends become their midpoint. On a lattice each end moves inwards to a lattice point,
+        as the training target that it is, if there is one; an interval between two points becomes
+        the nearer one. Finite ends are clipped to the range of the training targets. Targets in the
+        range and on the lattice stay inside, and intervals with the same midpoint stay nested.
         """
         shape = np.shape(lower)
         low, high = (np.array(ends, dtype=np.float64, ndmin=1) for ends in (lower, upper))
         crossed = low > high
         low[crossed] = high[crossed] = low[crossed] / 2 + high[crossed] / 2
         self._clip(low, high)
-        if self.lattice is not None:
-            first, last = self._snapped(low, high, self.lattice)
-            low, high = self._points(first, -1, self.lattice), self._points(last, 1, self.lattice)
+        if (points := self.lattice) is not None:
+            first = np.ceil(points.places(low) - points.slack)
+            last = np.floor(points.places(high) + points.slack)
+            between = first > last
+            middle = low[between] / 2 + high[between] / 2
+            first[between] = last[between] = np.round(points.places(middle))
+            low, high = self._points(first, -1, points), self._points(last, 1, points)
             self._clip(low, high)
         return low.reshape(shape), high.reshape(shape)
 
@@ -141,21 +131,18 @@ class PostProcess:
         Lattice points of no training target are moved as far as targets deviate: 1 up, -1 down.
         """
         if self.lattice is not None:
-            places = np.round((values - self.lattice.base) / self.lattice.step)
+            places = np.round(self.lattice.places(values))
             values = self._points(places, outwards, self.lattice)
         return np.clip(values, self.low, self.high) if self.clip else values
 
     def cells(self, y: Array) -> tuple[Array, Array]:
-        """Return from where to where values are rounded to targets y, or to what is around them.
+        """Return from where to where values are rounded to targets y.
 
-        Of y between two points the second is where those begin that are rounded up, as is the
-        first.
+        Of y between two points both are where those begin that are rounded up.
         """
         if self.lattice is None:
             return y, y
-        base, step, slack = self.lattice
-        with np.errstate(over="ignore"):
-            places = (y - base) / step
+        (base, step, slack), places = self.lattice, self.lattice.places(y)
         below, above = np.ceil(places - slack) - 0.5, np.floor(places + slack) + 0.5
         return base + step * below, base + step * above
 
@@ -165,16 +152,13 @@ class PostProcess:
         Of ends (n, 2) or (n, 2, m) they are e = max(l - y, y - u), (n,) or (n, m); inside an
         interval, with units, e / half width times the unit, as `widen` scales it. Of a target off
         the lattice the farther of the lattice points around it counts; outside the range that
-        intervals are clipped to they are infinite.
-
-        Romano, Patterson, Candes, NeurIPS 2019, eq. 6, as least index of a nested family (Gupta,
-        Kuchibhotla, Ramdas, Pattern Recognition 127, 2022, section 2) of post-processed intervals:
-        clipping and rounding take nothing from the guarantee.
+        intervals are clipped to they are infinite. Clipping and rounding take nothing from the
+        guarantee: this is eq. 6 of Romano, Patterson, Candes, NeurIPS 2019, as least index of a
+        nested family (Gupta, Kuchibhotla, Ramdas, Pattern Recognition 127, 2022, section 2).
         """
         low, high = y.copy(), y.copy()  # from where to where an interval must reach
         if self.lattice is not None:
-            with np.errstate(over="ignore"):
-                nearest = np.round((y - self.lattice.base) / self.lattice.step)
+            nearest = np.round(self.lattice.places(y))
             below = y < self._points(nearest, -1, self.lattice)
             above = y > self._points(nearest, 1, self.lattice)
             off = below | above
@@ -196,9 +180,8 @@ class PostProcess:
 
         A quantile q >= 0 moves both ends outwards by q. A negative one scales the interval about
         its middle by 1 + q / unit, so that narrow intervals are not emptied first; without units
-        it moves both ends inwards. Infinite ones give infinite intervals. An interval contains its
-        target whenever the target's score is at most the quantile: each end has an allowance for
-        rounding.
+        it moves both ends inwards. An interval holds its target whenever the target's score is at
+        most the quantile: each end has an allowance for rounding.
         """
         q = np.asarray(q_hat, dtype=np.float64)
         steps = q
@@ -214,36 +197,24 @@ class PostProcess:
     def intervals(
         self,
         ends: Array,
-        widenings: Sequence[Widening],
+        widenings: Sequence[tuple[float, float, float]],
         widths: Array | None = None,
         q_hat: Array | None = None,
     ) -> Array:
         """Widen base intervals (n, 2, k) for k ascending coverages, and nest them.
 
-        `widths` (n,) are what the quantiles of the rows depend on, if any slope is not 0. `q_hat`
-        (n, k) are quantiles of the rows, if they are not those of the widenings.
+        Widenings are quantile, slope and unit of each coverage. `widths` (n,) are multiplied with
+        the slopes, if any is not 0. `q_hat` (n, k) are quantiles of the rows, if these have own.
         """
-        if q_hat is None:
-            q_hat = np.array([each.q_hat for each in widenings])
+        common, slopes, units = np.array(widenings).T
+        q_hat = common if q_hat is None else q_hat
         if widths is not None:
-            q_hat = q_hat + np.array([each.slope for each in widenings]) * widths[:, np.newaxis]
-        return nested(self.widen(ends, q_hat, np.array([each.unit for each in widenings])))
+            q_hat = q_hat + slopes * widths[:, np.newaxis]
+        return nested(self.widen(ends, q_hat, units))
 
     def _clip(self, *all_ends: Array) -> None:
         for ends in all_ends if self.clip else ():
             np.clip(ends, self.low, self.high, out=ends, where=np.isfinite(ends))
-
-    @staticmethod
-    def _snapped(lower: Array, upper: Array, points: Lattice) -> tuple[Array, Array]:
-        """Return the first and the last lattice point of each interval, counted from the base."""
-        base, step, slack = points
-        with np.errstate(over="ignore"):
-            first = np.ceil((lower - base) / step - slack)
-            last = np.floor((upper - base) / step + slack)
-            between = first > last
-            middle = lower[between] / 2 + upper[between] / 2
-            first[between] = last[between] = np.round((middle - base) / step)
-        return first, last
 
     def _points(self, k: Array, outwards: int, points: Lattice) -> Array:
         """Return the training targets that are the k-th lattice points.
@@ -263,9 +234,8 @@ class PostProcess:
         """Lattice points of training targets, counted from the base, and these targets."""
         if self.targets is None or self.lattice is None:
             return np.empty(0), np.empty(0)
-        base, step, slack = self.lattice
-        places = (self.targets - base) / step
-        on = np.abs(places - np.round(places)) <= slack
+        places = self.lattice.places(self.targets)
+        on = np.abs(places - np.round(places)) <= self.lattice.slack
         return np.round(places[on]), self.targets[on]
 
 
@@ -279,8 +249,7 @@ def hull(one: Array, other: Array) -> Array:
 def nested(intervals: Array) -> Array:
     """Return the hull of each interval and those of lower coverage, along the last axis.
 
-    Intervals of one base are nested by their conformal quantiles. Those of two bases need not be;
-    the hull never lowers coverage.
+    Only intervals of one base are nested by their quantiles; the hull never lowers coverage.
     """
     lower = np.minimum.accumulate(intervals[:, 0], axis=-1)
     upper = np.maximum.accumulate(intervals[:, 1], axis=-1)

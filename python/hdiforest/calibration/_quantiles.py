@@ -21,10 +21,9 @@ def rank(n: int, coverage: float, *, confidence: float | None = None) -> int:
     """Return which of n ordered scores is the conformal quantile, from 1; n + 1 if none is.
 
     That is ceil((n + 1) c) for a coverage c; with a confidence the least such k for which in
-    addition P(Beta(k, n + 1 - k) >= c) >= confidence. Given the calibration rows, the coverage of
-    new rows follows Beta(k, n + 1 - k) if scores are continuous, and is stochastically larger if
-    they tie (Vovk, "Conditional validity of inductive conformal predictors", ACML 2012, proposition
-    2b).
+    addition P(Beta(k, n + 1 - k) >= c) >= confidence. Given the calibration rows, this is the law
+    of the coverage of new rows, which is stochastically larger if scores tie (Vovk, "Conditional
+    validity of inductive conformal predictors", ACML 2012, proposition 2b).
     """
     least = min(n + 1, max(1, math.ceil((n + 1) * coverage - _ROUNDING)))
     if confidence is None:
@@ -46,14 +45,13 @@ def rows_needed(coverage: float, *, confidence: float | None = None) -> int:
     return n
 
 
-def weight_needed(weights: Array, coverage: float, test_weight: float | None = None) -> float:
+def weight_needed(weights: Array, coverage: float) -> float:
     """Return how much weight the scores up to the conformal quantile must have.
 
-    It is their share of the total weight, that of the row to predict included: `test_weight`, by
-    default the largest of the `weights` of the calibration rows.
+    It is their share of the total weight, that of the row to predict included: the largest one of
+    the calibration rows, which serves every row that weighs no more.
     """
-    weight = weights.max() if test_weight is None else test_weight
-    return float(coverage * (weights.sum() + weight) - _ROUNDING * weights.mean())
+    return float(coverage * (weights.sum() + weights.max()) - _ROUNDING * weights.mean())
 
 
 def conformal_quantile(
@@ -61,19 +59,15 @@ def conformal_quantile(
     coverage: float,
     *,
     weights: Array | None = None,
-    test_weight: float | None = None,
     confidence: float | None = None,
 ) -> Array:
     """Return the conformal quantiles (...) of the scores (..., n) of calibration rows.
 
-    Each is the k-th smallest score, k from `rank`; infinite if k > n. With positive weights (n,),
-    which exclude a confidence, it is the least score up to which rows have the `weight_needed`;
-    infinite if there is none. A larger `test_weight` gives a larger quantile, so that its default
-    serves every row that weighs no more than some calibration row.
-
-    Without weights: Romano, Patterson and Candes, NeurIPS 2019, eq. 8. With weights: Tibshirani,
-    Barber, Candes and Ramdas, "Conformal prediction under covariate shift", NeurIPS 2019, eq. 7;
-    they are likelihood ratios there. O(n) per candidate, O(n log n) with weights.
+    Each is the k-th smallest score, k from `rank` (Romano, Patterson and Candes, NeurIPS 2019, eq.
+    8). With positive weights (n,), which exclude a confidence, it is the least score up to which
+    rows have the `weight_needed` (Tibshirani, Barber, Candes and Ramdas, "Conformal prediction
+    under covariate shift", NeurIPS 2019, eq. 7, where weights are likelihood ratios). Infinite if
+    there is none. O(n) per candidate, O(n log n) with weights.
     """
     scores = np.asarray(scores, dtype=np.float64)
     n = scores.shape[-1]
@@ -84,13 +78,10 @@ def conformal_quantile(
         return np.asarray(np.partition(scores, k - 1, axis=-1)[..., k - 1])
     if confidence is not None:
         raise ValueError("confidence must be None where rows have weights: the beta law needs none")
-    share = weight_needed(weights, coverage, test_weight)
-    order = np.argsort(scores, axis=-1, kind="stable")
-    too_few = np.cumsum(weights[order], axis=-1) < share
-    position = too_few.sum(axis=-1, keepdims=True)
-    ordered = np.take_along_axis(scores, order, axis=-1)
-    with_infinity = np.concatenate([ordered, np.full((*scores.shape[:-1], 1), np.inf)], axis=-1)
-    return np.asarray(np.take_along_axis(with_infinity, position, axis=-1)[..., 0])
+    share = weight_needed(weights, coverage)
+    if share > weights.sum():
+        return np.full(scores.shape[:-1], np.inf)
+    return _weighted_quantile(scores, weights, share)
 
 
 def kth_shifted(
@@ -110,10 +101,10 @@ def kth_shifted(
     together, weigh = np.concatenate(scores), np.concatenate(weights)
     if k > weigh.sum():
         return np.full(shifts.shape[1], np.inf)
-    middle = _weighted_quantile(together[:, np.newaxis], weigh, k)[0]
+    middle = _weighted_quantile(together, weigh, k)
     rounding = 4 * np.finfo(np.float64).eps * (np.abs(shifts).max(axis=0) + np.abs(middle))
     if all(len(fold) == 1 for fold in scores):
-        return np.asarray(_weighted_quantile(shifts + together[:, np.newaxis], weigh, k) + rounding)
+        return np.asarray(_weighted_quantile(shifts.T + together, weigh, k) + rounding)
     lower = shifts.min(axis=0) + middle - rounding
     upper = shifts.max(axis=0) + middle + rounding
     reached_at = [np.concatenate([[0], np.cumsum(fold)]) for fold in weights]
@@ -133,12 +124,13 @@ def kth_shifted(
 
 
 def _weighted_quantile(values: Array, weights: Array, k: float) -> Array:
-    """Return the least value of each column (n,) up to which the rows weigh k or more, of all."""
-    order = np.argsort(values, axis=0)
-    position = np.count_nonzero(np.cumsum(weights[order], axis=0) < k, axis=0)
+    """Return the least of values (..., n) up to which these weigh k or more, of all, (...)."""
+    order = np.argsort(values, axis=-1, kind="stable")
+    position = np.count_nonzero(np.cumsum(weights[order], axis=-1) < k, axis=-1, keepdims=True)
     # The sum of weights depends on their order in its last bits.
-    last = np.minimum(position, len(values) - 1)
-    return np.asarray(np.take_along_axis(values, order, axis=0)[last, np.arange(values.shape[1])])
+    last = np.minimum(position, values.shape[-1] - 1)
+    ordered = np.take_along_axis(values, order, axis=-1)
+    return np.asarray(np.take_along_axis(ordered, last, axis=-1)[..., 0])
 
 
 def warn_of_infinite(infinite: Sequence[float], n: int, confidence: float | None = None) -> None:

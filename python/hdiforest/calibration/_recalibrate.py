@@ -10,7 +10,7 @@ import numpy as np
 from hdicore._core import _moving_quantiles
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, check_whole_number
-from hdiforest.calibration._quantiles import rank, rows_needed
+from hdiforest.calibration._quantiles import conformal_quantile, rows_needed
 from hdiforest.calibration._result import Calibration, FixedLevel, Recalibrating, Recent, Step
 
 _MAX_STEPS = 1000  # in the history
@@ -68,15 +68,14 @@ def recalibrated(
     are for moves, too (Gibbs and Candes, "Adaptive conformal inference under distribution shift",
     NeurIPS 2021), from the one asked for if the call before was by another method or rate.
 
-    Nothing is clipped any more: new targets may leave the range of the training targets, and a
-    target beyond it could not be covered. O(window) for each score.
+    Nothing is clipped any more: new targets may leave the range of the training targets. O(window)
+    for each score.
     """
     postprocess = replace(calibration.postprocess, clip=False)
     widths = ends[:, 1, -1] - ends[:, 0, -1] if calibration.is_adaptive else np.zeros(len(y))
     recent = calibration.recent
     assert recent is not None  # by `check_recalibration`
-    last = recent.history[-1] if recent.history else None
-    continues = last is not None and (last.method, last.rate) == (method, rate)
+    continues = [(s.method, s.rate) for s in recent.history[-1:]] == [(method, rate)]
     levels: list[FixedLevel] = []
     scores, misses, coverage = [], [], []
     for j, level in enumerate(calibration.levels):
@@ -85,12 +84,10 @@ def recalibrated(
         miss, moves = (recent.misses[j] if continues else target), rate if method == "aci" else 0.0
         quantiles, miss = _moving_quantiles(recent.scores[:, j], own, window, target, miss, moves)
         kept = np.concatenate([recent.scores[:, j], own])[-window:]
-        k = max(1, rank(len(kept), 1 - miss))
-        q_hat = float(np.sort(kept)[k - 1]) if k <= len(kept) else np.inf
         scores.append(kept)
         misses.append(miss)
         coverage.append(float((own <= quantiles).mean()))
-        levels.append(replace(level, q_hat=q_hat))
+        levels.append(replace(level, q_hat=float(conformal_quantile(kept, 1 - miss))))
     q_hats = tuple(level.q_hat for level in levels)
     step = Step(method, int(window), float(rate), len(y), tuple(coverage), q_hats)
     history = (*recent.history, step)[-_MAX_STEPS:]

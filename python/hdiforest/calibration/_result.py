@@ -33,10 +33,8 @@ class CrossCheck:
 
     Parameters
     ----------
-    coverage : float
-        Share of the rows that they cover.
-    standard_error : float
-        Of the coverage, by the binomial distribution.
+    coverage, standard_error : float
+        Share of the rows that they cover, and its error by the binomial distribution.
     mean_width : float
         Of the intervals.
     thirds : tuple of three floats or None
@@ -66,10 +64,8 @@ class Level:
     ----------
     coverage : float
         That was asked for.
-    mean_width : float
-        Of the intervals of the calibration rows.
-    realised : float
-        Share of the calibration rows that they cover.
+    mean_width, realised : float
+        Of the intervals of the calibration rows, and which share of these rows they cover.
     cross_check : CrossCheck or None
         What intervals cover that other rows gave. None: too few rows for finite intervals.
     """
@@ -83,13 +79,6 @@ class Level:
         one_share("coverage", self.coverage)
         _check_not_negative(self, "mean_width")
         _check_proportions(self, "realised")
-
-
-def level_of_check(coverage: float, check: CrossCheck | None) -> Level:
-    """Return a coverage of which nothing but the cross-check is known."""
-    if check is None:
-        return Level(coverage, np.inf, 1.0, None)
-    return Level(coverage, check.mean_width, check.coverage, check)
 
 
 @dataclass(frozen=True)
@@ -226,8 +215,7 @@ class CalibrationResult(ABC):
         Calibration or CrossCalibration
             Of the same class.
         """
-        part: Self = replace(cast("Any", self), **self._of_first(k))
-        return part
+        return cast("Self", replace(cast("Any", self), **self._of_first(k)))
 
     def _of_first(self, k: int) -> dict[str, Any]:
         return {"levels": self.levels[:k]}
@@ -338,10 +326,6 @@ class Recent:
         k = self.scores.shape[1]
         if len(self.misses) != k or not all(-1 <= miss <= 2 for miss in self.misses):
             raise ValueError(f"the shares of misses must be {k} numbers from -1 to 2")
-
-    def first(self, k: int) -> Recent:
-        """Return what is known of the k lowest coverages."""
-        return Recent(self.scores[:, :k], self.misses[:k], self.history)
 
 
 @dataclass(frozen=True, repr=False)
@@ -458,9 +442,12 @@ class Calibration(CalibrationResult):
         )
 
     def _of_first(self, k: int) -> dict[str, Any]:
-        groups = None if self.groups is None else self.groups.first(k)
-        recent = None if self.recent is None else self.recent.first(k)
-        return {"levels": self.levels[:k], "groups": groups, "recent": recent}
+        groups, recent = self.groups, self.recent
+        if groups is not None:
+            groups = replace(groups, q_hat=groups.q_hat[:, :k])
+        if recent is not None:
+            recent = replace(recent, scores=recent.scores[:, :k], misses=recent.misses[:k])
+        return super()._of_first(k) | {"groups": groups, "recent": recent}
 
     def intervals(self, ends: Array, codes: NDArray[np.intp] | None = None) -> Array:
         """Return calibrated intervals of any rows.
@@ -482,7 +469,8 @@ class Calibration(CalibrationResult):
         q_hat = None
         if self.groups is not None and codes is not None:
             q_hat = self.groups.quantiles(codes, np.array([level.q_hat for level in self.levels]))
-        return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths, q_hat)
+        widenings = [(level.q_hat, level.slope, level.unit) for level in self.levels]
+        return self.postprocess.intervals(ends[..., : len(self.levels)], widenings, widths, q_hat)
 
     @property
     def later(self) -> tuple[CrossCheck | None, ...]:
@@ -644,8 +632,7 @@ class CrossCalibration(CalibrationResult):
                 k = weight_needed(np.concatenate(weights), level.coverage)
             result[:, 0, j] = -kth_shifted(-ends[:, :, 0, j], scores, k, weights)
             result[:, 1, j] = kth_shifted(ends[:, :, 1, j], scores, k, weights)
-        lower, upper = self.postprocess.apply(result[:, 0], result[:, 1])
-        return nested(np.stack([lower, upper], axis=1))
+        return nested(np.stack(self.postprocess.apply(result[:, 0], result[:, 1]), axis=1))
 
     def _describe(self, level: Level) -> str:  # noqa: ARG002 (each fold has its own)
         what = "folds" if self.method == "cv+" else "rows"

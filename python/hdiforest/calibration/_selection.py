@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple, cast
 
@@ -14,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice
 from hdiforest.calibration._bases import FIXED_RAW, Base, Candidates
-from hdiforest.calibration._postprocess import PostProcess, hull
+from hdiforest.calibration._postprocess import hull
 from hdiforest.calibration._quantiles import conformal_quantile
-from hdiforest.metrics._intervals import weighted_mean
+from hdiforest.metrics._intervals import interval_scores, weighted_mean
 
 Objective = Literal["balanced", "width", "interval_score"]
 
@@ -58,7 +57,7 @@ class Selected(NamedTuple):
 
 
 # Selects and widens a base for each of the coverages, which ascend, on the rows of the candidates.
-Rule = Callable[[Candidates, Sequence[float], PostProcess], list[Selected]]
+Rule = Callable[[Candidates, Sequence[float]], list[Selected]]
 
 
 def rule_for(
@@ -74,7 +73,6 @@ def rule_for(
 def best_group(
     candidates: Candidates,
     coverages: Sequence[float],
-    postprocess: PostProcess,
     *,
     objective: Objective = "balanced",
     slopes: Sequence[float] = SLOPES,
@@ -82,17 +80,15 @@ def best_group(
     """Select the `best` base of each coverage, all of one group.
 
     Intervals of one group come from one merge of a row's leaves, and differ less from coverage to
-    coverage. Each coverage knows the intervals of the last. That group is taken whose objective is
-    least in the sum over the coverages at which all are finite, if any; ties go to the first.
+    coverage. The objective of the group is least in the sum over the coverages at which those of
+    all groups are finite, if any; ties go to the first.
     """
     by_group: list[list[Selected]] = []
     for members in candidates.groups():
-        scores = postprocess.scores(members.ends, members.y, members.units)
         selected: list[Selected] = []
         for coverage in coverages:
-            selected.append(best(members, scores, coverage, postprocess, objective, slopes))
-            inner = calibrated_intervals(members, selected, postprocess)[..., -1]
-            members = replace(members, inner=inner)
+            inner = last_intervals(members, selected)
+            selected.append(best(members, coverage, objective, slopes, inner))
         by_group.append(selected)
     losses = np.array([[each.loss for each in selected] for selected in by_group])
     counts = np.isfinite(losses).all(axis=0)
@@ -112,27 +108,23 @@ def corrected(rule: Rule) -> Rule:
     if rule is fixed:
         return rule
 
-    def wider(
-        candidates: Candidates, coverages: Sequence[float], postprocess: PostProcess
-    ) -> list[Selected]:
-        selected = rule(candidates, coverages, postprocess)
-        if postprocess.lattice is not None:
+    def wider(candidates: Candidates, coverages: Sequence[float]) -> list[Selected]:
+        selected = rule(candidates, coverages)
+        if candidates.postprocess.lattice is not None:
             return selected
         ranks = np.empty((len(candidates.y), len(coverages)))
         in_first = first_half(len(ranks))
         for in_half in (in_first, ~in_first):
-            rows, others = (candidates.rows(np.flatnonzero(half)) for half in (in_half, ~in_half))
-            of_half = rule(rows, coverages, postprocess)
-            ranks[~in_half] = _ranks_among(rows, others, of_half, postprocess)
-        weights = candidates.weights
-        total = candidates.row_weights.sum()
-        largest = float(total / (total + candidates.row_weights.max()))  # with finite quantiles
+            rows, others = candidates.rows(in_half), candidates.rows(~in_half)
+            ranks[~in_half] = _ranks_among(rows, others, rule(rows, coverages))
+        weights = candidates.row_weights
+        largest = float(weights.sum() / (weights.sum() + weights.max()))  # with finite quantiles
         levels = []
         for of_coverage, c in zip(ranks.T, coverages, strict=True):
-            reached = float(conformal_quantile(of_coverage, c, weights=weights))
+            reached = float(conformal_quantile(of_coverage, c, weights=candidates.weights))
             level = c + _SHARE_OF_OPTIMISM * max(0.0, reached - c)
             levels.append(max(c, min(level, largest)))
-        return reselected(selected)(candidates, levels, postprocess)
+        return reselected(selected)(candidates, levels)
 
     return wider
 
@@ -144,55 +136,44 @@ def first_half(n: int) -> NDArray[np.bool_]:
     return in_first
 
 
-def _ranks_among(
-    rows: Candidates, others: Candidates, selected: Sequence[Selected], postprocess: PostProcess
-) -> Array:
-    """Return the level of each coverage from which on others are covered by the rows' quantiles.
-
-    (n_others, k), for k ascending coverages, of which each covers what the one before does.
-    """
-    own_intervals, intervals = (
-        calibrated_intervals(each, selected, postprocess) for each in (rows, others)
-    )
-    weights, of_others = rows.row_weights, others.row_weights
-    ranks = np.empty((len(others.y), len(selected)))
+def _ranks_among(rows: Candidates, others: Candidates, selected: Sequence[Selected]) -> Array:
+    """Return the levels (n_others, k) from which on others are covered by the rows' quantiles."""
+    parts = [(part, calibrated_intervals(part, selected)) for part in (rows, others)]
+    weights, ranks = rows.row_weights, np.empty((len(others.y), len(selected)))
     for j, each in enumerate(selected):
-        inner = (None, None) if j == 0 else (own_intervals[..., j - 1], intervals[..., j - 1])
         own_scores, scores = (
-            shifted_scores(replace(part, inner=of_part), each, postprocess)
-            for part, of_part in zip((rows, others), inner, strict=True)
+            shifted_scores(part, each, intervals[..., j - 1] if j > 0 else None)
+            for part, intervals in parts
         )
         order = np.argsort(own_scores)
         weight_up_to = np.concatenate([[0.0], np.cumsum(weights[order])])
         below = weight_up_to[np.searchsorted(own_scores[order], scores, side="left")]
-        ranks[:, j] = (below + of_others) / (weights.sum() + weights.max())
+        ranks[:, j] = (below + others.row_weights) / (weights.sum() + weights.max())
     return ranks
 
 
-def shifted_scores(candidates: Candidates, selected: Selected, postprocess: PostProcess) -> Array:
-    """Return the scores (n,) that the quantile of what was selected is one of."""
-    member = candidates.only(selected.base)
-    scores = postprocess.scores(member.ends, member.y, selected.unit)[:, 0]
+def shifted_scores(candidates: Candidates, selected: Selected, inner: Array | None = None) -> Array:
+    """Return the scores (n,) that the quantile of what was selected is one of.
+
+    Minus infinity where the intervals of the next lower coverage, `inner` (n, 2), hold the target.
+    """
+    ends = candidates.ends_of(selected.base)
+    scores = candidates.postprocess.scores(ends, candidates.y, selected.unit)
     if selected.slope:
-        scores = _less(scores, selected.slope * cast("Array", member.widths))
-    if member.inner is not None:
-        scores[member.covered] = -np.inf
+        scores = _less(scores, selected.slope * cast("Array", candidates.widths_of(selected.base)))
+    if inner is not None:
+        scores[_holds(inner, candidates.y)] = -np.inf
     return scores
 
 
 def reselected(selected: Sequence[Selected]) -> Rule:
     """Return the rule that takes given bases and slopes, and finds their quantiles."""
 
-    def rule(
-        candidates: Candidates, coverages: Sequence[float], postprocess: PostProcess
-    ) -> list[Selected]:
+    def rule(candidates: Candidates, coverages: Sequence[float]) -> list[Selected]:
         again: list[Selected] = []
-        inner = None
         for each, coverage in zip(selected, coverages, strict=True):
-            member = replace(candidates.only(each.base), inner=inner)
-            scores = postprocess.scores(member.ends, member.y, member.units)
-            again.append(best(member, scores, coverage, postprocess, "width", (each.slope,)))
-            inner = calibrated_intervals(candidates, again, postprocess)[..., -1]
+            inner, member = last_intervals(candidates, again), candidates.only(each.base)
+            again.append(best(member, coverage, "width", (each.slope,), inner))
         return again
 
     return rule
@@ -200,30 +181,34 @@ def reselected(selected: Sequence[Selected]) -> Rule:
 
 def best(
     candidates: Candidates,
-    scores: Array,
     coverage: float,
-    postprocess: PostProcess,
     objective: Objective,
     slopes: Sequence[float],
+    inner: Array | None = None,
 ) -> Selected:
     """Select the base and the slope whose intervals, once finished, have the least objective.
 
-    Of ties the first slope is taken, then the larger level, then the first base. With inner
-    intervals, objective and quantile are those of the hulls: targets inside widen nothing. The
-    `scores` (n, m) are those of the candidates. O(n m) time and memory for each slope.
+    Of ties the first slope is taken, then the larger level, then the first base. With intervals of
+    the next lower coverage, `inner` (n, 2), objective and quantile are those of the hulls: targets
+    inside widen nothing. O(n m) time and memory for each slope.
     """
-    inner, bases, units = candidates.inner, candidates.bases, candidates.units
+    scores, bases, units = candidates.scores, candidates.bases, candidates.units
+    weights = candidates.weights
     by_slope = []
     for slope in slopes:
         shifts = slope * cast("Array", candidates.widths)[:, np.newaxis] if slope else 0.0
         shifted = _less(scores, shifts) if slope else scores
         if inner is not None:
-            shifted = np.where(candidates.covered[:, np.newaxis], shifted.min(axis=0), shifted)
-        q_hat = conformal_quantile(shifted.T, coverage, weights=candidates.weights)
-        intervals = postprocess.widen(candidates.ends, q_hat + shifts, units)
+            held = _holds(inner, candidates.y)[:, np.newaxis]
+            shifted = np.where(held, shifted.min(axis=0), shifted)
+        q_hat = conformal_quantile(shifted.T, coverage, weights=weights)
+        intervals = candidates.postprocess.widen(candidates.ends, q_hat + shifts, units)
         if inner is not None:
             intervals = hull(intervals, inner[..., np.newaxis])
-        losses = _losses(candidates, intervals, coverage, objective)
+        lower, upper = intervals[:, 0], intervals[:, 1]
+        scored = interval_scores(candidates.y[:, np.newaxis], lower, upper, 1 - coverage)
+        width, score = (weighted_mean(of, weights) for of in (upper - lower, scored))
+        losses = loss(width, score, objective)
         j = min(range(len(bases)), key=lambda j: (losses[j], -bases[j].level))
         by_slope.append(
             Selected(bases[j], float(q_hat[j]), slope, float(units[j]), float(losses[j]), coverage)
@@ -239,18 +224,6 @@ def _less(scores: Array, shifts: Array | float) -> Array:
     return less
 
 
-def _losses(
-    candidates: Candidates, intervals: Array, coverage: float, objective: Objective
-) -> Array:
-    """Return the objective of the intervals (n, 2, m) of each candidate, (m,)."""
-    y, weights = candidates.y[:, np.newaxis], candidates.weights
-    lower, upper = intervals[:, 0], intervals[:, 1]
-    widths = upper - lower
-    missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
-    scores = widths + 2 / (1 - coverage) * missed
-    return loss(weighted_mean(widths, weights), weighted_mean(scores, weights), objective)
-
-
 def loss(width: ArrayLike, score: ArrayLike, objective: Objective) -> Array:
     """Return what an objective makes least, of mean widths and mean interval scores."""
     of_width, of_score = OBJECTIVES[objective]
@@ -260,36 +233,25 @@ def loss(width: ArrayLike, score: ArrayLike, objective: Objective) -> Array:
     return np.asarray(sum(terms))
 
 
-def fixed(
-    candidates: Candidates, coverages: Sequence[float], postprocess: PostProcess
-) -> list[Selected]:
+def fixed(candidates: Candidates, coverages: Sequence[float]) -> list[Selected]:
     """Widen the base like `FIXED_RAW` but not raw, or the candidate nearest to that."""
-    kind, level = FIXED_RAW.kind, FIXED_RAW.level
-    base = min(
-        candidates.bases,
-        key=lambda b: (
-            b.min_samples_leaf,
-            b.family == "raw",
-            b.kind != kind,
-            abs(b.level - level),
-        ),
-    )
-    return [widen_base(candidates, Selected(base), c, postprocess) for c in coverages]
+
+    def distance(base: Base) -> tuple[int, bool, bool, float]:
+        is_other = base.kind != FIXED_RAW.kind
+        difference = abs(base.level - FIXED_RAW.level)
+        return base.min_samples_leaf, base.family == "raw", is_other, difference
+
+    base = min(candidates.bases, key=distance)
+    return [widen_base(candidates, Selected(base), c) for c in coverages]
 
 
 def widen_base(
-    candidates: Candidates,
-    selected: Selected,
-    coverage: float,
-    postprocess: PostProcess,
-    *,
-    confidence: float | None = None,
+    candidates: Candidates, selected: Selected, coverage: float, confidence: float | None = None
 ) -> Selected:
     """Find the quantile of what was selected before; its slope and unit stay."""
     if math.isnan(selected.unit):
         selected = selected._replace(unit=float(candidates.only(selected.base).units[0]))
-    scores = shifted_scores(candidates, selected, postprocess)
-    weights = candidates.weights
+    scores, weights = shifted_scores(candidates, selected), candidates.weights
     q_hat = conformal_quantile(scores, coverage, weights=weights, confidence=confidence)
     return selected._replace(q_hat=float(q_hat), coverage=coverage)
 
@@ -298,7 +260,6 @@ def quantiles_by_group(
     candidates: Candidates,
     codes: NDArray[np.intp],
     selected: Sequence[Selected],
-    postprocess: PostProcess,
     *,
     hulls: bool,
     confidence: float | None = None,
@@ -310,29 +271,23 @@ def quantiles_by_group(
     """
     q_hat = np.full((int(codes.max()) + 1, len(selected)), np.nan)
     for code, own in enumerate(q_hat):
-        rows = candidates.rows(np.flatnonzero(codes == code))
+        rows = candidates.rows(codes == code)
         of_group: list[Selected] = []
         for j, each in enumerate(selected):
-            scores = shifted_scores(rows, each, postprocess)
+            inner = last_intervals(rows, of_group) if hulls else None
+            scores = shifted_scores(rows, each, inner)
             scores[np.isneginf(scores)] = scores[~np.isneginf(scores)].min(initial=each.q_hat)
-            q = float(
-                conformal_quantile(
-                    scores, each.coverage, weights=rows.weights, confidence=confidence
-                )
+            found = conformal_quantile(
+                scores, each.coverage, weights=rows.weights, confidence=confidence
             )
+            q = float(found)
             own[j] = q if np.isfinite(q) else np.nan
             of_group.append(each._replace(q_hat=q) if np.isfinite(q) else each)
-            if hulls:
-                inner = calibrated_intervals(rows, of_group, postprocess)[..., -1]
-                rows = replace(rows, inner=inner)
     return q_hat
 
 
 def calibrated_intervals(
-    candidates: Candidates,
-    selected: Sequence[Selected],
-    postprocess: PostProcess,
-    q_hat: Array | None = None,
+    candidates: Candidates, selected: Sequence[Selected], q_hat: Array | None = None
 ) -> Array:
     """Return the intervals (n, 2, k) of the candidates' rows for k ascending coverages.
 
@@ -341,4 +296,16 @@ def calibrated_intervals(
     ends = np.stack([candidates.ends_of(each.base) for each in selected], axis=-1)
     is_adaptive = any(each.slope for each in selected)
     widths = candidates.widths_of(selected[0].base) if is_adaptive else None
-    return postprocess.intervals(ends, selected, widths, q_hat)
+    widenings = [(each.q_hat, each.slope, each.unit) for each in selected]
+    return candidates.postprocess.intervals(ends, widenings, widths, q_hat)
+
+
+def last_intervals(candidates: Candidates, selected: Sequence[Selected]) -> Array | None:
+    """Return the intervals (n, 2) of the largest coverage, and None where there is none yet."""
+    return calibrated_intervals(candidates, selected)[..., -1] if selected else None
+
+
+def _holds(intervals: Array, y: Array) -> NDArray[np.bool_]:
+    """Whether intervals (n, 2) hold targets (n,)."""
+    lower, upper = intervals.T
+    return np.asarray((lower <= y) & (y <= upper))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -106,10 +106,15 @@ def pit_values(
 
 def crps_of_rows(y: Array, values: ArrayLike, weights: Any) -> Array:
     """Return the score of each row, (n,); see `crps_score`."""
-    blocks = _sparse_blocks if hasattr(weights, "tocsr") else _dense_blocks
+    indptr, entries = (_sparse if hasattr(weights, "tocsr") else _dense)(len(y), values, weights)
     scores = np.empty(len(y))
-    for first, last, z, w, ends in blocks(len(y), values, weights):
-        scores[first:last] = _crps_of_block(y[first:last], z, w, ends)
+    first = 0
+    while first < len(y):
+        beyond = np.searchsorted(indptr, indptr[first] + _BLOCK_ENTRIES, side="right") - 1
+        last = min(len(y), max(first + 1, int(beyond)))
+        ends = indptr[first + 1 : last + 1] - indptr[first]
+        scores[first:last] = _crps_of_block(y[first:last], *entries(first, last), ends)
+        first = last
     return scores
 
 
@@ -122,11 +127,12 @@ def _checked_sample(values: ArrayLike, weights: Array) -> Array:
     return sample
 
 
-# Pieces of the rows: (first row, last row + 1, values, weights, ends of the rows in them).
-_Blocks = Iterator[tuple[int, int, Array, Array, NDArray[np.int64]]]
+# Where the entries of each row begin, and a function of a first row and of the last row + 1 that
+# returns values and weights of the rows between.
+_Entries = tuple[NDArray[np.int64], Callable[[int, int], tuple[Array, Array]]]
 
 
-def _dense_blocks(n: int, values: ArrayLike, weights: ArrayLike | None) -> _Blocks:
+def _dense(n: int, values: ArrayLike, weights: ArrayLike | None) -> _Entries:
     numbers = reals("weights", 1.0 if weights is None else weights)
     sample = _checked_sample(values, numbers)
     if sample.ndim != 2 or len(sample) != n or sample.size == 0:
@@ -135,14 +141,11 @@ def _dense_blocks(n: int, values: ArrayLike, weights: ArrayLike | None) -> _Bloc
     if weights is not None and numbers.shape not in ((s,), (n, s)):
         raise ValueError(f"weights must have shape ({s},) or ({n}, {s}), got {numbers.shape}")
     spread = np.broadcast_to(numbers, (n, s))
-    step = max(1, _BLOCK_ENTRIES // s)
-    for first in range(0, n, step):
-        last = min(n, first + step)
-        ends = np.arange(1, last - first + 1, dtype=np.int64) * s
-        yield first, last, sample[first:last].ravel(), spread[first:last].ravel(), ends
+    indptr = np.arange(n + 1, dtype=np.int64) * s
+    return indptr, lambda first, last: (sample[first:last].ravel(), spread[first:last].ravel())
 
 
-def _sparse_blocks(n: int, values: ArrayLike, weights: Any) -> _Blocks:
+def _sparse(n: int, values: ArrayLike, weights: Any) -> _Entries:
     csr = weights.tocsr()
     data = reals("weights", csr.data)
     sample = _checked_sample(values, data)
@@ -152,14 +155,12 @@ def _sparse_blocks(n: int, values: ArrayLike, weights: Any) -> _Blocks:
             f"{sample.shape}"
         )
     indptr = csr.indptr.astype(np.int64)
-    first = 0
-    while first < n:
-        beyond = np.searchsorted(indptr, indptr[first] + _BLOCK_ENTRIES, side="right") - 1
-        last = min(n, max(first + 1, int(beyond)))
-        entries = slice(indptr[first], indptr[last])
-        ends = indptr[first + 1 : last + 1] - indptr[first]
-        yield first, last, sample[csr.indices[entries]], data[entries], ends
-        first = last
+
+    def entries(first: int, last: int) -> tuple[Array, Array]:
+        own = slice(indptr[first], indptr[last])
+        return sample[csr.indices[own]], data[own]
+
+    return indptr, entries
 
 
 def _crps_of_block(y: Array, values: Array, weights: Array, ends: NDArray[np.int64]) -> Array:

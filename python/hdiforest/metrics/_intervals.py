@@ -71,7 +71,8 @@ def coverage_score(
     0.75
     """
     y, lower, upper = check_intervals(y_true, interval)
-    return _unwrapped(weighted_mean((lower <= y) & (y <= upper), sample_weight))
+    share = weighted_mean((lower <= y) & (y <= upper), sample_weight)
+    return _unwrapped(np.minimum(share, 1.0))  # which rounding may exceed where rows have weights
 
 
 def mean_width_score(interval: ArrayLike, *, sample_weight: Weights = None) -> Score:
@@ -115,11 +116,6 @@ def interval_score(
     float, or (k,) array for k levels
         In the unit of y_true.
 
-    Raises
-    ------
-    ValueError
-        As `coverage_score`, and if a coverage is out of range.
-
     Notes
     -----
     With a = 1 - coverage, the mean of (u - l) + (2 / a) max(l - y, 0) + (2 / a) max(y - u, 0)
@@ -136,9 +132,13 @@ def interval_score(
     if levels.shape != shape:
         wanted = f"{shape[0]} values, one per level," if shape else "one number"
         raise ValueError(f"coverage must be {wanted} for this interval, got {coverage!r}")
-    alpha = 1 - levels
+    return _unwrapped(weighted_mean(interval_scores(y, lower, upper, 1 - levels), sample_weight))
+
+
+def interval_scores(y: Array, lower: Array, upper: Array, alpha: ArrayLike) -> Array:
+    """Return the score of each interval; see `interval_score`."""
     missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
-    return _unwrapped(weighted_mean(upper - lower + 2 / alpha * missed, sample_weight))
+    return np.asarray(upper - lower + 2 / np.asarray(alpha) * missed)
 
 
 def coverage_by_width(
@@ -159,11 +159,6 @@ def coverage_by_width(
     -------
     WidthStrata
         From width zero, then from narrow to wide.
-
-    Raises
-    ------
-    ValueError
-        As `coverage_score`, and if n_strata is below 1.
 
     Notes
     -----
