@@ -16,19 +16,10 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
-from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import Any, Literal
 
 from hdiforest._tables.columns import fails, first_failure, shown
-from hdiforest._tables.read import (
-    Packing,
-    TableError,
-    TableReader,
-    TextForm,
-    as_utf_8,
-    not_numbers,
-    unpacked,
-)
+from hdiforest._tables.read import TableError, TableReader, not_numbers, unpacked
 from hdiforest._utils.optional import need, pa, pc
 
 MAX_ROW_BYTES = 1 << 26
@@ -44,32 +35,24 @@ _MISSING = [
 
 
 class CsvReader(TableReader):
-    """A CSV whose header has been read; pipes will do. `sep` counts if `form` does not say it."""
+    """A CSV whose header has been read; pipes will do."""
 
     is_text = True
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        packing: Packing = "none",
-        sep: str = ",",
-        stream: IO[bytes] | None = None,
-        form: TextForm | None = None,
-    ) -> None:
-        super().__init__(path)
-        form = TextForm() if form is None else form
-        self.sep, self._decimal = form.sep or sep, form.decimal
+    def _open(self, stream: Any) -> None:
+        self.sep, self._decimal = self._form.sep or self._sep, self._form.decimal
         # Not buffered, so that signals are handled between two reads of a pipe.
-        self._file = stream or cast("IO[bytes]", open(path, "rb", buffering=0))  # noqa: SIM115
+        self._file = stream or open(self.path, "rb", buffering=0)  # noqa: SIM115
         self._opened = [self._file]
         self._ahead = b""  # bytes that were read, from the beginning of a row on
         self._block = b""  # that was parsed last
         self._n_rows, self._n_lines = 0, 0  # in front of the block
         self._empty_line: int | None = None
         self._worded: set[str] = set()  # columns of numbers with cells such as " NA" or true
-        with self._opening():
-            self._stream = as_utf_8(unpacked(self._file, packing), form.encoding)
+        with self._naming_the_file():
+            self._stream: Any = unpacked(self._file, self._packing)
+            if codecs.lookup(self._form.encoding).name != "utf-8":
+                self._stream = codecs.EncodedFile(self._stream, "utf-8", self._form.encoding)
             self._opened.append(self._stream)
             self._header = self._read_header()
         self.names = self._header
@@ -132,9 +115,10 @@ class CsvReader(TableReader):
                 arrays = [*numbers.values(), *(columns[name] for name in kept)]
                 yield pa.Table.from_arrays(arrays, [*number_columns, *kept])
 
-    def _read_typed(
-        self, columns: list[str], number_columns: list[str], text_columns: Collection[str]
+    def typed_batches(
+        self, columns: list[str], number_columns: list[str], text_columns: Collection[str] = ()
     ) -> Iterator[Any]:
+        self.require(number_columns, columns)
         kinds: dict[str, Kind] = dict.fromkeys(text_columns, "text")
         kinds |= dict.fromkeys(number_columns, "number")
         others = [name for name in columns if name not in number_columns]

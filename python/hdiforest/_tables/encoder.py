@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -106,8 +105,7 @@ class TableEncoder:
 
     def facts(self) -> Facts:
         """Return the encoder as JSON's types; `from_facts` reads them."""
-        columns = [{"name": each.name, "kind": each.kind, **each.facts()} for each in self.entries]
-        return {"columns": columns, "ids": list(self.ids)}
+        return {"columns": [each.facts() for each in self.entries], "ids": list(self.ids)}
 
     @classmethod
     def from_facts(cls, facts: Any) -> TableEncoder:
@@ -119,7 +117,7 @@ class TableEncoder:
             raise ValueError("the columns of an encoder must be a list that is not empty")
         if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
             raise ValueError("the ids of an encoder must be a list of texts")
-        entries = tuple(map(_entry, columns))
+        entries = tuple(map(kinds.column_of, columns))
         names = [*(entry.name for entry in entries), *ids]
         if len(set(names)) != len(names):
             raise ValueError("the columns of an encoder must have distinct names")
@@ -130,37 +128,21 @@ class TableEncoder:
         return TableEncoder.from_facts, (self.facts(),)
 
 
-def _entry(facts: Any) -> Column:
-    if not isinstance(facts, dict) or not all(isinstance(key, str) for key in facts):
-        raise ValueError("a column of an encoder must be an object")
-    rest = dict(facts)
-    name, kind = rest.pop("name", None), rest.pop("kind", None)
-    if not isinstance(name, str):
-        raise ValueError(f"the name of a column must be a text, got {reprlib.repr(name)}")
-    if not isinstance(kind, str) or kind not in kinds.KINDS:
-        raise ValueError(f"a column must be one of {list(kinds.KINDS)}, got {reprlib.repr(kind)}")
-    try:
-        return kinds.KINDS[kind].from_facts(name, rest)
-    except ValueError as error:
-        raise ValueError(f"column {reprlib.repr(name)}: {error}") from None
-
-
 def _codes(entry: Column, column: Any) -> Codes:
     """Return the codes of an Array, or of a ChunkedArray."""
-    parts, begin = [], 0
+    parts, begin = [Codes(np.empty(0))], 0
     for chunk in getattr(column, "chunks", [column]):
         try:
-            parts.append(entry.codes(chunk))
+            is_null = pa.types.is_null(kinds.kind_of_cells(chunk))
+            parts.append(Codes(np.full(len(chunk), np.nan)) if is_null else entry.codes(chunk))
         except ColumnError as error:
             row = None if error.row is None else begin + error.row
             raise ColumnError(error.clause, row) from None
         begin += len(chunk)
-    if len(parts) == 1:
-        return parts[0]
+    values, n_unseen, rounded = zip(*parts, strict=True)
+    # A single chunk, as batches have, is not copied.
     return Codes(
-        np.concatenate([np.empty(0), *(part.values for part in parts)]),
-        sum(part.n_unseen for part in parts),
-        any(part.rounded for part in parts),
+        values[1] if len(parts) == 2 else np.concatenate(values), sum(n_unseen), any(rounded)
     )
 
 

@@ -8,18 +8,17 @@ waits until a pipe has data, types are those of the first block, and errors do n
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import os
 import stat
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Literal, Self, cast
+from typing import IO, Any, Literal, cast
 
 from hdiforest._tables.columns import is_number
 from hdiforest._tables.names import column_faults, listed
@@ -56,13 +55,6 @@ def unpacked(file: Any, packing: Packing) -> IO[bytes]:
     return cast("IO[bytes]", file)
 
 
-def as_utf_8(stream: IO[bytes], encoding: str) -> IO[bytes]:
-    """Return a stream of UTF-8 for one in another encoding."""
-    if codecs.lookup(encoding).name == "utf-8":
-        return stream
-    return cast("IO[bytes]", codecs.EncodedFile(stream, "utf-8", encoding))
-
-
 class Regroup:
     """Holds rows until there are enough for tables of `n_rows`."""
 
@@ -95,33 +87,43 @@ class TableError(ValueError):
         self.columns = list(columns)
 
 
-class TableReader(ABC):
+class TableReader(AbstractContextManager["TableReader"]):
     """A table whose header has been read. Its rows can be read once.
 
-    Readers of each format take a `path`, a `stream` to be read in place of the file, which then is
-    its name in errors, the `packing` of formats that are text, and a `form`, which CSV heeds.
+    A `stream` is read in place of the file, and `path` then is its name in errors. Formats that are
+    text heed `packing`, and CSV heeds `form`, and `sep` where that does not say the separator.
     """
 
     is_text = False  # whether the file has no types
     names: list[str]  # all columns, in order
     _schema: Any  # pyarrow.Schema, of files with types
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        stream: Any = None,
+        packing: Packing = "none",
+        form: TextForm | None = None,
+        sep: str = ",",
+    ) -> None:
         need("pyarrow")  # before a file is opened
-        self.path = path
+        self.path, self._packing, self._form, self._sep = path, packing, form or TextForm(), sep
         self.n_rows: int | None = None  # None: only reading the whole file would tell
         self._keys: dict[str, Any] = {}
         self._doubled: set[str] = set()
         self._opened: list[Any] = []  # what `close` closes, the file itself first
+        try:
+            self._open(stream)
+        except BaseException:
+            self.close()
+            raise
 
     def add_columns(self, keys: Mapping[str, Any]) -> None:
         """Add columns of one value, a whole number, text or None, behind those of the file."""
         self._keys = {name: value for name, value in keys.items() if name not in self.names}
         self._doubled = keys.keys() - self._keys.keys()
         self.names = [*self.names, *self._keys]
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -182,7 +184,10 @@ class TableReader(ABC):
         yield from groups.rest()
 
     def typed_batches(
-        self, columns: list[str], number_columns: list[str], text_columns: Collection[str] = ()
+        self,
+        columns: list[str],
+        number_columns: list[str],
+        text_columns: Collection[str] = (),  # noqa: ARG002
     ) -> Iterator[Any]:
         """Yield pyarrow Tables of columns in their own types; missing text is null.
 
@@ -191,12 +196,7 @@ class TableReader(ABC):
         in most of the first cells of a column, but not in all cells.
         """
         self.require(number_columns, columns)
-        yield from self._read_typed(columns, number_columns, text_columns)
-
-    def _read_typed(
-        self, columns: list[str], _numbers: list[str], _texts: Collection[str]
-    ) -> Iterator[Any]:
-        return self._read([], columns, rows_of(len(columns)))
+        yield from self._read([], columns, rows_of(len(columns)))
 
     def without_missing(self, column: Any) -> Any:
         """Return a column that `batches` was to pass on, with null for cells that say missing."""
@@ -214,6 +214,10 @@ class TableReader(ABC):
             else self._schema.field(name)
             for name in kept
         ]
+
+    @abstractmethod
+    def _open(self, stream: Any) -> None:
+        """Read the header; see `_naming_the_file`."""
 
     @abstractmethod
     def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
@@ -248,16 +252,6 @@ class TableReader(ABC):
         return pa.string() if is_text else pa.int64()
 
     @contextmanager
-    def _opening(self) -> Iterator[None]:
-        """Close what was opened if the header cannot be read; see `_naming_the_file`."""
-        try:
-            with self._naming_the_file():
-                yield
-        except BaseException:
-            self.close()
-            raise
-
-    @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
         """Make a TableError of what reading raises."""
         try:
@@ -283,15 +277,14 @@ def not_numbers(contents: dict[str, str]) -> str:
 class ParquetReader(TableReader):
     """A Parquet file whose footer has been read. No column of a row group is held as a whole."""
 
-    def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
-        super().__init__(path)
-        if stream is None and not stat.S_ISREG(path.stat().st_mode):
+    def _open(self, stream: Any) -> None:
+        if stream is None and not stat.S_ISREG(self.path.stat().st_mode):
             raise TableError(
-                f"cannot read {path}: Parquet is read from its end, which only a file allows; "
+                f"cannot read {self.path}: Parquet is read from its end, which only a file allows; "
                 "write it to a file first, or hand over CSV"
             )
         with self._naming_the_file():
-            self._file = need("pyarrow.parquet").ParquetFile(stream or path, **_PARQUET)
+            self._file = need("pyarrow.parquet").ParquetFile(stream or self.path, **_PARQUET)
         self._opened = [self._file]
         self._schema = self._file.schema_arrow
         self.names = self._schema.names
@@ -311,13 +304,12 @@ class ArrowReader(TableReader):
     asked for at the end only.
     """
 
-    def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
-        super().__init__(path)
-        with path.open("rb") if stream is None else nullcontext():  # OSError names the file
+    def _open(self, stream: Any) -> None:
+        with self.path.open("rb") if stream is None else nullcontext():  # OSError names the file
             pass
-        with self._opening():
+        with self._naming_the_file():
             # A batch of a mapped file is in memory as far as it is read.
-            source = pa.memory_map(str(path)) if stream is None else stream
+            source = pa.memory_map(str(self.path)) if stream is None else stream
             self._opened = [source]
             begin = source.read(6) if source.seekable() else b""
             if begin:
@@ -367,14 +359,10 @@ class JsonLinesReader(TableReader):
     Their types are those of the first block too, or wider ones if later lines need these.
     """
 
-    def __init__(
-        self, path: Path, *, packing: Packing = "none", stream: Any = None, **_form: Any
-    ) -> None:
-        super().__init__(path)
-        self._packing = packing
-        self._file = stream or cast("IO[bytes]", open(path, "rb"))  # noqa: SIM115
+    def _open(self, stream: Any) -> None:
+        self._file = stream or open(self.path, "rb")  # noqa: SIM115
         self._opened = [self._file]
-        with self._opening():
+        with self._naming_the_file():
             self._begin()
             self._schema = self._schema_of(*self._first)
         self.names = self._schema.names
@@ -389,14 +377,15 @@ class JsonLinesReader(TableReader):
         stream = unpacked(self._file, self._packing)
         self._opened.append(stream)  # a stream closes its file when it is forgotten
         self._blocks = _blocks_of_lines(stream)
-        first = next(self._blocks, None)
-        if first is None:
+        self._first = next(self._blocks, (b"", 0))
+        if not self._first[0]:
             raise TableError(f"{self.path} is empty")
-        self._first = first
 
     def _widen(self, columns: list[str]) -> None:
         """Read the file once for types that hold all cells, if those of some columns may not."""
-        if self._has_last_types or not any(_may_widen(self._schema.field(n)) for n in columns):
+        types, kinds = pa.types, (self._schema.field(name).type for name in columns)
+        may_widen = (types.is_null(k) or types.is_integer(k) or types.is_nested(k) for k in kinds)
+        if self._has_last_types or not any(may_widen):
             return
         self._has_last_types = True
         with self._naming_the_file():
@@ -466,12 +455,6 @@ def _with_text(kind: Any) -> Any:
         fields = (kind.field(i) for i in range(kind.num_fields))
         return pa.struct([field.with_type(_with_text(field.type)) for field in fields])
     return kind
-
-
-def _may_widen(field: Any) -> bool:
-    """Whether later lines may hold what the type of the first ones does not."""
-    types, kind = pa.types, field.type
-    return bool(types.is_null(kind) or types.is_integer(kind) or types.is_nested(kind))
 
 
 def _wider(schema: Any, other: Any) -> Any:
