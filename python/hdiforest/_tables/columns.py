@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,11 +210,10 @@ def shown(cell: str) -> str:
 
 def fails(convert: Callable[[Any], Any], cells: Any) -> bool:
     """Whether pyarrow refuses a conversion."""
-    try:
+    with suppress(pa.ArrowInvalid):
         convert(cells)
-    except pa.ArrowInvalid:
-        return True
-    return False
+        return False
+    return True
 
 
 def first_failure(failing: Callable[[Any], bool], cells: Any) -> int:
@@ -297,10 +296,9 @@ def _distinct_cells(array: Any, *, as_text: bool) -> tuple[Any, NDArray[np.int64
 
 def _number(text: str) -> float:
     """Return a text as a number; what is none stays unseen, as NaN."""
-    try:
+    with suppress(ValueError):
         return float(text)
-    except ValueError:
-        return math.nan
+    return math.nan
 
 
 # How many make a day, by the name of the unit.
@@ -432,8 +430,7 @@ def whole_days(stamps: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
 def _integers(array: Any) -> NDArray[np.int64]:
     """Return the ticks of an Array of times; those of missing cells are 0."""
     width = pa.int32() if pa.types.is_time32(array.type) else pa.int64()
-    ticks: NDArray[np.int64] = array.cast(width).fill_null(0).to_numpy().astype(np.int64)
-    return ticks
+    return cast("NDArray[np.int64]", array.cast(width).fill_null(0).to_numpy().astype(np.int64))
 
 
 def _require_in_range(stamps: Any, text: Any = None) -> None:

@@ -15,7 +15,8 @@ import io
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from hdiforest._tables.columns import fails, first_failure, shown
@@ -23,6 +24,8 @@ from hdiforest._tables.read import TableError, TableReader, not_numbers, unpacke
 from hdiforest._utils.optional import need, pa, pc
 
 MAX_ROW_BYTES = 1 << 26
+
+Kind = Literal["number", "text"]
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has a fixed cost
@@ -65,12 +68,10 @@ class CsvReader(TableReader):
 
     def share_read(self) -> float | None:
         """Return which share of the file was read, by bytes; None if that is not known."""
-        try:
+        with suppress(AttributeError, OSError, ZeroDivisionError):
             status = os.fstat(self._file.fileno())
-        except (AttributeError, OSError):
-            return None
-        is_file = stat.S_ISREG(status.st_mode) and status.st_size > 0
-        return self._file.tell() / status.st_size if is_file else None
+            return self._file.tell() / status.st_size if stat.S_ISREG(status.st_mode) else None
+        return None
 
     def without_missing(self, column: Any) -> Any:
         """Return text with null in place of what means missing."""
@@ -133,15 +134,27 @@ class CsvReader(TableReader):
                 yield pa.table({name: found.get(name, nulls) for name in columns})
 
     def _kinds(self, columns: Mapping[str, Any]) -> dict[str, Kind]:
-        """Return the kinds of those columns of text that have cells."""
+        """Return the kinds of those columns of text that have cells.
+
+        Columns of the words true and false alone are text. TableError for those with numbers in
+        more than half of their distinct cells, but not in all.
+        """
+        point = re.escape(self._decimal)
+        number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
         kinds: dict[str, Kind] = {}
         mixed = {}
-        for name, cells in columns.items():
-            kind = kind_of(self.without_missing(cells), self._as_numbers, self._decimal)
-            if kind == "mixed":
-                mixed[name] = cells
-            elif kind is not None:
-                kinds[name] = kind
+        for name, column in columns.items():
+            cells = pc.unique(self.without_missing(column).drop_null())
+            are_words = pc.match_substring_regex(cells, r"^(?i:\s*(true|false)\s*)$")
+            if len(cells) == 0:
+                continue
+            kinds[name] = "text"
+            if pc.all(are_words).as_py():
+                continue
+            if not fails(self._as_numbers, cells):
+                kinds[name] = "number"
+            elif 2 * pc.sum(pc.match_substring_regex(cells, number)).as_py() > len(cells):
+                mixed[name] = column
         self._numbers(mixed)  # names the cells that are none
         return kinds
 
@@ -157,9 +170,8 @@ class CsvReader(TableReader):
             if self._block:
                 columns, n_rows, rest = self._parse_block(number_columns, texts)
                 if rest and not goes_on:
-                    raise TableError(
-                        f"{self.path}: the quote opened in line {self._line(n_rows)} is not closed"
-                    )
+                    where = f"line {self._line(n_rows)}"
+                    raise TableError(f"{self.path}: the quote opened in {where} is not closed")
                 if n_rows > 0:
                     yield columns
                 self._n_rows += n_rows
@@ -178,10 +190,8 @@ class CsvReader(TableReader):
 
     def _more_than(self, n_bytes: int) -> int:
         if n_bytes >= MAX_ROW_BYTES:
-            raise TableError(
-                f"{self.path}: the row in line {self._n_lines + 1} is longer than "
-                f"{MAX_ROW_BYTES >> 20} MiB; is a quote not closed?"
-            )
+            row, most = f"the row in line {self._n_lines + 1}", f"{MAX_ROW_BYTES >> 20} MiB"
+            raise TableError(f"{self.path}: {row} is longer than {most}; is a quote not closed?")
         return 2 * n_bytes
 
     def _parse_block(
@@ -204,17 +214,14 @@ class CsvReader(TableReader):
         self._require_no_gap(table.num_rows + len(uneven) + (rest != ""))
         for row in uneven[:1]:
             n_cells = f"{row.actual_columns} cell{'s' * (row.actual_columns != 1)}"
-            raise TableError(
-                f"{self.path}: line {self._line(row.number - 1)} has {n_cells}, but the header has "
-                f"{len(self._header)}"
-            )
+            what = f"has {n_cells}, but the header has {len(self._header)}"
+            raise TableError(f"{self.path}: line {self._line(row.number - 1)} {what}")
         columns = dict(zip(types, table.columns, strict=True))
         for name in () if is_utf_8 else texts:
             row = pc.match_substring(columns[name], "\ufffd").index(True).as_py()
             if row >= 0:
-                raise TableError(
-                    f"{self.path}: column '{name}' is not UTF-8 in {self._place(row)}; {_AS_UTF_8}"
-                )
+                what = f"column '{name}' is not UTF-8 in {self._place(row)}"
+                raise TableError(f"{self.path}: {what}; {_AS_UTF_8}")
         return columns, table.num_rows, rest.encode()
 
     def _parse(self, types: dict[str, Any]) -> tuple[Any, list[Any]]:
@@ -294,28 +301,6 @@ class CsvReader(TableReader):
             present = pc.replace_substring(present, ".", "?")
             present = pc.replace_substring(present, self._decimal, ".")
         return present.cast("double")
-
-
-Kind = Literal["number", "text", "mixed"]
-
-
-def kind_of(text: Any, as_numbers: Callable[[Any], Any], decimal: str) -> Kind | None:
-    """Return what the cells of a column are, of which missing ones are null; None if all are.
-
-    Columns of the words true and false alone are text, and those with numbers in more than half of
-    their distinct cells, but not in all, are mixed.
-    """
-    cells = pc.unique(text.drop_null())
-    if len(cells) == 0:
-        return None
-    if pc.all(pc.match_substring_regex(cells, r"^(?i:\s*(true|false)\s*)$")).as_py():
-        return "text"
-    if not fails(as_numbers, cells):
-        return "number"
-    point = re.escape(decimal)
-    number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
-    n_numbers = pc.sum(pc.match_substring_regex(cells, number)).as_py()
-    return "mixed" if 2 * n_numbers > len(cells) else "text"
 
 
 def _n_lines(block: bytes) -> int:

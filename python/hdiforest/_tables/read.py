@@ -59,9 +59,8 @@ class Regroup:
     """Holds rows until there are enough for tables of `n_rows`."""
 
     def __init__(self, n_rows: int) -> None:
-        self._n_rows = n_rows
         self._held: list[Any] = []
-        self._n_held = 0
+        self._n_rows, self._n_held = n_rows, 0
 
     def add(self, table: Any) -> Iterator[Any]:
         """Take a pyarrow Table; yield those that are full."""
@@ -139,11 +138,8 @@ class TableReader(AbstractContextManager["TableReader"]):
         """Raise one TableError for all columns that cannot be read, or are missing."""
         wanted = list(dict.fromkeys([*number_columns, *kept]))
         if both := [name for name in wanted if name in self._doubled]:
-            raise TableError(
-                f"{self.path} has {listed(map(repr, both))} in the file and in the names of its "
-                "folders",
-                both,
-            )
+            where = "in the file and in the names of its folders"
+            raise TableError(f"{self.path} has {listed(map(repr, both))} {where}", both)
         faults, repeated = column_faults(wanted, self.names, there=left_out)
         once = set(self.names) - set(repeated)
         types = self._other_types([name for name in number_columns if name in once])
@@ -156,30 +152,28 @@ class TableReader(AbstractContextManager["TableReader"]):
 
     def separator_hint(self) -> str:
         """Say so if the header looks as if it were not separated by commas."""
-        for character, word in _SEPARATORS.items():
-            if len(self.names) == 1 and character in self.names[0]:
-                return (
-                    f" (its columns seem to be separated by {word}: --sep {character!r} reads them)"
-                )
+        for sep, word in _SEPARATORS.items():
+            if len(self.names) == 1 and sep in self.names[0]:
+                return f" (its columns seem to be separated by {word}: --sep {sep!r} reads them)"
         return ""
 
     def batches(
         self, number_columns: list[str], kept: list[str], batch_rows: int | None = None
     ) -> Iterator[Any]:
-        """Yield pyarrow Tables of exactly `batch_rows` rows, the last one of what is left.
+        """Yield pyarrow Tables of exactly `batch_rows` rows, or `rows_of`; the last: what is left.
 
-        Columns that must hold numbers come first; those `kept` are text in a CSV, and otherwise of
-        their own type. By default `rows_of` says how many rows. TableError says which column is
-        missing or holds something else, or that a file is damaged.
+        Columns of numbers come first; those `kept` are text in a CSV, and else of their own type.
+        TableError for a column that is missing or holds something else, and for a damaged file.
         """
         self.require(number_columns, kept)
-        own_numbers = [name for name in number_columns if name not in self._keys]
-        own_kept = [name for name in kept if name not in self._keys]
-        if not own_numbers and not own_kept:  # readers do not count the rows of no columns
-            own_kept = self.names[:1]
+        numbers, others = (
+            [name for name in names if name not in self._keys] for names in (number_columns, kept)
+        )
+        if not numbers and not others:  # readers do not count the rows of no columns
+            others = self.names[:1]
         n_rows = batch_rows or rows_of(len(number_columns) + len(kept))
         groups = Regroup(n_rows)
-        for part in self._read(own_numbers, own_kept, n_rows):
+        for part in self._read(numbers, others, n_rows):
             yield from groups.add(self._with_keys(part, number_columns, kept))
         yield from groups.rest()
 
@@ -238,11 +232,9 @@ class TableReader(AbstractContextManager["TableReader"]):
             return part
         wanted = [(name, pa.float64()) for name in number_columns]
         wanted += [(name, self._key_type(name)) for name in kept]
-        own, n = iter(part.columns), part.num_rows
+        own, keys, n = iter(part.columns), self._keys, part.num_rows
         columns = [
-            pa.repeat(pa.scalar(self._keys[name]).cast(kind), n)
-            if name in self._keys
-            else next(own)
+            pa.repeat(pa.scalar(keys[name]).cast(kind), n) if name in keys else next(own)
             for name, kind in wanted
         ]
         return pa.Table.from_arrays(columns, [name for name, _ in wanted])
@@ -329,10 +321,8 @@ class ArrowReader(TableReader):
                 yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
         if self._watched.is_at_end:
             # pyarrow takes the end of the bytes between two batches for the end of the stream.
-            raise TableError(
-                f"{self.path} is cut: it ends without the marker that ends a stream of Arrow "
-                "(writers write it when they are closed)"
-            )
+            what = "it ends without the marker that ends a stream of Arrow"
+            raise TableError(f"{self.path} is cut: {what} (writers write it when they are closed)")
 
 
 class _Watched:
@@ -404,19 +394,17 @@ class JsonLinesReader(TableReader):
             as_asked[name] = own if name in kept else pa.float64()
             # What is whole in the first block may have decimals later.
             as_read[name] = own if pa.types.is_boolean(own) else as_asked[name]
-        schema = pa.schema(list(as_read.items()))
+        read, asked = (pa.schema(list(types.items())) for types in (as_read, as_asked))
         with self._naming_the_file():
             for block, line in chain([self._first], self._blocks):
-                table = self._parsed(block, line, schema).cast(pa.schema(list(as_asked.items())))
-                yield table.select([*number_columns, *kept])
+                yield self._parsed(block, line, read).cast(asked).select([*number_columns, *kept])
 
     def _schema_of(self, block: bytes, line: int) -> Any:
         fields = self._parsed(block, line).schema
         return pa.schema([f.with_type(_with_text(f.type)) for f in fields])
 
     def _parsed(self, block: bytes, line: int, schema: Any = None) -> Any:
-        pa_json = need("pyarrow.json")
-        others = "infer" if schema is None else "ignore"
+        pa_json, others = need("pyarrow.json"), "infer" if schema is None else "ignore"
         parse = pa_json.ParseOptions(schema, unexpected_field_behavior=others)
         read = pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
         try:
@@ -461,10 +449,9 @@ def _wider(schema: Any, other: Any) -> Any:
     """Return the columns of a schema with types that hold those of both, if there are such."""
 
     def widest(field: Any) -> Any:
-        try:
+        with suppress(KeyError, pa.ArrowInvalid, pa.ArrowTypeError):
             both = [pa.schema([field]), pa.schema([other.field(field.name)])]
             return pa.unify_schemas(both, promote_options="permissive").field(0)
-        except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError):
-            return field
+        return field
 
     return pa.schema([widest(field) for field in schema])
