@@ -301,17 +301,10 @@ def _number(text: str) -> float:
     return math.nan
 
 
-# How many make a day, by the name of the unit.
-UNITS = {
-    "day": 1,
-    "hour": 24,
-    "minute": 24 * 60,
-    "second": 24 * 3600,
-    "millisecond": 24 * 3600 * 10**3,
-    "microsecond": 24 * 3600 * 10**6,
-    "nanosecond": 24 * 3600 * 10**9,
-}
 _OF_ARROW = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
+# How many make a day, by the name of the unit.
+UNITS = {"day": 1, "hour": 24, "minute": 24 * 60}
+UNITS |= {unit: 24 * 3600 * 1000**i for i, unit in enumerate(_OF_ARROW.values())}
 
 # Days since 1970-01-01 of 0001-01-01 and of 9999-12-31: what ISO 8601 writes with four digits.
 FIRST_DAY, LAST_DAY = -719162, 2932896
@@ -439,9 +432,8 @@ def _require_in_range(stamps: Any, text: Any = None) -> None:
     bad = (days < FIRST_DAY) | (days > LAST_DAY)
     if bad.any():
         row = int(np.argmax(bad))
-        held = f"{_integers(stamps)[row]} {_OF_ARROW[stamps.type.unit]}s since 1970"
-        if text is not None:
-            held = shown(text[row].as_py())
+        ticks = f"{_integers(stamps)[row]} {_OF_ARROW[stamps.type.unit]}s since 1970"
+        held = ticks if text is None else shown(text[row].as_py())
         raise ColumnError(f"must hold dates of the years 1 to 9999, but holds {held}", row)
 
 

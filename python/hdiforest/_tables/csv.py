@@ -53,12 +53,11 @@ class CsvReader(TableReader):
         self._empty_line: int | None = None
         self._worded: set[str] = set()  # columns of numbers with cells such as " NA" or true
         with self._naming_the_file():
-            self._stream: Any = unpacked(self._file, self._packing)
+            self._stream = unpacked(self._file, self._packing)
             if codecs.lookup(self._form.encoding).name != "utf-8":
                 self._stream = codecs.EncodedFile(self._stream, "utf-8", self._form.encoding)
             self._opened.append(self._stream)
-            self._header = self._read_header()
-        self.names = self._header
+            self.names = self._header = self._read_header()
         # As for pyarrow, quotes count only where a cell begins.
         begin = rf"(?<![^{re.escape(self.sep)}\r\n])"
         self._quoted = re.compile(rf'{begin}"[^"]*(?:""[^"]*)*"?'.encode())
@@ -145,16 +144,15 @@ class CsvReader(TableReader):
         mixed = {}
         for name, column in columns.items():
             cells = pc.unique(self.without_missing(column).drop_null())
-            are_words = pc.match_substring_regex(cells, r"^(?i:\s*(true|false)\s*)$")
             if len(cells) == 0:
                 continue
+            are_words = pc.match_substring_regex(cells, r"^(?i:\s*(true|false)\s*)$")
             kinds[name] = "text"
-            if pc.all(are_words).as_py():
-                continue
-            if not fails(self._as_numbers, cells):
-                kinds[name] = "number"
-            elif 2 * pc.sum(pc.match_substring_regex(cells, number)).as_py() > len(cells):
-                mixed[name] = column
+            if not pc.all(are_words).as_py():
+                if not fails(self._as_numbers, cells):
+                    kinds[name] = "number"
+                elif 2 * pc.sum(pc.match_substring_regex(cells, number)).as_py() > len(cells):
+                    mixed[name] = column
         self._numbers(mixed)  # names the cells that are none
         return kinds
 

@@ -20,10 +20,7 @@ from hdiforest._utils.optional import pa, pc
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """The features of a forest, each from a column of a table.
-
-    Missing cells and categories that a column does not have are NaN.
-    """
+    """The features of a forest, each from a column of a table; missing and unknown ones are NaN."""
 
     entries: tuple[Column, ...]  # in the order of their features, whose names are distinct
     ids: tuple[str, ...] = ()  # columns that name the rows, and need not be there
@@ -53,11 +50,10 @@ class TableEncoder:
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return features, (n, n_features) float32, C-ordered, and the counts of their rows.
 
-        The columns of a pyarrow Table or RecordBatch are found by name; further ones do not matter.
-        `first_row` rows before it count in messages, and `feature_range` is that of
-        `FittedForest`. Raises one EncodingError for all columns. O(n) for each column.
+        The columns of a pyarrow Table or RecordBatch are found by name. `first_row` rows before it
+        count in messages. Raises one EncodingError for all columns. O(n) for each column.
         """
-        self.require(table.schema.names)
+        kinds.require_columns(self.columns, table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
         faults, rounded, unseen = {}, [], {}
         empty = np.ones(len(X), dtype=bool)
@@ -84,10 +80,6 @@ class TableEncoder:
         counts = count_rows(X, self.ordered, feature_range, empty)
         counts.unseen.update(unseen)
         return X, counts
-
-    def require(self, names: Iterable[str]) -> None:
-        """See `require_columns`."""
-        kinds.require_columns(self.columns, names)
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Raise EncodingError if features are missing, for a forest that does not take that."""
@@ -162,10 +154,8 @@ def learn(
     besides those of text and of dictionaries. Raises one EncodingError for all columns.
     """
     named = [] if isinstance(categorical, str) else list(categorical)
-    names = [name for name in table.schema.names if name not in ids]
-    known = set(table.schema.names)
-    wanted = [*names, *(name for name in named if name not in known)]
-    kinds.require_columns(wanted, table.schema.names)
+    names, known = [n for n in table.schema.names if n not in ids], set(table.schema.names)
+    kinds.require_columns([*names, *(n for n in named if n not in known)], table.schema.names)
     if not names:
         raise EncodingError("the table has no column left to predict from")
     entries, faults = [], {}

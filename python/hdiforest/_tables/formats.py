@@ -29,9 +29,6 @@ from hdiforest._utils.checks import alternatives
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need, pa
 
-# Writes one pyarrow Table.
-Write = Callable[[Any], None]
-
 
 def _packed(file: IO[bytes], packing: Packing) -> Any:
     """Return a stream that compresses what is written to `file`."""
@@ -138,11 +135,11 @@ def open_table(path: Path, stream: Any = None, form: TextForm | None = None) -> 
 
 
 @contextmanager
-def write_table(path: Path, schema: Any, within: Path | None = None) -> Iterator[Write]:
-    """Write a table batch by batch; it appears under its name when the block ends without error.
+def write_table(path: Path, schema: Any, within: Path | None = None) -> Iterator[Any]:
+    """Give a function that writes the next part of a table, a pyarrow Table.
 
-    A pipe or a device is written as the batches come. `within` is that of `replacing`. OSError or
-    TableError if the file cannot be written.
+    The file appears under its name when the block ends without error; a pipe or a device is written
+    as the parts come. `within` is that of `replacing`. OSError or TableError if it cannot be.
     """
     known = FORMATS[ending(path)]
     layers: list[Any] = []  # what is closed afterwards, innermost last

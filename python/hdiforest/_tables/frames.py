@@ -67,10 +67,10 @@ class Frame:
         n = self.n_rows
         if n is None or n <= block_rows:
             yield slice(None), self
-        else:
-            for begin in range(0, n, block_rows):
-                part = slice(begin, min(begin + block_rows, n))
-                yield part, type(self)(self.rows(part), self.argument)
+            return
+        for begin in range(0, n, block_rows):
+            part = slice(begin, min(begin + block_rows, n))
+            yield part, type(self)(self.rows(part), self.argument)
 
     def sliceable(self) -> Frame:
         """Return the same rows; those of a dict or of a stream, which is read, as Arrow's."""
@@ -99,10 +99,7 @@ class Frame:
         return self.native
 
     def in_library(self, library: Library | None) -> Any:  # noqa: ARG002
-        """Return a table as one of that library, and what is no table as it is.
-
-        Steps do not read one value alike from all libraries: missing cells are None or NaN.
-        """
+        """Return a table as one of that library (missing cells are None or NaN), others as is."""
         return self.native
 
 
@@ -277,9 +274,9 @@ class _Arrow(Table):
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
         schema = self.native.schema
         fields = [schema.field(name).with_type(each.type) for name, each in columns.items()]
-        own = list(map(arrow_array, results.values()))
-        fields += [pa.field(name, each.type) for name, each in zip(results, own, strict=True)]
-        arrays = [*columns.values(), *own]
+        own = {name: arrow_array(values) for name, values in results.items()}
+        fields += [pa.field(name, each.type) for name, each in own.items()]
+        arrays = [*columns.values(), *own.values()]
         return type(self.native).from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -393,9 +390,8 @@ def two_kinds(cells: Iterable[Any]) -> str:
     """Say in which rows cells of two kinds are; empty if all are of one kind."""
     first, first_held = None, ""
     for row, cell in enumerate(cells, 1):
-        if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
-            continue
-        if isinstance(cell, Number) and cell != cell:
+        is_nan = isinstance(cell, Number) and cell != cell
+        if cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType"):
             continue
         names = (name for kinds, name in _KINDS_OF_CELLS if isinstance(cell, kinds))
         kind = next(names, f"objects of type {type(cell).__name__}")

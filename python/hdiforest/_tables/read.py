@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, Literal
 
 from hdiforest._tables.columns import is_number
 from hdiforest._tables.names import column_faults, listed
@@ -45,14 +45,14 @@ class TextForm:
     encoding: str = "utf-8"  # a name that Python knows
 
 
-def unpacked(file: Any, packing: Packing) -> IO[bytes]:
+def unpacked(file: Any, packing: Packing) -> Any:
     """Return a stream of the contents of a compressed file."""
     if packing == "gzip":  # pyarrow refuses zeros behind the end
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+        return gzip.GzipFile(fileobj=file)
     if packing == "zstd":
         source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
-        return cast("IO[bytes]", pa.CompressedInputStream(source, "zstd"))
-    return cast("IO[bytes]", file)
+        return pa.CompressedInputStream(source, "zstd")
+    return file
 
 
 class Regroup:
@@ -178,15 +178,12 @@ class TableReader(AbstractContextManager["TableReader"]):
         yield from groups.rest()
 
     def typed_batches(
-        self,
-        columns: list[str],
-        number_columns: list[str],
-        text_columns: Collection[str] = (),  # noqa: ARG002
+        self, columns: list[str], number_columns: list[str], _text_columns: Collection[str] = ()
     ) -> Iterator[Any]:
         """Yield pyarrow Tables of columns in their own types; missing text is null.
 
         Those of a CSV are float64 if they must hold numbers or their first cells do, and else, or
-        if they are `text_columns`, text. Raises as `batches`, and TableError if a CSV has numbers
+        if they are `_text_columns`, text. Raises as `batches`, and TableError if a CSV has numbers
         in most of the first cells of a column, but not in all cells.
         """
         self.require(number_columns, columns)
@@ -202,11 +199,9 @@ class TableReader(AbstractContextManager["TableReader"]):
 
     def fields(self, kept: list[str]) -> list[Any]:
         """Return the pyarrow fields with which `batches` yields the kept columns."""
+        made = set(kept if self.is_text else self._keys)
         return [
-            pa.field(name, self._key_type(name))
-            if self.is_text or name in self._keys
-            else self._schema.field(name)
-            for name in kept
+            pa.field(n, self._key_type(n)) if n in made else self._schema.field(n) for n in kept
         ]
 
     @abstractmethod
@@ -230,14 +225,13 @@ class TableReader(AbstractContextManager["TableReader"]):
         """Return a Table of the file with the columns of one value in their places."""
         if not self._keys:
             return part
-        wanted = [(name, pa.float64()) for name in number_columns]
-        wanted += [(name, self._key_type(name)) for name in kept]
-        own, keys, n = iter(part.columns), self._keys, part.num_rows
+        names, own, keys = [*number_columns, *kept], iter(part.columns), self._keys
+        types = [*(pa.float64() for _ in number_columns), *map(self._key_type, kept)]
         columns = [
-            pa.repeat(pa.scalar(keys[name]).cast(kind), n) if name in keys else next(own)
-            for name, kind in wanted
+            pa.repeat(pa.scalar(keys[n]).cast(kind), part.num_rows) if n in keys else next(own)
+            for n, kind in zip(names, types, strict=True)
         ]
-        return pa.Table.from_arrays(columns, [name for name, _ in wanted])
+        return pa.Table.from_arrays(columns, names)
 
     def _key_type(self, name: str) -> Any:
         is_text = self.is_text or isinstance(self._keys.get(name), str)
@@ -292,8 +286,7 @@ class ParquetReader(TableReader):
 class ArrowReader(TableReader):
     """An Arrow file, which Feather is another name of, or a stream, whose schema has been read.
 
-    A `stream` that cannot be read twice is an Arrow stream, and its `read` returns fewer bytes than
-    asked for at the end only.
+    A `stream` that cannot be read twice is an Arrow stream, and reads are short at its end only.
     """
 
     def _open(self, stream: Any) -> None:

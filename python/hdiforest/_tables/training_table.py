@@ -15,7 +15,7 @@ from hdiforest._tables.columns import EncodingError, as_float64, decoded, dictio
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.names import column_faults
-from hdiforest._tables.read import TableError, TableReader, TextForm
+from hdiforest._tables.read import TableError, TextForm
 from hdiforest._utils import Array
 from hdiforest._utils.checks import count_rows
 from hdiforest._utils.optional import pa
@@ -92,21 +92,18 @@ def read_training_table(
     """
     found = Roles(target, **roles)
     with open_table(path, form=form) as table:
+        names = [name for name in table.names if name not in found.left_out]
+        texts = [*found.declared, *([] if found.groups is None else [found.groups])]
         try:
-            return training_table(_read(table, found), str(path), found, encoded=encoded)
+            table.require(found.numbers, [*names, *texts], left_out=[*found.drop, *found.ids])
+            found.features(names, str(path))
+            parts = list(table.typed_batches(names, found.numbers, texts))
+            if not parts:
+                raise TableError(f"{path} has no rows")
+            raw = pa.concat_tables(parts, promote_options="default")
+            return training_table(raw, str(path), found, encoded=encoded)
         except TableError as error:
             raise TableError(f"{error}{_hint(error, table.names, found.special)}") from None
-
-
-def _read(table: TableReader, roles: Roles) -> Any:
-    names = [name for name in table.names if name not in roles.left_out]
-    texts = [*roles.declared, *([] if roles.groups is None else [roles.groups])]
-    table.require(roles.numbers, [*names, *texts], left_out=[*roles.drop, *roles.ids])
-    roles.features(names, str(table.path))
-    parts = list(table.typed_batches(names, roles.numbers, texts))
-    if not parts:
-        raise TableError(f"{table.path} has no rows")
-    return pa.concat_tables(parts, promote_options="default")
 
 
 def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True) -> TrainingTable:
