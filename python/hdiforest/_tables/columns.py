@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,27 +115,17 @@ class Column(ABC):
 
     @abstractmethod
     def codes(self, array: Any) -> Codes:
-        """Return what stands for the cells of a pyarrow Array; ColumnError if it cannot."""
+        """Return what stands for the cells of an Array, not of nulls; ColumnError if it cannot."""
 
     def texts(self, cells: Sequence[float]) -> list[str]:
         """Return the numbers that stand for cells as people write the cells."""
         return number_texts(cells)
 
     def facts(self) -> Facts:
-        """Return the data of the column as JSON's types, without its name and kind."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
-        return {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in own.items()}
-
-    @classmethod
-    def from_facts(cls, name: str, facts: Facts) -> Self:
-        """Return the column that `facts` describes; ValueError if they are not of the kind."""
-        names = {each.name for each in fields(cls)[1:]}
-        if set(facts) != names:
-            raise ValueError(
-                f"it must have the entries {sorted(names)}, got {reprlib.repr(sorted(facts))}"
-            )
-        own = {each: tuple(f) if isinstance(f, list) else f for each, f in facts.items()}
-        return cls(name, **own)
+        """Return the column as JSON's types; `column_of` reads them."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        lists = {name: list(fact) for name, fact in own.items() if isinstance(fact, tuple)}
+        return {"name": self.name, "kind": self.kind} | own | lists
 
 
 @dataclass(frozen=True)
@@ -220,11 +210,10 @@ def shown(cell: str) -> str:
 
 def fails(convert: Callable[[Any], Any], cells: Any) -> bool:
     """Whether pyarrow refuses a conversion."""
-    try:
+    with suppress(pa.ArrowInvalid):
         convert(cells)
-    except pa.ArrowInvalid:
-        return True
-    return False
+        return False
+    return True
 
 
 def first_failure(failing: Callable[[Any], bool], cells: Any) -> int:
@@ -266,8 +255,6 @@ class CategoryColumn(Column):
         kinds = kind_of_cells(array)
         if not (is_number(kinds) or is_text(kinds)):
             raise ColumnError(f"must hold categories, but is {array.type}")
-        if pa.types.is_null(kinds):
-            return Codes(np.full(len(array), np.nan))
         distinct, at = _distinct_cells(array, as_text=is_text(self._value_set.type))
         codes = as_float64(pc.index_in(distinct, value_set=self._value_set))
         unseen = distinct.is_valid().to_numpy(False) & np.isnan(codes)
@@ -287,9 +274,8 @@ def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
     distinct = pc.unique(cells.drop_null())  # cells that are written in two ways are one category
     places = as_float64(pc.index_in(cells, value_set=distinct))
     known = ~np.isnan(places)
-    counts = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(counts, places[known].astype(np.int64), n_cells[known])
-    return distinct, counts
+    at = places[known].astype(np.int64)
+    return distinct, np.bincount(at, n_cells[known], len(distinct)).astype(np.int64)
 
 
 def _distinct_cells(array: Any, *, as_text: bool) -> tuple[Any, NDArray[np.int64]]:
@@ -310,23 +296,15 @@ def _distinct_cells(array: Any, *, as_text: bool) -> tuple[Any, NDArray[np.int64
 
 def _number(text: str) -> float:
     """Return a text as a number; what is none stays unseen, as NaN."""
-    try:
+    with suppress(ValueError):
         return float(text)
-    except ValueError:
-        return math.nan
+    return math.nan
 
 
-# How many make a day, by the name of the unit.
-UNITS = {
-    "day": 1,
-    "hour": 24,
-    "minute": 24 * 60,
-    "second": 24 * 3600,
-    "millisecond": 24 * 3600 * 10**3,
-    "microsecond": 24 * 3600 * 10**6,
-    "nanosecond": 24 * 3600 * 10**9,
-}
 _OF_ARROW = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
+# How many make a day, by the name of the unit.
+UNITS = {"day": 1, "hour": 24, "minute": 24 * 60}
+UNITS |= {unit: 24 * 3600 * 1000**i for i, unit in enumerate(_OF_ARROW.values())}
 
 # Days since 1970-01-01 of 0001-01-01 and of 9999-12-31: what ISO 8601 writes with four digits.
 FIRST_DAY, LAST_DAY = -719162, 2932896
@@ -375,7 +353,10 @@ class DateColumn(Column):
     def learned(cls, name: str, array: Any) -> Self:
         """Return a column for the dates of an Array: whole numbers near the median, if possible."""
         array = decoded(array)
-        zoned = has_zone(array)
+        zoned = getattr(array.type, "tz", None) is not None
+        if is_text(array.type):
+            first = present_text(array).drop_null().slice(0, 1)
+            zoned = bool(pc.any(pc.match_substring_regex(first, f"[T ].*{_ZONE}$")).as_py())
         stamps = as_timestamps(array, zoned)
         days, rest, per_day = whole_days(stamps.drop_null())
         reference = int(np.median(days)) if len(days) else 0
@@ -393,8 +374,6 @@ class DurationColumn(Column):
 
     def codes(self, array: Any) -> Codes:
         array = decoded(array)
-        if pa.types.is_null(array.type):
-            return Codes(np.full(len(array), np.nan))
         if not is_duration(array.type):
             raise ColumnError(f"must hold durations or times, but is {array.type}")
         values = _integers(array) / (UNITS[_OF_ARROW[array.type.unit]] // UNITS["second"])
@@ -422,8 +401,6 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
             what = "timestamps with a time zone such as 2024-05-31T12:00:00Z"
         row = first_failure(lambda part: all(fails(part.cast, each) for each in types), text)
         raise ColumnError(f"must hold {what}, but holds {shown(text[row].as_py())}", row)
-    if pa.types.is_null(kind):
-        return array.cast(pa.timestamp("s", zone))
     if not is_date(kind):
         raise ColumnError(f"must hold dates, but is {kind}")
     if zoned != (getattr(kind, "tz", None) is not None):
@@ -433,14 +410,6 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
         array = array.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
     _require_in_range(array)
     return array
-
-
-def has_zone(array: Any) -> bool:
-    """Whether the first date of an Array has a time zone."""
-    if not is_text(array.type):
-        return getattr(array.type, "tz", None) is not None
-    first = present_text(array).drop_null().slice(0, 1)
-    return bool(pc.any(pc.match_substring_regex(first, f"[T ].*{_ZONE}$")).as_py())
 
 
 def whole_days(stamps: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -454,8 +423,7 @@ def whole_days(stamps: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
 def _integers(array: Any) -> NDArray[np.int64]:
     """Return the ticks of an Array of times; those of missing cells are 0."""
     width = pa.int32() if pa.types.is_time32(array.type) else pa.int64()
-    ticks: NDArray[np.int64] = array.cast(width).fill_null(0).to_numpy().astype(np.int64)
-    return ticks
+    return cast("NDArray[np.int64]", array.cast(width).fill_null(0).to_numpy().astype(np.int64))
 
 
 def _require_in_range(stamps: Any, text: Any = None) -> None:
@@ -464,9 +432,8 @@ def _require_in_range(stamps: Any, text: Any = None) -> None:
     bad = (days < FIRST_DAY) | (days > LAST_DAY)
     if bad.any():
         row = int(np.argmax(bad))
-        held = f"{_integers(stamps)[row]} {_OF_ARROW[stamps.type.unit]}s since 1970"
-        if text is not None:
-            held = shown(text[row].as_py())
+        ticks = f"{_integers(stamps)[row]} {_OF_ARROW[stamps.type.unit]}s since 1970"
+        held = ticks if text is None else shown(text[row].as_py())
         raise ColumnError(f"must hold dates of the years 1 to 9999, but holds {held}", row)
 
 
@@ -474,3 +441,24 @@ KINDS: dict[str, type[Column]] = {
     each.kind: each
     for each in (NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn)
 }
+
+
+def column_of(facts: Any) -> Column:
+    """Return the column that `facts` describes, or raise ValueError."""
+    if not isinstance(facts, dict) or not all(isinstance(key, str) for key in facts):
+        raise ValueError("a column of an encoder must be an object")
+    own = dict(facts)
+    name, kind = own.pop("name", None), own.pop("kind", None)
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a column must be a text, got {reprlib.repr(name)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"a column must be one of {list(KINDS)}, got {reprlib.repr(kind)}")
+    names = [each.name for each in fields(KINDS[kind])[1:]]
+    try:
+        if own.keys() != set(names):
+            raise ValueError(
+                f"it must have the entries {sorted(names)}, got {reprlib.repr(sorted(own))}"
+            )
+        return KINDS[kind](name, *(tuple(f) if isinstance(f := own[n], list) else f for n in names))
+    except ValueError as error:
+        raise ValueError(f"column {reprlib.repr(name)}: {error}") from None

@@ -15,23 +15,17 @@ import io
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
-from pathlib import Path
-from typing import IO, Any, Literal, cast
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Literal
 
 from hdiforest._tables.columns import fails, first_failure, shown
-from hdiforest._tables.read import (
-    Packing,
-    TableError,
-    TableReader,
-    TextForm,
-    as_utf_8,
-    not_numbers,
-    unpacked,
-)
+from hdiforest._tables.read import TableError, TableReader, not_numbers, unpacked
 from hdiforest._utils.optional import need, pa, pc
 
 MAX_ROW_BYTES = 1 << 26
+
+Kind = Literal["number", "text"]
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has a fixed cost
@@ -44,35 +38,26 @@ _MISSING = [
 
 
 class CsvReader(TableReader):
-    """A CSV whose header has been read; pipes will do. `sep` counts if `form` does not say it."""
+    """A CSV whose header has been read; pipes will do."""
 
     is_text = True
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        packing: Packing = "none",
-        sep: str = ",",
-        stream: IO[bytes] | None = None,
-        form: TextForm | None = None,
-    ) -> None:
-        super().__init__(path)
-        form = TextForm() if form is None else form
-        self.sep, self._decimal = form.sep or sep, form.decimal
+    def _open(self, stream: Any) -> None:
+        self.sep, self._decimal = self._form.sep or self._sep, self._form.decimal
         # Not buffered, so that signals are handled between two reads of a pipe.
-        self._file = stream or cast("IO[bytes]", open(path, "rb", buffering=0))  # noqa: SIM115
+        self._file = stream or open(self.path, "rb", buffering=0)  # noqa: SIM115
         self._opened = [self._file]
         self._ahead = b""  # bytes that were read, from the beginning of a row on
         self._block = b""  # that was parsed last
         self._n_rows, self._n_lines = 0, 0  # in front of the block
         self._empty_line: int | None = None
         self._worded: set[str] = set()  # columns of numbers with cells such as " NA" or true
-        with self._opening():
-            self._stream = as_utf_8(unpacked(self._file, packing), form.encoding)
+        with self._naming_the_file():
+            self._stream = unpacked(self._file, self._packing)
+            if codecs.lookup(self._form.encoding).name != "utf-8":
+                self._stream = codecs.EncodedFile(self._stream, "utf-8", self._form.encoding)
             self._opened.append(self._stream)
-            self._header = self._read_header()
-        self.names = self._header
+            self.names = self._header = self._read_header()
         # As for pyarrow, quotes count only where a cell begins.
         begin = rf"(?<![^{re.escape(self.sep)}\r\n])"
         self._quoted = re.compile(rf'{begin}"[^"]*(?:""[^"]*)*"?'.encode())
@@ -82,12 +67,10 @@ class CsvReader(TableReader):
 
     def share_read(self) -> float | None:
         """Return which share of the file was read, by bytes; None if that is not known."""
-        try:
+        with suppress(AttributeError, OSError, ZeroDivisionError):
             status = os.fstat(self._file.fileno())
-        except (AttributeError, OSError):
-            return None
-        is_file = stat.S_ISREG(status.st_mode) and status.st_size > 0
-        return self._file.tell() / status.st_size if is_file else None
+            return self._file.tell() / status.st_size if stat.S_ISREG(status.st_mode) else None
+        return None
 
     def without_missing(self, column: Any) -> Any:
         """Return text with null in place of what means missing."""
@@ -132,9 +115,10 @@ class CsvReader(TableReader):
                 arrays = [*numbers.values(), *(columns[name] for name in kept)]
                 yield pa.Table.from_arrays(arrays, [*number_columns, *kept])
 
-    def _read_typed(
-        self, columns: list[str], number_columns: list[str], text_columns: Collection[str]
+    def typed_batches(
+        self, columns: list[str], number_columns: list[str], text_columns: Collection[str] = ()
     ) -> Iterator[Any]:
+        self.require(number_columns, columns)
         kinds: dict[str, Kind] = dict.fromkeys(text_columns, "text")
         kinds |= dict.fromkeys(number_columns, "number")
         others = [name for name in columns if name not in number_columns]
@@ -149,15 +133,26 @@ class CsvReader(TableReader):
                 yield pa.table({name: found.get(name, nulls) for name in columns})
 
     def _kinds(self, columns: Mapping[str, Any]) -> dict[str, Kind]:
-        """Return the kinds of those columns of text that have cells."""
+        """Return the kinds of those columns of text that have cells.
+
+        Columns of the words true and false alone are text. TableError for those with numbers in
+        more than half of their distinct cells, but not in all.
+        """
+        point = re.escape(self._decimal)
+        number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
         kinds: dict[str, Kind] = {}
         mixed = {}
-        for name, cells in columns.items():
-            kind = kind_of(self.without_missing(cells), self._as_numbers, self._decimal)
-            if kind == "mixed":
-                mixed[name] = cells
-            elif kind is not None:
-                kinds[name] = kind
+        for name, column in columns.items():
+            cells = pc.unique(self.without_missing(column).drop_null())
+            if len(cells) == 0:
+                continue
+            are_words = pc.match_substring_regex(cells, r"^(?i:\s*(true|false)\s*)$")
+            kinds[name] = "text"
+            if not pc.all(are_words).as_py():
+                if not fails(self._as_numbers, cells):
+                    kinds[name] = "number"
+                elif 2 * pc.sum(pc.match_substring_regex(cells, number)).as_py() > len(cells):
+                    mixed[name] = column
         self._numbers(mixed)  # names the cells that are none
         return kinds
 
@@ -173,9 +168,8 @@ class CsvReader(TableReader):
             if self._block:
                 columns, n_rows, rest = self._parse_block(number_columns, texts)
                 if rest and not goes_on:
-                    raise TableError(
-                        f"{self.path}: the quote opened in line {self._line(n_rows)} is not closed"
-                    )
+                    where = f"line {self._line(n_rows)}"
+                    raise TableError(f"{self.path}: the quote opened in {where} is not closed")
                 if n_rows > 0:
                     yield columns
                 self._n_rows += n_rows
@@ -194,10 +188,8 @@ class CsvReader(TableReader):
 
     def _more_than(self, n_bytes: int) -> int:
         if n_bytes >= MAX_ROW_BYTES:
-            raise TableError(
-                f"{self.path}: the row in line {self._n_lines + 1} is longer than "
-                f"{MAX_ROW_BYTES >> 20} MiB; is a quote not closed?"
-            )
+            row, most = f"the row in line {self._n_lines + 1}", f"{MAX_ROW_BYTES >> 20} MiB"
+            raise TableError(f"{self.path}: {row} is longer than {most}; is a quote not closed?")
         return 2 * n_bytes
 
     def _parse_block(
@@ -220,17 +212,14 @@ class CsvReader(TableReader):
         self._require_no_gap(table.num_rows + len(uneven) + (rest != ""))
         for row in uneven[:1]:
             n_cells = f"{row.actual_columns} cell{'s' * (row.actual_columns != 1)}"
-            raise TableError(
-                f"{self.path}: line {self._line(row.number - 1)} has {n_cells}, but the header has "
-                f"{len(self._header)}"
-            )
+            what = f"has {n_cells}, but the header has {len(self._header)}"
+            raise TableError(f"{self.path}: line {self._line(row.number - 1)} {what}")
         columns = dict(zip(types, table.columns, strict=True))
         for name in () if is_utf_8 else texts:
             row = pc.match_substring(columns[name], "\ufffd").index(True).as_py()
             if row >= 0:
-                raise TableError(
-                    f"{self.path}: column '{name}' is not UTF-8 in {self._place(row)}; {_AS_UTF_8}"
-                )
+                what = f"column '{name}' is not UTF-8 in {self._place(row)}"
+                raise TableError(f"{self.path}: {what}; {_AS_UTF_8}")
         return columns, table.num_rows, rest.encode()
 
     def _parse(self, types: dict[str, Any]) -> tuple[Any, list[Any]]:
@@ -310,28 +299,6 @@ class CsvReader(TableReader):
             present = pc.replace_substring(present, ".", "?")
             present = pc.replace_substring(present, self._decimal, ".")
         return present.cast("double")
-
-
-Kind = Literal["number", "text", "mixed"]
-
-
-def kind_of(text: Any, as_numbers: Callable[[Any], Any], decimal: str) -> Kind | None:
-    """Return what the cells of a column are, of which missing ones are null; None if all are.
-
-    Columns of the words true and false alone are text, and those with numbers in more than half of
-    their distinct cells, but not in all, are mixed.
-    """
-    cells = pc.unique(text.drop_null())
-    if len(cells) == 0:
-        return None
-    if pc.all(pc.match_substring_regex(cells, r"^(?i:\s*(true|false)\s*)$")).as_py():
-        return "text"
-    if not fails(as_numbers, cells):
-        return "number"
-    point = re.escape(decimal)
-    number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
-    n_numbers = pc.sum(pc.match_substring_regex(cells, number)).as_py()
-    return "mixed" if 2 * n_numbers > len(cells) else "text"
 
 
 def _n_lines(block: bytes) -> int:

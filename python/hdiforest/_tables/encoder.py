@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,10 +20,7 @@ from hdiforest._utils.optional import pa, pc
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """The features of a forest, each from a column of a table.
-
-    Missing cells and categories that a column does not have are NaN.
-    """
+    """The features of a forest, each from a column of a table; missing and unknown ones are NaN."""
 
     entries: tuple[Column, ...]  # in the order of their features, whose names are distinct
     ids: tuple[str, ...] = ()  # columns that name the rows, and need not be there
@@ -54,11 +50,10 @@ class TableEncoder:
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return features, (n, n_features) float32, C-ordered, and the counts of their rows.
 
-        The columns of a pyarrow Table or RecordBatch are found by name; further ones do not matter.
-        `first_row` rows before it count in messages, and `feature_range` is that of
-        `FittedForest`. Raises one EncodingError for all columns. O(n) for each column.
+        The columns of a pyarrow Table or RecordBatch are found by name. `first_row` rows before it
+        count in messages. Raises one EncodingError for all columns. O(n) for each column.
         """
-        self.require(table.schema.names)
+        kinds.require_columns(self.columns, table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
         faults, rounded, unseen = {}, [], {}
         empty = np.ones(len(X), dtype=bool)
@@ -86,10 +81,6 @@ class TableEncoder:
         counts.unseen.update(unseen)
         return X, counts
 
-    def require(self, names: Iterable[str]) -> None:
-        """See `require_columns`."""
-        kinds.require_columns(self.columns, names)
-
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Raise EncodingError if features are missing, for a forest that does not take that."""
         missing = np.isnan(X)
@@ -106,8 +97,7 @@ class TableEncoder:
 
     def facts(self) -> Facts:
         """Return the encoder as JSON's types; `from_facts` reads them."""
-        columns = [{"name": each.name, "kind": each.kind, **each.facts()} for each in self.entries]
-        return {"columns": columns, "ids": list(self.ids)}
+        return {"columns": [each.facts() for each in self.entries], "ids": list(self.ids)}
 
     @classmethod
     def from_facts(cls, facts: Any) -> TableEncoder:
@@ -119,7 +109,7 @@ class TableEncoder:
             raise ValueError("the columns of an encoder must be a list that is not empty")
         if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
             raise ValueError("the ids of an encoder must be a list of texts")
-        entries = tuple(map(_entry, columns))
+        entries = tuple(map(kinds.column_of, columns))
         names = [*(entry.name for entry in entries), *ids]
         if len(set(names)) != len(names):
             raise ValueError("the columns of an encoder must have distinct names")
@@ -130,37 +120,21 @@ class TableEncoder:
         return TableEncoder.from_facts, (self.facts(),)
 
 
-def _entry(facts: Any) -> Column:
-    if not isinstance(facts, dict) or not all(isinstance(key, str) for key in facts):
-        raise ValueError("a column of an encoder must be an object")
-    rest = dict(facts)
-    name, kind = rest.pop("name", None), rest.pop("kind", None)
-    if not isinstance(name, str):
-        raise ValueError(f"the name of a column must be a text, got {reprlib.repr(name)}")
-    if not isinstance(kind, str) or kind not in kinds.KINDS:
-        raise ValueError(f"a column must be one of {list(kinds.KINDS)}, got {reprlib.repr(kind)}")
-    try:
-        return kinds.KINDS[kind].from_facts(name, rest)
-    except ValueError as error:
-        raise ValueError(f"column {reprlib.repr(name)}: {error}") from None
-
-
 def _codes(entry: Column, column: Any) -> Codes:
     """Return the codes of an Array, or of a ChunkedArray."""
-    parts, begin = [], 0
+    parts, begin = [Codes(np.empty(0))], 0
     for chunk in getattr(column, "chunks", [column]):
         try:
-            parts.append(entry.codes(chunk))
+            is_null = pa.types.is_null(kinds.kind_of_cells(chunk))
+            parts.append(Codes(np.full(len(chunk), np.nan)) if is_null else entry.codes(chunk))
         except ColumnError as error:
             row = None if error.row is None else begin + error.row
             raise ColumnError(error.clause, row) from None
         begin += len(chunk)
-    if len(parts) == 1:
-        return parts[0]
+    values, n_unseen, rounded = zip(*parts, strict=True)
+    # A single chunk, as batches have, is not copied.
     return Codes(
-        np.concatenate([np.empty(0), *(part.values for part in parts)]),
-        sum(part.n_unseen for part in parts),
-        any(part.rounded for part in parts),
+        values[1] if len(parts) == 2 else np.concatenate(values), sum(n_unseen), any(rounded)
     )
 
 
@@ -180,10 +154,8 @@ def learn(
     besides those of text and of dictionaries. Raises one EncodingError for all columns.
     """
     named = [] if isinstance(categorical, str) else list(categorical)
-    names = [name for name in table.schema.names if name not in ids]
-    known = set(table.schema.names)
-    wanted = [*names, *(name for name in named if name not in known)]
-    kinds.require_columns(wanted, table.schema.names)
+    names, known = [n for n in table.schema.names if n not in ids], set(table.schema.names)
+    kinds.require_columns([*names, *(n for n in named if n not in known)], table.schema.names)
     if not names:
         raise EncodingError("the table has no column left to predict from")
     entries, faults = [], {}

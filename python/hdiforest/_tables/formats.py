@@ -29,68 +29,46 @@ from hdiforest._utils.checks import alternatives
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need, pa
 
-# Writes one pyarrow Table.
-Write = Callable[[Any], None]
 
-# Takes a file, a pyarrow schema and a list of layers. It returns a function that writes batches to
-# the file, and adds to the list the objects to close afterwards, innermost first.
-StartWriting = Callable[[IO[bytes], Any, list[Any]], Write]
-
-
-def packed(file: IO[bytes], packing: Packing, layers: list[Any]) -> Any:
-    """Return a stream that compresses what is written to `file`; see `StartWriting`."""
-    if packing == "none":
-        return file
+def _packed(file: IO[bytes], packing: Packing) -> Any:
+    """Return a stream that compresses what is written to `file`."""
     if packing == "gzip":
         # No time and no name in the header: equal tables are equal files. Numbers compress three
         # times as fast as at level 6, to 2 to 7 % more bytes.
-        stream: Any = gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0)
-    else:
-        stream = pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd")
-    layers.append(stream)
-    return stream
+        return gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0)
+    return pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd")
 
 
-def write_arrow(file: IO[bytes], schema: Any, layers: list[Any]) -> Write:
-    """Begin an Arrow file; see `StartWriting`."""
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    writer = pa.ipc.new_file(file, schema, options=options)
-    layers.append(writer)
-    write: Write = writer.write_table
-    return write
+def _arrow_writer(file: IO[bytes], schema: Any) -> Any:
+    return pa.ipc.new_file(file, schema, options=pa.ipc.IpcWriteOptions(compression="zstd"))
 
 
-def write_json_lines(
-    file: IO[bytes], _schema: Any, layers: list[Any], *, packing: Packing = "none"
-) -> Write:
-    """Begin a file of JSON lines; see `StartWriting`. What JSON lacks is written as text."""
-    stream = packed(file, packing, layers)
+class _JsonLinesWriter:
+    """Writes an object on each line. What JSON lacks is written as text."""
 
-    def write(table: Any) -> None:
+    def __init__(self, stream: IO[bytes], _schema: Any) -> None:
+        self._stream = stream
+
+    def write_table(self, table: Any) -> None:
         for row in table.to_pylist():
             for name, value in row.items():
                 if isinstance(value, float) and not math.isfinite(value):
                     row[name] = None
-            stream.write(json.dumps(row, default=str, ensure_ascii=False).encode() + b"\n")
+            line = json.dumps(row, default=str, ensure_ascii=False).encode()
+            self._stream.write(line + b"\n")
 
-    return write
-
-
-def write_parquet(file: IO[bytes], schema: Any, layers: list[Any]) -> Write:
-    """Begin a Parquet file; see `StartWriting`."""
-    groups = _RowGroups(file, schema)
-    layers.append(groups)
-    return groups.write
+    def close(self) -> None:
+        pass
 
 
-class _RowGroups:
+class _ParquetWriter:
     """Collects rows until a row group is full."""
 
     def __init__(self, file: IO[bytes], schema: Any) -> None:
         self._writer = need("pyarrow.parquet").ParquetWriter(file, schema, compression="zstd")
         self._groups = Regroup(rows_of(len(schema)))
 
-    def write(self, table: Any) -> None:
+    def write_table(self, table: Any) -> None:
         for group in self._groups.add(table):
             self._writer.write_table(group)
 
@@ -100,47 +78,43 @@ class _RowGroups:
         self._writer.close()
 
 
-def write_csv(
-    file: IO[bytes], schema: Any, layers: list[Any], *, packing: Packing = "none", sep: str = ","
-) -> Write:
-    """Write the header of a CSV; see `StartWriting`."""
+def _csv_writer(stream: IO[bytes], schema: Any, sep: str = ",") -> Any:
     pa_csv = need("pyarrow.csv")
-    stream = packed(file, packing, layers)
     header = io.StringIO()
     # pyarrow quotes every name
     csv.writer(header, lineterminator="\n", delimiter=sep).writerow(schema.names)
     stream.write(header.getvalue().encode())
     options = pa_csv.WriteOptions(include_header=False, delimiter=sep)
-    writer = pa_csv.CSVWriter(stream, schema, write_options=options)
-    layers.insert(0, writer)
-    write: Write = writer.write_table
-    return write
+    return pa_csv.CSVWriter(stream, schema, write_options=options)
 
 
 class Format(NamedTuple):
     """How tables of one format are read and written."""
 
     read: Callable[..., TableReader]  # of a Path, a stream and a form
-    write: StartWriting
+    # Of a file and a pyarrow schema: returns an object with `write_table` and `close`.
+    write: Callable[[Any, Any], Any]
+    packing: Packing = "none"
 
 
 def _text(ending: str, read: Any, write: Any) -> dict[str, Format]:
     """Return a format and its compressed forms."""
-    return {ending: Format(read, write)} | {
-        f"{ending}{more}": Format(partial(read, packing=packing), partial(write, packing=packing))
-        for more, packing in ((".gz", "gzip"), (".zst", "zstd"))
+    packings: dict[str, Packing] = {"": "none", ".gz": "gzip", ".zst": "zstd"}
+    return {
+        ending + more: Format(partial(read, packing=packing), write, packing)
+        for more, packing in packings.items()
     }
 
 
 # By the ending of a file's name. A new format is one more line.
 FORMATS = {
-    **_text(".csv", CsvReader, write_csv),
-    **_text(".tsv", partial(CsvReader, sep="\t"), partial(write_csv, sep="\t")),
-    ".parquet": Format(ParquetReader, write_parquet),
-    ".feather": Format(ArrowReader, write_arrow),
-    ".arrow": Format(ArrowReader, write_arrow),
-    **_text(".jsonl", JsonLinesReader, write_json_lines),
-    **_text(".ndjson", JsonLinesReader, write_json_lines),
+    **_text(".csv", CsvReader, _csv_writer),
+    **_text(".tsv", partial(CsvReader, sep="\t"), partial(_csv_writer, sep="\t")),
+    ".parquet": Format(ParquetReader, _ParquetWriter),
+    ".feather": Format(ArrowReader, _arrow_writer),
+    ".arrow": Format(ArrowReader, _arrow_writer),
+    **_text(".jsonl", JsonLinesReader, _JsonLinesWriter),
+    **_text(".ndjson", JsonLinesReader, _JsonLinesWriter),
 }
 ANY_ENDING = alternatives(FORMATS)
 
@@ -161,25 +135,28 @@ def open_table(path: Path, stream: Any = None, form: TextForm | None = None) -> 
 
 
 @contextmanager
-def write_table(path: Path, schema: Any, within: Path | None = None) -> Iterator[Write]:
-    """Write a table batch by batch; it appears under its name when the block ends without error.
+def write_table(path: Path, schema: Any, within: Path | None = None) -> Iterator[Any]:
+    """Give a function that writes the next part of a table, a pyarrow Table.
 
-    A pipe or a device is written as the batches come. `within` is that of `replacing`. OSError or
-    TableError if the file cannot be written.
+    The file appears under its name when the block ends without error; a pipe or a device is written
+    as the parts come. `within` is that of `replacing`. OSError or TableError if it cannot be.
     """
-    start = FORMATS[ending(path)].write
-    layers: list[Any] = []
+    known = FORMATS[ending(path)]
+    layers: list[Any] = []  # what is closed afterwards, innermost last
     try:
         with writing(path, within) as file:
             try:
-                yield start(file, schema, layers)
-                for layer in layers:
+                if known.packing != "none":
+                    layers.append(_packed(file, known.packing))
+                layers.append(known.write(layers[0] if layers else file, schema))
+                yield layers[-1].write_table
+                for layer in reversed(layers):
                     layer.close()
             except BaseException:
                 # Rows that the layers still hold must neither go to a pipe, which may have no
                 # reader, nor be written when the layers are collected.
                 file.raw.close()
-                for layer in layers:
+                for layer in reversed(layers):
                     with suppress(Exception):
                         layer.close()
                 raise

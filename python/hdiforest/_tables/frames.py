@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from numbers import Number
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +52,11 @@ class Frame:
         if isinstance(self.native, list):
             return len(self.native)
         shape = getattr(self.native, "shape", None)
-        if not (isinstance(shape, tuple) and shape and isinstance(shape[0], int | np.integer)):
-            return None
-        try:
-            self.rows(slice(0, 0))
-        except (NotImplementedError, TypeError):
-            return None
-        return int(shape[0])
+        if isinstance(shape, tuple) and shape and isinstance(shape[0], int | np.integer):
+            with suppress(NotImplementedError, TypeError):
+                self.rows(slice(0, 0))
+                return int(shape[0])
+        return None
 
     def rows(self, part: slice | NDArray[np.intp]) -> Any:
         """Return some of the rows as the library has them."""
@@ -83,8 +82,7 @@ class Frame:
 
     def column(self, position: int) -> NDArray[Any]:
         """Return the cells of a column."""
-        cells: NDArray[Any] = np.asarray(self.native)[:, position]
-        return cells
+        return np.asarray(self.native)[:, position]
 
     def arrow(self, columns: Collection[str] | None = None) -> Any:  # noqa: ARG002
         """Return all columns, or those of some names that are there, as a pyarrow Table.
@@ -97,17 +95,11 @@ class Frame:
         )
 
     def numbers(self) -> Any:
-        """Return what scikit-learn reads by name: a pyarrow Table of floats for most tables.
-
-        Those of pandas and what is no table stay as they are. Raises as `arrow`.
-        """
+        """Return a pyarrow Table of floats, or what is pandas' or no table; raises as `arrow`."""
         return self.native
 
     def in_library(self, library: Library | None) -> Any:  # noqa: ARG002
-        """Return a table as one of that library, and what is no table as it is.
-
-        Steps do not read one value alike from all libraries: missing cells are None or NaN.
-        """
+        """Return a table as one of that library (missing cells are None or NaN), others as is."""
         return self.native
 
 
@@ -161,9 +153,8 @@ class Table(Frame):
         table = self._distinct()
         bad = [f"{each.name!r} ({each.type})" for each in table.schema if not is_number(each.type)]
         if bad:
-            raise ValueError(
-                f"{self.argument} must hold numbers, but does not in the columns {', '.join(bad)}"
-            )
+            where = f"does not in the columns {', '.join(bad)}"
+            raise ValueError(f"{self.argument} must hold numbers, but {where}")
         are_floats = pa.types.is_floating
         fields = [f if are_floats(f.type) else f.with_type(pa.float64()) for f in table.schema]
         return table.cast(pa.schema(fields), safe=False)
@@ -172,7 +163,9 @@ class Table(Frame):
         if library is None:
             return self.native
         table = self._distinct()
-        return table.to_pandas() if library == "pandas" else _polars().from_arrow(table)
+        if library == "pandas":
+            return table.to_pandas()
+        return import_module("polars").from_arrow(table)
 
     def _distinct(self) -> Any:
         """Return a pyarrow Table, or raise EncodingError if two columns have one name."""
@@ -190,9 +183,8 @@ class Table(Frame):
             try:
                 columns[name] = self._from_arrow(column.cast(kind))
             except pa.ArrowException as error:
-                raise ValueError(
-                    f"column '{name}' must be kept as {kind}, but is {column.type}: {error}"
-                ) from None
+                what = f"must be kept as {kind}, but is {column.type}: {error}"
+                raise ValueError(f"column '{name}' {what}") from None
         return self._table(columns, results)
 
     def _column(self, name: str) -> Any:
@@ -241,7 +233,8 @@ class _Pandas(_Series, Table):
     def in_library(self, library: Library | None) -> Any:
         if library is not None:
             require_columns(self.names, self.names)
-        return _polars().from_pandas(self.native) if library == "polars" else self.native
+        is_same = library != "polars"
+        return self.native if is_same else import_module("polars").from_pandas(self.native)
 
     def _from_arrow(self, column: Any) -> Any:
         return column.to_pandas().set_axis(self.index)
@@ -264,7 +257,7 @@ class _Polars(Table):
         return self.native.to_arrow().to_pandas() if library == "pandas" else self.native
 
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
-        return _polars().DataFrame(columns | results)
+        return import_module("polars").DataFrame(columns | results)
 
 
 class _Arrow(Table):
@@ -272,8 +265,7 @@ class _Arrow(Table):
 
     @property
     def names(self) -> list[str]:
-        names: list[str] = self.native.schema.names
-        return names
+        return cast("list[str]", self.native.schema.names)
 
     def _as_arrow(self) -> Any:
         is_table = isinstance(self.native, pa.Table)
@@ -282,9 +274,9 @@ class _Arrow(Table):
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
         schema = self.native.schema
         fields = [schema.field(name).with_type(each.type) for name, each in columns.items()]
-        own = list(map(arrow_array, results.values()))
-        fields += [pa.field(name, each.type) for name, each in zip(results, own, strict=True)]
-        arrays = [*columns.values(), *own]
+        own = {name: arrow_array(values) for name, values in results.items()}
+        fields += [pa.field(name, each.type) for name, each in own.items()]
+        arrays = [*columns.values(), *own.values()]
         return type(self.native).from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -329,31 +321,22 @@ class _Dict(Table):
 
 
 class _Records(_Dict):
-    """Rows as mappings; a cell that one of them lacks is missing."""
+    """Rows as mappings, or a single one; a cell that one of them lacks is missing."""
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]], argument: str) -> None:
+    def __init__(self, given: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> None:
+        self._is_one = isinstance(given, Mapping)
+        rows: Any = [given] if self._is_one else given
         names = dict.fromkeys(name for row in rows for name in row)
-        super().__init__({name: [row.get(name) for row in rows] for name in names}, argument)
+        super().__init__({n: [row.get(n) for row in rows] for n in names}, "the batch")
 
     def _from_arrow(self, column: Any) -> Any:
         return column.to_pylist()
 
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
         cells = columns | {name: values.tolist() for name, values in results.items()}
-        return [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
-
-
-class _Record(_Records):
-    def __init__(self, row: Mapping[str, Any], argument: str) -> None:
-        super().__init__([row], argument)
-
-    def _table(self, columns: dict[str, Any], results: Results) -> Any:
-        (record,) = super()._table(columns, results)
-        return record
-
-
-def _polars() -> Any:
-    return import_module("polars")
+        records = zip(*cells.values(), strict=True)
+        rows = [dict(zip(cells, record, strict=True)) for record in records]
+        return rows[0] if self._is_one else rows
 
 
 def frame_of(X: Any, argument: str = "X") -> Frame:
@@ -380,11 +363,11 @@ def _kind(X: Any) -> type[Frame]:
 def batch_of(rows: Any) -> Table:
     """Return rows for which results can be made: of a known library, or records."""
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
-        return _Records(rows, "the batch")
+        return _Records(rows)
     frame = frame_of(rows, "the batch")
     if isinstance(frame, _Dict):
         if any(map(_is_cell, rows.values())):
-            return _Record(rows, "the batch")
+            return _Records(rows)
         lengths = {name: len(cells) for name, cells in frame.columns()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"the columns of a batch must be equally long, got {lengths}")
@@ -405,26 +388,21 @@ def _is_cell(value: Any) -> bool:
 
 def two_kinds(cells: Iterable[Any]) -> str:
     """Say in which rows cells of two kinds are; empty if all are of one kind."""
-    first = None
+    first, first_held = None, ""
     for row, cell in enumerate(cells, 1):
-        if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        is_nan = isinstance(cell, Number) and cell != cell
+        if cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType"):
             continue
-        if isinstance(cell, Number) and cell != cell:
-            continue
-        kind, shown = _kind_of_cell(cell), f"({reprlib.repr(cell)} in row {row})"
-        if first is None:
-            first = kind, shown
-        elif kind != first[0]:
-            return f"holds {first[0]} {first[1]} and {kind} {shown}"
+        names = (name for kinds, name in _KINDS_OF_CELLS if isinstance(cell, kinds))
+        kind = next(names, f"objects of type {type(cell).__name__}")
+        held = f"{kind} ({reprlib.repr(cell)} in row {row})"
+        first, first_held = (kind, held) if first is None else (first, first_held)
+        if kind != first:
+            return f"holds {first_held} and {held}"
     return ""
 
 
-def _kind_of_cell(cell: Any) -> str:
-    if isinstance(cell, str):
-        return "text"
-    if isinstance(cell, bool | np.bool_):
-        return "booleans"
-    return "numbers" if isinstance(cell, Number) else f"objects of type {type(cell).__name__}"
+_KINDS_OF_CELLS = (str, "text"), (bool | np.bool_, "booleans"), (Number, "numbers")
 
 
 def arrow_array(values: NDArray[Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,14 @@ from hdiforest._utils.checks import check_choice
 _MAX_SHOWN = 12
 
 # The columns of each kind of interval: name in front of the level, and which end it holds.
-ENDS: Mapping[str, tuple[tuple[str, int], ...]] = MappingProxyType(
-    {
-        "calibrated": (("lower", 0), ("upper", 1)),
-        "hdi": (("lower", 0), ("upper", 1)),
-        "equal_tailed": (("equal_tailed_lower", 0), ("equal_tailed_upper", 1)),
-        "lower": (("one_sided_lower", 0),),
-        "upper": (("one_sided_upper", 1),),
-        "smoothed_hdi": (("smoothed_hdi_lower", 0), ("smoothed_hdi_upper", 1)),
-    }
-)
+ENDS: Mapping[str, tuple[tuple[str, int], ...]] = {
+    "calibrated": (("lower", 0), ("upper", 1)),
+    "hdi": (("lower", 0), ("upper", 1)),
+    "equal_tailed": (("equal_tailed_lower", 0), ("equal_tailed_upper", 1)),
+    "lower": (("one_sided_lower", 0),),
+    "upper": (("one_sided_upper", 1),),
+    "smoothed_hdi": (("smoothed_hdi_lower", 0), ("smoothed_hdi_upper", 1)),
+}
 
 
 # The columns of a diagnosis of rows; those between stand for each of several outputs.
@@ -87,8 +85,6 @@ def listed(items: Iterable[str]) -> str:
 
 def _flat(levels: ArrayLike) -> list[float]:
     """Return levels as a list; empty if they are no numbers, which the query refuses itself."""
-    try:
-        flat: list[float] = np.asarray(levels, dtype=np.float64).ravel().tolist()
-    except (TypeError, ValueError):
-        return []
-    return flat
+    with suppress(TypeError, ValueError):
+        return np.asarray(levels, dtype=np.float64).ravel().tolist()
+    return []

@@ -8,18 +8,17 @@ waits until a pipe has data, types are those of the first block, and errors do n
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import os
 import stat
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Literal, Self, cast
+from typing import IO, Any, Literal
 
 from hdiforest._tables.columns import is_number
 from hdiforest._tables.names import column_faults, listed
@@ -46,30 +45,22 @@ class TextForm:
     encoding: str = "utf-8"  # a name that Python knows
 
 
-def unpacked(file: Any, packing: Packing) -> IO[bytes]:
+def unpacked(file: Any, packing: Packing) -> Any:
     """Return a stream of the contents of a compressed file."""
     if packing == "gzip":  # pyarrow refuses zeros behind the end
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+        return gzip.GzipFile(fileobj=file)
     if packing == "zstd":
         source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
-        return cast("IO[bytes]", pa.CompressedInputStream(source, "zstd"))
-    return cast("IO[bytes]", file)
-
-
-def as_utf_8(stream: IO[bytes], encoding: str) -> IO[bytes]:
-    """Return a stream of UTF-8 for one in another encoding."""
-    if codecs.lookup(encoding).name == "utf-8":
-        return stream
-    return cast("IO[bytes]", codecs.EncodedFile(stream, "utf-8", encoding))
+        return pa.CompressedInputStream(source, "zstd")
+    return file
 
 
 class Regroup:
     """Holds rows until there are enough for tables of `n_rows`."""
 
     def __init__(self, n_rows: int) -> None:
-        self._n_rows = n_rows
         self._held: list[Any] = []
-        self._n_held = 0
+        self._n_rows, self._n_held = n_rows, 0
 
     def add(self, table: Any) -> Iterator[Any]:
         """Take a pyarrow Table; yield those that are full."""
@@ -95,33 +86,43 @@ class TableError(ValueError):
         self.columns = list(columns)
 
 
-class TableReader(ABC):
+class TableReader(AbstractContextManager["TableReader"]):
     """A table whose header has been read. Its rows can be read once.
 
-    Readers of each format take a `path`, a `stream` to be read in place of the file, which then is
-    its name in errors, the `packing` of formats that are text, and a `form`, which CSV heeds.
+    A `stream` is read in place of the file, and `path` then is its name in errors. Formats that are
+    text heed `packing`, and CSV heeds `form`, and `sep` where that does not say the separator.
     """
 
     is_text = False  # whether the file has no types
     names: list[str]  # all columns, in order
     _schema: Any  # pyarrow.Schema, of files with types
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        stream: Any = None,
+        packing: Packing = "none",
+        form: TextForm | None = None,
+        sep: str = ",",
+    ) -> None:
         need("pyarrow")  # before a file is opened
-        self.path = path
+        self.path, self._packing, self._form, self._sep = path, packing, form or TextForm(), sep
         self.n_rows: int | None = None  # None: only reading the whole file would tell
         self._keys: dict[str, Any] = {}
         self._doubled: set[str] = set()
         self._opened: list[Any] = []  # what `close` closes, the file itself first
+        try:
+            self._open(stream)
+        except BaseException:
+            self.close()
+            raise
 
     def add_columns(self, keys: Mapping[str, Any]) -> None:
         """Add columns of one value, a whole number, text or None, behind those of the file."""
         self._keys = {name: value for name, value in keys.items() if name not in self.names}
         self._doubled = keys.keys() - self._keys.keys()
         self.names = [*self.names, *self._keys]
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -137,11 +138,8 @@ class TableReader(ABC):
         """Raise one TableError for all columns that cannot be read, or are missing."""
         wanted = list(dict.fromkeys([*number_columns, *kept]))
         if both := [name for name in wanted if name in self._doubled]:
-            raise TableError(
-                f"{self.path} has {listed(map(repr, both))} in the file and in the names of its "
-                "folders",
-                both,
-            )
+            where = "in the file and in the names of its folders"
+            raise TableError(f"{self.path} has {listed(map(repr, both))} {where}", both)
         faults, repeated = column_faults(wanted, self.names, there=left_out)
         once = set(self.names) - set(repeated)
         types = self._other_types([name for name in number_columns if name in once])
@@ -154,49 +152,42 @@ class TableReader(ABC):
 
     def separator_hint(self) -> str:
         """Say so if the header looks as if it were not separated by commas."""
-        for character, word in _SEPARATORS.items():
-            if len(self.names) == 1 and character in self.names[0]:
-                return (
-                    f" (its columns seem to be separated by {word}: --sep {character!r} reads them)"
-                )
+        for sep, word in _SEPARATORS.items():
+            if len(self.names) == 1 and sep in self.names[0]:
+                return f" (its columns seem to be separated by {word}: --sep {sep!r} reads them)"
         return ""
 
     def batches(
         self, number_columns: list[str], kept: list[str], batch_rows: int | None = None
     ) -> Iterator[Any]:
-        """Yield pyarrow Tables of exactly `batch_rows` rows, the last one of what is left.
+        """Yield pyarrow Tables of exactly `batch_rows` rows, or `rows_of`; the last: what is left.
 
-        Columns that must hold numbers come first; those `kept` are text in a CSV, and otherwise of
-        their own type. By default `rows_of` says how many rows. TableError says which column is
-        missing or holds something else, or that a file is damaged.
+        Columns of numbers come first; those `kept` are text in a CSV, and else of their own type.
+        TableError for a column that is missing or holds something else, and for a damaged file.
         """
         self.require(number_columns, kept)
-        own_numbers = [name for name in number_columns if name not in self._keys]
-        own_kept = [name for name in kept if name not in self._keys]
-        if not own_numbers and not own_kept:  # readers do not count the rows of no columns
-            own_kept = self.names[:1]
+        numbers, others = (
+            [name for name in names if name not in self._keys] for names in (number_columns, kept)
+        )
+        if not numbers and not others:  # readers do not count the rows of no columns
+            others = self.names[:1]
         n_rows = batch_rows or rows_of(len(number_columns) + len(kept))
         groups = Regroup(n_rows)
-        for part in self._read(own_numbers, own_kept, n_rows):
+        for part in self._read(numbers, others, n_rows):
             yield from groups.add(self._with_keys(part, number_columns, kept))
         yield from groups.rest()
 
     def typed_batches(
-        self, columns: list[str], number_columns: list[str], text_columns: Collection[str] = ()
+        self, columns: list[str], number_columns: list[str], _text_columns: Collection[str] = ()
     ) -> Iterator[Any]:
         """Yield pyarrow Tables of columns in their own types; missing text is null.
 
         Those of a CSV are float64 if they must hold numbers or their first cells do, and else, or
-        if they are `text_columns`, text. Raises as `batches`, and TableError if a CSV has numbers
+        if they are `_text_columns`, text. Raises as `batches`, and TableError if a CSV has numbers
         in most of the first cells of a column, but not in all cells.
         """
         self.require(number_columns, columns)
-        yield from self._read_typed(columns, number_columns, text_columns)
-
-    def _read_typed(
-        self, columns: list[str], _numbers: list[str], _texts: Collection[str]
-    ) -> Iterator[Any]:
-        return self._read([], columns, rows_of(len(columns)))
+        yield from self._read([], columns, rows_of(len(columns)))
 
     def without_missing(self, column: Any) -> Any:
         """Return a column that `batches` was to pass on, with null for cells that say missing."""
@@ -208,12 +199,14 @@ class TableReader(ABC):
 
     def fields(self, kept: list[str]) -> list[Any]:
         """Return the pyarrow fields with which `batches` yields the kept columns."""
+        made = set(kept if self.is_text else self._keys)
         return [
-            pa.field(name, self._key_type(name))
-            if self.is_text or name in self._keys
-            else self._schema.field(name)
-            for name in kept
+            pa.field(n, self._key_type(n)) if n in made else self._schema.field(n) for n in kept
         ]
+
+    @abstractmethod
+    def _open(self, stream: Any) -> None:
+        """Read the header; see `_naming_the_file`."""
 
     @abstractmethod
     def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
@@ -232,30 +225,17 @@ class TableReader(ABC):
         """Return a Table of the file with the columns of one value in their places."""
         if not self._keys:
             return part
-        wanted = [(name, pa.float64()) for name in number_columns]
-        wanted += [(name, self._key_type(name)) for name in kept]
-        own, n = iter(part.columns), part.num_rows
+        names, own, keys = [*number_columns, *kept], iter(part.columns), self._keys
+        types = [*(pa.float64() for _ in number_columns), *map(self._key_type, kept)]
         columns = [
-            pa.repeat(pa.scalar(self._keys[name]).cast(kind), n)
-            if name in self._keys
-            else next(own)
-            for name, kind in wanted
+            pa.repeat(pa.scalar(keys[n]).cast(kind), part.num_rows) if n in keys else next(own)
+            for n, kind in zip(names, types, strict=True)
         ]
-        return pa.Table.from_arrays(columns, [name for name, _ in wanted])
+        return pa.Table.from_arrays(columns, names)
 
     def _key_type(self, name: str) -> Any:
         is_text = self.is_text or isinstance(self._keys.get(name), str)
         return pa.string() if is_text else pa.int64()
-
-    @contextmanager
-    def _opening(self) -> Iterator[None]:
-        """Close what was opened if the header cannot be read; see `_naming_the_file`."""
-        try:
-            with self._naming_the_file():
-                yield
-        except BaseException:
-            self.close()
-            raise
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
@@ -283,15 +263,14 @@ def not_numbers(contents: dict[str, str]) -> str:
 class ParquetReader(TableReader):
     """A Parquet file whose footer has been read. No column of a row group is held as a whole."""
 
-    def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
-        super().__init__(path)
-        if stream is None and not stat.S_ISREG(path.stat().st_mode):
+    def _open(self, stream: Any) -> None:
+        if stream is None and not stat.S_ISREG(self.path.stat().st_mode):
             raise TableError(
-                f"cannot read {path}: Parquet is read from its end, which only a file allows; "
+                f"cannot read {self.path}: Parquet is read from its end, which only a file allows; "
                 "write it to a file first, or hand over CSV"
             )
         with self._naming_the_file():
-            self._file = need("pyarrow.parquet").ParquetFile(stream or path, **_PARQUET)
+            self._file = need("pyarrow.parquet").ParquetFile(stream or self.path, **_PARQUET)
         self._opened = [self._file]
         self._schema = self._file.schema_arrow
         self.names = self._schema.names
@@ -307,17 +286,15 @@ class ParquetReader(TableReader):
 class ArrowReader(TableReader):
     """An Arrow file, which Feather is another name of, or a stream, whose schema has been read.
 
-    A `stream` that cannot be read twice is an Arrow stream, and its `read` returns fewer bytes than
-    asked for at the end only.
+    A `stream` that cannot be read twice is an Arrow stream, and reads are short at its end only.
     """
 
-    def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
-        super().__init__(path)
-        with path.open("rb") if stream is None else nullcontext():  # OSError names the file
+    def _open(self, stream: Any) -> None:
+        with self.path.open("rb") if stream is None else nullcontext():  # OSError names the file
             pass
-        with self._opening():
+        with self._naming_the_file():
             # A batch of a mapped file is in memory as far as it is read.
-            source = pa.memory_map(str(path)) if stream is None else stream
+            source = pa.memory_map(str(self.path)) if stream is None else stream
             self._opened = [source]
             begin = source.read(6) if source.seekable() else b""
             if begin:
@@ -337,10 +314,8 @@ class ArrowReader(TableReader):
                 yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
         if self._watched.is_at_end:
             # pyarrow takes the end of the bytes between two batches for the end of the stream.
-            raise TableError(
-                f"{self.path} is cut: it ends without the marker that ends a stream of Arrow "
-                "(writers write it when they are closed)"
-            )
+            what = "it ends without the marker that ends a stream of Arrow"
+            raise TableError(f"{self.path} is cut: {what} (writers write it when they are closed)")
 
 
 class _Watched:
@@ -367,14 +342,10 @@ class JsonLinesReader(TableReader):
     Their types are those of the first block too, or wider ones if later lines need these.
     """
 
-    def __init__(
-        self, path: Path, *, packing: Packing = "none", stream: Any = None, **_form: Any
-    ) -> None:
-        super().__init__(path)
-        self._packing = packing
-        self._file = stream or cast("IO[bytes]", open(path, "rb"))  # noqa: SIM115
+    def _open(self, stream: Any) -> None:
+        self._file = stream or open(self.path, "rb")  # noqa: SIM115
         self._opened = [self._file]
-        with self._opening():
+        with self._naming_the_file():
             self._begin()
             self._schema = self._schema_of(*self._first)
         self.names = self._schema.names
@@ -389,14 +360,15 @@ class JsonLinesReader(TableReader):
         stream = unpacked(self._file, self._packing)
         self._opened.append(stream)  # a stream closes its file when it is forgotten
         self._blocks = _blocks_of_lines(stream)
-        first = next(self._blocks, None)
-        if first is None:
+        self._first = next(self._blocks, (b"", 0))
+        if not self._first[0]:
             raise TableError(f"{self.path} is empty")
-        self._first = first
 
     def _widen(self, columns: list[str]) -> None:
         """Read the file once for types that hold all cells, if those of some columns may not."""
-        if self._has_last_types or not any(_may_widen(self._schema.field(n)) for n in columns):
+        types, kinds = pa.types, (self._schema.field(name).type for name in columns)
+        may_widen = (types.is_null(k) or types.is_integer(k) or types.is_nested(k) for k in kinds)
+        if self._has_last_types or not any(may_widen):
             return
         self._has_last_types = True
         with self._naming_the_file():
@@ -415,19 +387,17 @@ class JsonLinesReader(TableReader):
             as_asked[name] = own if name in kept else pa.float64()
             # What is whole in the first block may have decimals later.
             as_read[name] = own if pa.types.is_boolean(own) else as_asked[name]
-        schema = pa.schema(list(as_read.items()))
+        read, asked = (pa.schema(list(types.items())) for types in (as_read, as_asked))
         with self._naming_the_file():
             for block, line in chain([self._first], self._blocks):
-                table = self._parsed(block, line, schema).cast(pa.schema(list(as_asked.items())))
-                yield table.select([*number_columns, *kept])
+                yield self._parsed(block, line, read).cast(asked).select([*number_columns, *kept])
 
     def _schema_of(self, block: bytes, line: int) -> Any:
         fields = self._parsed(block, line).schema
         return pa.schema([f.with_type(_with_text(f.type)) for f in fields])
 
     def _parsed(self, block: bytes, line: int, schema: Any = None) -> Any:
-        pa_json = need("pyarrow.json")
-        others = "infer" if schema is None else "ignore"
+        pa_json, others = need("pyarrow.json"), "infer" if schema is None else "ignore"
         parse = pa_json.ParseOptions(schema, unexpected_field_behavior=others)
         read = pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
         try:
@@ -468,20 +438,13 @@ def _with_text(kind: Any) -> Any:
     return kind
 
 
-def _may_widen(field: Any) -> bool:
-    """Whether later lines may hold what the type of the first ones does not."""
-    types, kind = pa.types, field.type
-    return bool(types.is_null(kind) or types.is_integer(kind) or types.is_nested(kind))
-
-
 def _wider(schema: Any, other: Any) -> Any:
     """Return the columns of a schema with types that hold those of both, if there are such."""
 
     def widest(field: Any) -> Any:
-        try:
+        with suppress(KeyError, pa.ArrowInvalid, pa.ArrowTypeError):
             both = [pa.schema([field]), pa.schema([other.field(field.name)])]
             return pa.unify_schemas(both, promote_options="permissive").field(0)
-        except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError):
-            return field
+        return field
 
     return pa.schema([widest(field) for field in schema])

@@ -75,22 +75,6 @@ class RowCounts:
             for beyond in other._beyond.values():
                 self._see(beyond)
 
-    def _add_block(
-        self,
-        block: NDArray[np.float32],
-        outside: NDArray[np.bool_],
-        columns: Mapping[int, Column],
-        feature_range: NDArray[np.float32],
-    ) -> None:
-        at = list(columns)
-        for j in np.flatnonzero(outside.any(axis=0)).tolist():
-            if j in columns:
-                cells, name = block[outside[:, j], j], columns[j].name
-                low, high = feature_range[:, j].tolist()
-                self._see(_Beyond(columns[j], (low, high), float(cells.min()), float(cells.max())))
-                self.out_of_range[name] += len(cells)
-        self.n_rows_out_of_range += int(np.count_nonzero(outside[:, at].any(axis=1)))
-
     def _see(self, new: _Beyond) -> None:
         old = self._beyond.get(new.column.name, new)
         least, greatest = min(old.least, new.least), max(old.greatest, new.greatest)
@@ -104,31 +88,28 @@ class RowCounts:
         vars(self).update(state, _lock=threading.Lock())
 
     def __str__(self) -> str:
-        return copy.copy(self)._text()
-
-    def _text(self) -> str:
-        lines = []
-        if cells := [f"{n:,} of {name!r}" for name, n in self.unseen.items() if n > 0]:
+        counts, lines = copy.copy(self), []  # other threads may add meanwhile
+        of_all = f"of {counts.n_rows:,}"
+        if cells := [f"{n:,} of {name!r}" for name, n in counts.unseen.items() if n > 0]:
             what = "Cells of categories that the training rows did not have, taken as missing"
             lines.append(f"{what}: {', '.join(cells)}")
-        if self.n_rows_out_of_range:
+        if counts.n_rows_out_of_range:
             # Of columns that have as many, always the same one, in whatever order threads count.
-            name = max(sorted(self.out_of_range), key=self.out_of_range.__getitem__)
-            n = self.out_of_range[name]
+            name = max(sorted(counts.out_of_range), key=counts.out_of_range.__getitem__)
+            n = counts.out_of_range[name]
             lines.append(
                 "Rows with values beyond the range of the training rows: "
-                f"{self.n_rows_out_of_range:,} of {self.n_rows:,}, most in {name!r} ({n:,}: "
-                f"{self._beyond[name]}); their intervals are those of the leaves at its edge"
+                f"{counts.n_rows_out_of_range:,} {of_all}, most in {name!r} ({n:,}: "
+                f"{counts._beyond[name]}); their intervals are those of the leaves at its edge"
             )
-        if self.n_rows_without_values:
-            lines.append(
-                f"Rows without a known value: {self.n_rows_without_values:,} of {self.n_rows:,} "
-                "(all cells are missing or of unknown categories)"
-            )
-        if self.n_rows_of_new_groups:
+        if counts.n_rows_without_values:
+            n_empty = f"{counts.n_rows_without_values:,} {of_all}"
+            why = "(all cells are missing or of unknown categories)"
+            lines.append(f"Rows without a known value: {n_empty} {why}")
+        if counts.n_rows_of_new_groups:
             lines.append(
                 "Rows of groups that the calibration had no rows of: "
-                f"{self.n_rows_of_new_groups:,} of {self.n_rows:,}; their calibrated intervals "
+                f"{counts.n_rows_of_new_groups:,} {of_all}; their calibrated intervals "
                 "take the conformal quantile of all rows"
             )
         return "\n".join(lines)
@@ -142,22 +123,27 @@ def count_rows(
 ) -> RowCounts:
     """Return the counts of rows (n, n_features), without unseen categories. O(n n_features).
 
-    `columns` are those of `TableEncoder.ordered`, and `feature_range` that of `FittedForest`; None:
-    nothing is out of range. `empty`, (n,), says which rows have no known cell; by default those of
-    NaN alone. Limits are repeated for each row of a block, so that numpy compares them in one loop.
+    `columns` are those of `TableEncoder.ordered`; without the `feature_range` of `FittedForest`
+    nothing is out of range. `empty` rows, (n,), have no known cell; by default those of NaN alone.
     """
     counts = RowCounts()
     counts.n_rows = len(X)
-    if empty is None:
-        empty = np.isnan(X[np.isnan(X[:, 0])]).all(axis=1)
-    counts.n_rows_without_values = int(np.count_nonzero(empty))
+    is_empty = np.isnan(X[np.isnan(X[:, 0])]).all(axis=1) if empty is None else empty
+    counts.n_rows_without_values = int(np.count_nonzero(is_empty))
     if feature_range is None or len(X) == 0:
         return counts
     n = min(len(X), max(1, _BLOCK_CELLS // X.shape[1]))
+    # Limits are repeated for each row of a block, so that numpy compares them in one loop.
     low, high = feature_range[:, None].repeat(n, axis=1)
     for begin in range(0, len(X), n):
         block = np.asarray(X[begin : begin + n], dtype=np.float32)
         outside = (block < low[: len(block)]) | (block > high[: len(block)])
-        if outside.any():
-            counts._add_block(block, outside, columns, feature_range)
+        if not outside.any():
+            continue
+        for j in np.flatnonzero(outside.any(axis=0)).tolist():
+            if j in columns:
+                cells, trained = block[outside[:, j], j], tuple(feature_range[:, j].tolist())
+                counts.out_of_range[columns[j].name] += len(cells)
+                counts._see(_Beyond(columns[j], trained, float(cells.min()), float(cells.max())))
+        counts.n_rows_out_of_range += int(outside[:, list(columns)].any(axis=1).sum())
     return counts

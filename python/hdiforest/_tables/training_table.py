@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from hdiforest._tables.columns import EncodingError, as_float64, decoded, dictio
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.names import column_faults
-from hdiforest._tables.read import TableError, TableReader, TextForm
+from hdiforest._tables.read import TableError, TextForm
 from hdiforest._utils import Array
+from hdiforest._utils.checks import count_rows
 from hdiforest._utils.optional import pa
 
 
@@ -50,7 +51,7 @@ class Roles:
     @property
     def numbers(self) -> list[str]:
         """Columns that must hold finite numbers."""
-        return [self.target, *([] if self.sample_weight is None else [self.sample_weight])]
+        return [self.target] if self.sample_weight is None else [self.target, self.sample_weight]
 
     @property
     def declared(self) -> list[str]:
@@ -58,9 +59,9 @@ class Roles:
         return [] if isinstance(self.categorical, str) else list(self.categorical)
 
     @property
-    def special(self) -> set[str]:
+    def special(self) -> set[str | None]:
         """Columns that are no features."""
-        return {*self.numbers, *([] if self.groups is None else [self.groups]), *self.left_out}
+        return {*self.numbers, self.groups, *self.left_out}
 
     @property
     def left_out(self) -> set[str]:
@@ -77,10 +78,9 @@ class Roles:
     def features(self, names: Sequence[str], source: str) -> list[str]:
         """Return the names of the features among those of a table."""
         special = self.special
-        features = [name for name in names if name not in special]
-        if not features:
-            raise TableError(f"{source} has no column left to predict '{self.target}' from")
-        return features
+        if features := [name for name in names if name not in special]:
+            return features
+        raise TableError(f"{source} has no column left to predict '{self.target}' from")
 
 
 def read_training_table(
@@ -92,32 +92,28 @@ def read_training_table(
     """
     found = Roles(target, **roles)
     with open_table(path, form=form) as table:
+        names = [name for name in table.names if name not in found.left_out]
+        texts = [*found.declared, *([] if found.groups is None else [found.groups])]
         try:
-            return training_table(_read(table, found), str(path), found, encoded=encoded)
+            table.require(found.numbers, [*names, *texts], left_out=[*found.drop, *found.ids])
+            found.features(names, str(path))
+            parts = list(table.typed_batches(names, found.numbers, texts))
+            if not parts:
+                raise TableError(f"{path} has no rows")
+            raw = pa.concat_tables(parts, promote_options="default")
+            return training_table(raw, str(path), found, encoded=encoded)
         except TableError as error:
             raise TableError(f"{error}{_hint(error, table.names, found.special)}") from None
-
-
-def _read(table: TableReader, roles: Roles) -> Any:
-    names = [name for name in table.names if name not in roles.left_out]
-    texts = [*roles.declared, *([] if roles.groups is None else [roles.groups])]
-    table.require(roles.numbers, [*names, *texts], left_out=[*roles.drop, *roles.ids])
-    roles.features(names, str(table.path))
-    parts = list(table.typed_batches(names, roles.numbers, texts))
-    if not parts:
-        raise TableError(f"{table.path} has no rows")
-    return pa.concat_tables(parts, promote_options="default")
 
 
 def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True) -> TrainingTable:
     """Return what a forest is fitted on; as `read_training_table`, of a pyarrow Table `raw`."""
     names = raw.schema.names
     y = _numbers_of(raw, roles.target, source, "target")
-    weights = None
-    if roles.sample_weight is not None:
-        weights = _numbers_of(raw, roles.sample_weight, source, "sample weight")
+    weight = roles.sample_weight
+    weights = None if weight is None else _numbers_of(raw, weight, source, "sample weight")
     features = roles.features(names, source)
-    groups = None if roles.groups is None else _group_numbers(raw[roles.groups], source, roles)
+    groups = None if roles.groups is None else _group_numbers(raw, roles.groups, source)
     table = raw.select([i for i, name in enumerate(names) if name in set(features)])
     if not encoded:
         return TrainingTable(table, y, weights, groups, None)
@@ -146,36 +142,30 @@ def require_finite(values: Array, what: str) -> None:
         first = int(np.argmax(bad))
         held = "a missing cell" if np.isnan(values[first]) else "infinity"
         raise TableError(
-            f"{what} must be finite in every row, but {bad.sum()} of {len(values)} rows are not: "
+            f"{what} must be finite in every row, but {count_rows(bad)} are not: "
             f"row {first + 1} holds {held}"
         )
 
 
-def _group_numbers(column: Any, source: str, roles: Roles) -> NDArray[np.int64]:
-    array = column.combine_chunks()
+def _group_numbers(raw: Any, name: str, source: str) -> NDArray[np.int64]:
+    array = raw[name].combine_chunks()
     if array.null_count > 0:
         first = array.is_null().index(True).as_py()
-        raise TableError(
-            f"{source}: groups '{roles.groups}' must be given, but row {first + 1} has none"
-        )
-    numbers: NDArray[np.int64] = dictionary_of(array).indices.to_numpy().astype(np.int64)
-    return numbers
+        raise TableError(f"{source}: groups '{name}' must be given, but row {first + 1} has none")
+    return cast("NDArray[np.int64]", dictionary_of(array).indices.to_numpy().astype(np.int64))
 
 
-def _hint(error: TableError, names: list[str], special: set[str]) -> str:
+def _hint(error: TableError, names: list[str], special: set[str | None]) -> str:
     """Say what to do with the features at fault; the target and the weights are needed."""
     bad = [name for name in dict.fromkeys(error.columns) if name not in special]
-    if not bad:
-        return ""
     it = "it" if sum(map(names.count, bad)) == 1 else "them"
     hint = f"--drop {' '.join(map(quote, bad))} leaves {it} out"
     if all(names.count(name) == 1 for name in bad):
-        hint += (
-            f", --id does so and keeps {it} when scoring, --categorical takes {it} as categories"
-        )
-    return f" ({hint})"
+        hint += f", --id does so and keeps {it} when scoring"
+        hint += f", --categorical takes {it} as categories"
+    return f" ({hint})" if bad else ""
 
 
 def with_names(X: NDArray[np.floating[Any]], names: Sequence[str]) -> Any:
     """Return a matrix as a pyarrow Table."""
-    return pa.table({name: X[:, j] for j, name in enumerate(names)})
+    return pa.table(dict(zip(names, X.T, strict=True)))
