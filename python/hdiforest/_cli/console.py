@@ -40,9 +40,6 @@ def _report(what: str, message: Warning | str) -> None:
         print(f"hdiforest: {what}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
 
 
-THIRDS = ["narrow third", "middle third", "wide third"]
-
-
 def thirds(shares: Sequence[float | None]) -> list[str]:
     """Return cells of coverages by width; those that are not known are "-"."""
     return ["-" if share is None else f"{share:.3f}" for share in shares]

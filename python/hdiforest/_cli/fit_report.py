@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hdicore import __version__
-from hdiforest._cli.console import THIRDS, aligned, thirds
+from hdiforest._cli.console import aligned, thirds
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.predict import resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
@@ -28,6 +28,7 @@ from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._result import Calibration, CalibrationResult, shown_check
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain
+from hdiforest.displays._coverage import THIRDS
 from hdiforest.metrics import coverage_score, mean_width_score
 
 MAX_FEATURES = 30  # of which the page shows the importance

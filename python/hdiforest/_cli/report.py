@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._cli.arguments import UsageError, kind_and_levels
-from hdiforest._cli.console import THIRDS, aligned, say, thirds
+from hdiforest._cli.console import aligned, say, thirds
 from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._model.predict import USUAL_COVERAGE, AnyKind
 from hdiforest._model.training_rows import WEIGHTINGS
@@ -21,7 +21,7 @@ from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array
 from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.hints import hints_that_name
-from hdiforest.displays._coverage import chance_range
+from hdiforest.displays._coverage import THIRDS, chance_range
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.serving import _model_file as model_file
 
