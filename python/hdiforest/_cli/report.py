@@ -35,7 +35,7 @@ _MAX_GROUPS = 30  # in a text
 def run_check(options: Any) -> None:
     """Measure the intervals of a model of one target on a table, and print what was found."""
     model = read_model(options)
-    kind, levels = kind_and_levels(model.fitted_forest(), options.kind, options.coverage)
+    kind, levels = kind_and_levels(model.fitted_forest(), options)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
     given = [(options.over, _N_PERIODS), (options.by, None)]
@@ -209,10 +209,7 @@ def run_inspect(options: Any) -> None:
 
 
 def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) -> str:
-    """Say what a model file holds, after checking all of it, in aligned lines or as JSON.
-
-    Raises as `HDIForestRegressor.load`.
-    """
+    """Say what a model file holds, if all of it is sound; raises as `HDIForestRegressor.load`."""
     loaded = model_file.load(path, verify=True, trusted=trusted)
     facts, fitted, size = loaded.facts, loaded.content, path.stat().st_size
     forest, index = fitted.scorer.forest, fitted.scorer.index

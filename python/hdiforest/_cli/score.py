@@ -203,7 +203,10 @@ def score_dataset(
             pool = ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="hdiforest-small")
             ends.callback(pool.shutdown, cancel_futures=True)
             score = partial(_score_into, folder, scorer, settings, within)
-            for is_small, tables in groupby(group, _is_small):
+            # Scoring a small one costs less than opening, syncing and naming files: they overlap.
+            for is_small, tables in groupby(
+                group, lambda each: each[0].system is None and each[1]["size"] <= _SMALL_BYTES
+            ):
                 together = list(tables)
                 results = pool.map(score, together) if is_small else None
                 for table in together:
@@ -245,12 +248,6 @@ def _score_into(
     return n_rows
 
 
-def _is_small(table: tuple[Source, Origin]) -> bool:
-    """Whether scoring costs less than opening, syncing and naming files, which can overlap."""
-    source, origin = table
-    return source.system is None and origin["size"] <= _SMALL_BYTES
-
-
 def run_score(options: Any) -> None:
     """Score tables as the arguments say, and say how many."""
     n_threads = thread_count(options.jobs)
@@ -258,7 +255,7 @@ def run_score(options: Any) -> None:
     # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
     # It is held, so that the scorer gets the same.
     model = open_model(str(options.model), mapped=False, trusted=options.trust)
-    kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage)
+    kind, levels = kind_and_levels(model.fitted, options)
     how = {"kind": kind, "mapped": False, "diagnose": options.diagnose}
     scorer = BatchScorer(options.model, levels, **how)
     keep: Keep = "all" if options.keep_all else options.keep

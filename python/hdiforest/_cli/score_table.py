@@ -17,7 +17,7 @@ from hdiforest._tables.formats import write_table
 from hdiforest._tables.frames import arrow_array
 from hdiforest._tables.names import require_distinct
 from hdiforest._tables.read import TableReader, rows_of
-from hdiforest._utils.optional import need
+from hdiforest._utils.optional import pa
 from hdiforest.serving._batch_scorer import BatchScorer
 
 # What is repeated in front of the results: columns by name, or all; None: those that name the rows,
@@ -125,7 +125,6 @@ def score_table(
     if `out` cannot be written. Whatever is raised, no part of `out` is left, unless it is a pipe or
     a device.
     """
-    pa = need("pyarrow")
     n_threads, pipeline = settings.n_threads, None
     try:
         features = features_of(scorer, table, settings.keep)

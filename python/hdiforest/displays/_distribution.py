@@ -84,7 +84,12 @@ class DistributionDisplay(common.Display):
             As in `IntervalDisplay.from_estimator` and `from_predictions`, of one level.
         """
         cls._require_matplotlib()
-        one = _one_row(X, row)
+        if isinstance(row, bool) or not isinstance(row, int | np.integer):
+            raise ValueError(f"row must be a whole number, got {row!r}")
+        frame = frame_of(X)
+        if frame.n_rows is not None and not 0 <= row < frame.n_rows:
+            raise ValueError(f"row must be from 0 to {frame.n_rows - 1}, got {row}")
+        one = frame.rows(slice(int(row), int(row) + 1))
         model, rows = model_and_rows(estimator, one, "predict_cdf")
         values, masses = _distribution(model, rows, common.checked_target(model, target))
         options["interval"] = common.intervals_of(estimator, one, coverage, kind, target)[0]
@@ -198,8 +203,7 @@ class DistributionDisplay(common.Display):
         return inside
 
     def _draw_masses(self, ax: Any, n_bins: int, keywords: Style) -> None:
-        inside = self._inside()
-        seen = self.masses > 0
+        inside, seen = self._inside(), self.masses > 0
         if n_bins == 0:
             for part, colour in ((inside, BLUE), (~inside, GREY)):
                 rows = part & seen
@@ -335,17 +339,6 @@ class PITDisplay(common.Display):
         ax.set(xlabel="probability integral transform of targets", ylabel="rows (%)")
         ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
         return self
-
-
-def _one_row(X: Any, row: int) -> Any:
-    """Return row `row` of X as rows of the same kind."""
-    frame = frame_of(X)
-    n = frame.n_rows
-    if isinstance(row, bool) or not isinstance(row, int | np.integer):
-        raise ValueError(f"row must be a whole number, got {row!r}")
-    if n is not None and not 0 <= row < n:
-        raise ValueError(f"row must be from 0 to {n - 1}, got {row}")
-    return frame.rows(slice(int(row), int(row) + 1))
 
 
 def _distribution(model: Any, one: Any, output: int) -> tuple[Array, Array]:

@@ -113,13 +113,14 @@ class IntervalDisplay(common.RowsDisplay):
         y, n = y.reshape(-1), len(y)
         ends = np.stack([lower, upper], axis=1).reshape(n, 2, -1)
         k = ends.shape[2]
-        levels = None if coverage is None else np.atleast_1d(shares("coverage", coverage, one=True))
-        if levels is not None and levels.shape != (k,):
-            raise ValueError(
-                f"coverage must be {k} number{'s' * (k > 1)} above 0 and at most 1, one per level "
-                f"of intervals, got {coverage!r}"
-            )
-        if levels is not None:
+        levels = None
+        if coverage is not None:
+            levels = np.atleast_1d(shares("coverage", coverage, one=True))
+            if levels.shape != (k,):
+                raise ValueError(
+                    f"coverage must be {k} number{'s' * (k > 1)} above 0 and at most 1, one per "
+                    f"level of intervals, got {coverage!r}"
+                )
             ends, levels = ends[..., np.argsort(levels)], np.sort(levels)
         means = None if prediction is None else reals("prediction", prediction)
         if means is not None:
@@ -190,20 +191,14 @@ class IntervalDisplay(common.RowsDisplay):
         as_bands = style == "bands" or (style == "auto" and k > 1 and distinct)
         lower, upper = self.intervals[..., -1].T
         inside = (lower <= self.y_true) & (self.y_true <= upper)
-        ends = self._finite_ends(ax)
-        self.intervals_: list[Any] = []
-        # From wide to narrow, so that narrow ones are drawn above.
-        for level in reversed(range(k)):
-            looks: list[Any] = [(slice(None), common.shades(k)[level], self._name(level))]
-            if k == 1 and not as_bands:
-                looks = [(inside, common.PALE_BLUE, self._name(level)),
-                         (~inside, common.PALE_VERMILLION, None)]  # fmt: skip
-            for rows, colour, label in looks:
-                usual = {"color": colour, "label": label}
-                scale = None if as_bands else (k - level) ** 0.5
-                drawn = self._drawn(ax, rows, ends[..., level], usual, scale, interval_kwargs)
-                self.intervals_.append(drawn)
-        self._draw_mean(ax, as_bands, line_kwargs)
+        self._draw_intervals(ax, inside, as_bands, interval_kwargs)
+        self.prediction_ = None
+        if self.prediction is not None:
+            usual: dict[str, Any] = {"color": INK, "linewidth": 1, "label": "mean"}
+            if not as_bands and (np.diff(self.prediction) < 0).any():  # no line up and down
+                usual |= {"linestyle": "none", "marker": "_", "markersize": 5}
+            look = styled(line_kwargs, "lines.Line2D", **usual)
+            (self.prediction_,) = ax.plot(self.position, self.prediction, **look)
         wide = f" {percent(self.coverages[-1])}" if k > 1 and self.coverages is not None else ""
         dot = {"color": BLUE if k == 1 and not as_bands else INK, "s": 12, "label": "target inside"}
         mark = {"color": VERMILLION, "s": 24, "marker": "^", "label": f"target outside{wide}"}
@@ -217,7 +212,11 @@ class IntervalDisplay(common.RowsDisplay):
         if self.position.dtype.kind in "iuf":
             common.plain_numbers(ax.xaxis)
         legend = ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
-        low, high = self._limits(ax)
+        low, high = ax.get_ylim()  # where infinite ends were put
+        if np.isfinite(self.intervals).all():
+            low, high = ax.dataLim.intervaly  # of these axes, whatever shares them
+            margin = ax.margins()[1] * (high - low) or 1.0
+            low, high = low - margin, high + margin
         room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
         common.set_limits(ax, "y", low, low + (high - low) * (1 + room))
         return self
@@ -232,16 +231,6 @@ class IntervalDisplay(common.RowsDisplay):
             common.set_limits(ax, "y", low, high)
         return np.clip(self.intervals, low, high)
 
-    def _limits(self, ax: Any) -> tuple[float, float]:
-        """Return the vertical limits of what these axes show, whatever shares them."""
-        if np.isinf(self.intervals).any():
-            low, high = ax.get_ylim()  # where infinite ends were put
-        else:
-            low, high = ax.dataLim.intervaly
-            margin = ax.margins()[1] * (high - low) or 1.0
-            low, high = low - margin, high + margin
-        return float(low), float(high)
-
     def _name(self, level: int) -> str:
         held = f"holds {percent(self.realised[level])}"
         if level == len(self.realised) - 1:
@@ -249,29 +238,28 @@ class IntervalDisplay(common.RowsDisplay):
         nominal = "" if self.coverages is None else f"{percent(self.coverages[level])} "
         return f"{nominal}interval, {held}"
 
-    def _drawn(
-        self, ax: Any, rows: Any, ends: Array, usual: dict[str, Any], scale: Any, keywords: Style
-    ) -> Any:
-        """Draw the ends of rows, as bars whose width has a scale, or as a band if that is None."""
-        if scale is None:
-            by_rank = np.array_equal(self.position, np.arange(len(self.position)))
-            usual |= {"linewidth": 0, "step": "mid" if by_rank else None}
-            look = styled(keywords, "collections.PolyCollection", **usual)
-            return ax.fill_between(self.position, ends[:, 0], ends[:, 1], **look)
-        width = max(0.8, min(4.0, 250 / max(len(self.position), 1)))  # bars do not touch
-        usual["linewidth"] = scale * width
-        look = styled(keywords, "collections.LineCollection", **usual)
-        return ax.vlines(self.position[rows], *ends[rows].T, **look)
-
-    def _draw_mean(self, ax: Any, as_bands: bool, keywords: Style) -> None:
-        self.prediction_ = None
-        if self.prediction is None:
-            return
-        usual = {"color": INK, "linewidth": 1, "label": "mean"}
-        if not as_bands and (np.diff(self.prediction) < 0).any():  # a line would go up and down
-            usual |= {"linestyle": "none", "marker": "_", "markersize": 5}
-        look = styled(keywords, "lines.Line2D", **usual)
-        (self.prediction_,) = ax.plot(self.position, self.prediction, **look)
+    def _draw_intervals(self, ax: Any, inside: Any, as_bands: bool, keywords: Style) -> None:
+        """Draw the levels from wide to narrow, so that narrow ones are above."""
+        all_ends, k, n = self._finite_ends(ax), self.intervals.shape[2], len(self.position)
+        by_rank = np.array_equal(self.position, np.arange(n))
+        width = max(0.8, min(4.0, 250 / max(n, 1)))  # bars do not touch
+        self.intervals_: list[Any] = []
+        for level in reversed(range(k)):
+            ends, colour, label = all_ends[..., level], common.shades(k)[level], self._name(level)
+            looks: list[Any] = [(slice(None), colour, label)]
+            if k == 1 and not as_bands:
+                looks = [(inside, common.PALE_BLUE, label), (~inside, common.PALE_VERMILLION, None)]
+            for rows, colour, label in looks:
+                usual: dict[str, Any] = {"color": colour, "label": label}
+                if as_bands:
+                    usual |= {"linewidth": 0, "step": "mid" if by_rank else None}
+                    look = styled(keywords, "collections.PolyCollection", **usual)
+                    drawn = ax.fill_between(self.position, *ends.T, **look)
+                else:
+                    usual["linewidth"] = (k - level) ** 0.5 * width
+                    look = styled(keywords, "collections.LineCollection", **usual)
+                    drawn = ax.vlines(self.position[rows], *ends[rows].T, **look)
+                self.intervals_.append(drawn)
 
     def _dots(self, ax: Any, rows: NDArray[np.bool_], base: dict[str, Any], keywords: Style) -> Any:
         look = styled(keywords, "collections.PathCollection", linewidths=0, zorder=3, **base)
