@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest._cli.console import say
 from hdiforest._cli.main import main
-from hdiforest._cli.score_table import Columns, Settings, score_table
+from hdiforest._cli.score_table import Settings, score_table
 from hdiforest._tables import formats as write
 from hdiforest._tables.formats import open_table
 from hdiforest._utils import files
@@ -374,7 +374,7 @@ def test_an_exception_at_any_line_leaves_nothing(model, table, folder, name):
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            score_table(scorer, open_table(table), out, Settings(Columns(()), batch_rows=1000))
+            score_table(scorer, open_table(table), out, Settings([], batch_rows=1000))
         finally:
             sys.settrace(before)
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from argparse import ArgumentTypeError
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, get_args
@@ -36,7 +36,7 @@ class UsageError(ValueError):
 def name(text: str) -> str:
     """Return the name of a file or folder, which must not be empty."""
     if not text:
-        raise argparse.ArgumentTypeError("a name must not be empty")
+        raise ArgumentTypeError("a name must not be empty")
     return text
 
 
@@ -50,7 +50,7 @@ def table(text: str) -> Path:
     try:
         ending(path(text))
     except TableError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise ArgumentTypeError(str(error)) from None
     return Path(text)
 
 
@@ -70,18 +70,16 @@ def share(text: str, *, one: bool = False) -> float:
     share = _number(text)
     if not is_allowed(share):
         hint, most = percentage_hint(share, is_allowed), "at most" if one else "below"
-        raise argparse.ArgumentTypeError(
-            f"a number above 0 and {most} 1 is needed, got {text}{hint}"
-        )
+        raise ArgumentTypeError(f"a number above 0 and {most} 1 is needed, got {text}{hint}")
     return share
 
 
 def whole(text: str, least: int) -> int:
     """Return a whole number from the least on, as far as seeds go."""
     if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"a whole number from {least} on is needed, got {text}")
+        raise ArgumentTypeError(f"a whole number from {least} on is needed, got {text}")
     if int(text) > _MOST:
-        raise argparse.ArgumentTypeError(f"a whole number up to {_MOST} is needed, got {text}")
+        raise ArgumentTypeError(f"a whole number up to {_MOST} is needed, got {text}")
     return int(text)
 
 
@@ -94,9 +92,8 @@ def number_or_share(text: str) -> int | float:
         return positive(text)
     share = _number(text)
     if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(
-            f"a whole number from 1 on or a share in (0, 1] is needed, got {text}"
-        )
+        needed = "a whole number from 1 on or a share in (0, 1]"
+        raise ArgumentTypeError(f"{needed} is needed, got {text}")
     return share
 
 
@@ -110,7 +107,7 @@ def separator(text: str) -> str:
     if text == "\\t":
         return "\t"
     if len(text) != 1 or not text.isascii() or text in '"\r\n':
-        raise argparse.ArgumentTypeError(f"one character of ASCII or \\t is needed, got {text!r}")
+        raise ArgumentTypeError(f"one character of ASCII or \\t is needed, got {text!r}")
     return text
 
 
@@ -119,7 +116,7 @@ def encoding(text: str) -> str:
     try:
         "".encode(text)
     except (LookupError, ValueError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no encoding of text") from None
+        raise ArgumentTypeError(f"{text!r} is no encoding of text") from None
     return text
 
 
@@ -127,9 +124,8 @@ def part(text: str) -> slice:
     """Return which of the tables are a share of them, written as i/n, for jobs side by side."""
     i, slash, n = text.partition("/")
     if not (slash and i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n)):
-        raise argparse.ArgumentTypeError(
-            f"a part is written as i/n with i from 1 to n, such as 3/20, got {text}"
-        )
+        form = "i/n with i from 1 to n, such as 3/20"
+        raise ArgumentTypeError(f"a part is written as {form}, got {text}")
     return slice(int(i) - 1, None, int(n))
 
 
@@ -175,12 +171,10 @@ def text_form(options: Any) -> TextForm:
     return TextForm(options.sep, options.decimal, options.encoding)
 
 
-def kind_and_levels(
-    fitted: FittedForest, kind: AnyKind | None, levels: Sequence[float] | None
-) -> tuple[AnyKind, list[float]]:
+def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[float]]:
     """Return what `resolve_kind_and_levels` does; what it refuses is a UsageError."""
     try:
-        return resolve_kind_and_levels(fitted, kind, levels)
+        return resolve_kind_and_levels(fitted, options.kind, options.coverage)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -247,9 +241,8 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
     add("--target", required=True, metavar="COL", help="column to predict")
     add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
-    add("--categorical", **_NAMES, metavar="COL",
-        help="columns of categories besides those of text, such as codes of numbers (default: auto,"
-        " those of text alone)")  # fmt: skip
+    add("--categorical", **_NAMES, metavar="COL", help="columns of categories besides those of "
+        "text, such as codes of numbers (default: auto, those of text alone)")  # fmt: skip
     add("--drop", **_NAMES, metavar="COL", help="columns to ignore")
     add("--id", **_NAMES, metavar="COL", help="columns that name the "
         "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
@@ -311,9 +304,8 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add("--kind", choices=("calibrated", *get_args(Kind)),
         help="calibrated, shortest, equal-tailed, one-sided or smoothed shortest intervals "
         "(default: calibrated if the model is, else hdi)")  # fmt: skip
-    add("--keep", nargs="+", action=Distinct, metavar="COL",
-        help="columns to repeat in OUT; those of a CSV are copied as text (default: those of the "
-        "model's --id that IN has)")  # fmt: skip
+    add("--keep", nargs="+", action=Distinct, metavar="COL", help="columns to repeat in OUT; those "
+        "of a CSV are copied as text (default: those of the model's --id that IN has)")  # fmt: skip
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
     add("--diagnose", action="store_true", help="add columns that tell which rows are unlike the "
         "training rows; MODEL must be fitted with --diagnostics or --training-rows")  # fmt: skip
@@ -356,9 +348,8 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
         help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
-    add("--kind", choices=("calibrated", *KINDS),
-        help="calibrated, shortest, equal-tailed, or smoothed shortest intervals (default: "
-        "calibrated if the model is, else hdi)")  # fmt: skip
+    add("--kind", choices=("calibrated", *KINDS), help="calibrated, shortest, equal-tailed, or "
+        "smoothed shortest intervals (default: calibrated if the model is, else hdi)")  # fmt: skip
     add("--by", metavar="COL", help="measure each group of rows of one value of this column, too, "
         "at the level next to 0.9")  # fmt: skip
     add("--over", metavar="COL", help="measure ten periods of this column, of dates, texts or "
@@ -379,9 +370,8 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 def _add_model(add: Any) -> None:
     add("model", type=path, metavar="MODEL", help="file written by 'hdiforest fit'")
-    add("--trust", **_NAMES, metavar="TYPE",
-        help="types of steps in MODEL that may be loaded besides those of scikit-learn; a type "
-        "that is trusted may run its code")  # fmt: skip
+    add("--trust", **_NAMES, metavar="TYPE", help="types of steps in MODEL that may be loaded "
+        "besides those of scikit-learn; a type that is trusted may run its code")  # fmt: skip
 
 
 def _add_labelled(add: Any) -> None:

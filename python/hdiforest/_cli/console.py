@@ -24,23 +24,16 @@ def say(text: str, file: TextIO | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
-def report_error(message: str, code: int) -> int:
+def report_error(message: str, code: int, what: str = "error") -> int:
     """Print one line to standard error and return the code."""
-    _report("error", message)
+    with suppress(BrokenPipeError):
+        print(f"hdiforest: {what}: {printable(' '.join(message.split()))}", file=sys.stderr)
     return code
 
 
 def report_warning(message: Warning | str, *_args: object, **_kwargs: object) -> None:
     """Print one line to standard error; called as `warnings.showwarning`."""
-    _report("warning", message)
-
-
-def _report(what: str, message: Warning | str) -> None:
-    with suppress(BrokenPipeError):
-        print(f"hdiforest: {what}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
-
-
-THIRDS = ["narrow third", "middle third", "wide third"]
+    report_error(str(message), 0, "warning")
 
 
 def thirds(shares: Sequence[float | None]) -> list[str]:
@@ -82,12 +75,9 @@ def progress() -> Iterator[Progress]:
         transient=True,
     ) as bar:
         task = bar.add_task("scoring", total=None, rows=0)
-        n_done = 0
 
         def show(n_rows: int, share: float | None) -> None:
-            nonlocal n_done
-            n_done += n_rows
-            total = None if share is None else 1.0
+            total, n_done = None if share is None else 1.0, bar.tasks[0].fields["rows"] + n_rows
             bar.update(task, total=total, completed=share or 0.0, rows=n_done)
 
         yield show

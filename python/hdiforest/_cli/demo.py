@@ -19,7 +19,7 @@ from hdiforest._tables.training_table import read_training_table
 from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import significant
 from hdiforest._utils.files import replacing
-from hdiforest._utils.optional import need
+from hdiforest._utils.optional import need, pa
 from hdiforest.displays import DistributionDisplay, IntervalDisplay
 from hdiforest.displays._common import GREY
 from hdiforest.metrics import coverage_score, mean_width_score
@@ -58,11 +58,21 @@ def run_demo(options: Any) -> None:
         for i, kind in enumerate(KINDS):
             intervals[i, test] = model.predict_interval(X[test], ASKED, kind=kind)
         if number == 0:
-            ends = intervals[..., SHOWN]
-            _draw_rows(left, y[test], ends[0, test], mean[test])
-            row = test[_most_skewed(ends[:, test])]
-            weights = model.predict_weights(X[[row]]).toarray()[0]
-            _draw_row(right, y[row], y[train], weights, ends[:, row])
+            ends, means = intervals[..., SHOWN][:, test], mean[test]
+            look: dict[str, Any] = {"coverage": ASKED[SHOWN], "target_name": LABEL}
+            IntervalDisplay.from_predictions(y[test], ends[0], prediction=means, ax=left, **look)
+            title = f"90 % HDI of {len(test)} concrete mixes not seen in fitting"
+            left.set_title(title, loc="left")
+            shortest, equal = ends[..., 1] - ends[..., 0]
+            # The wide interval that the HDI shortens most.
+            one = int(np.argmax(np.where(equal > np.median(equal), 1 - shortest / equal, 0)))
+            weights = model.predict_weights(X[test[[one]]]).toarray()[0]
+            look |= {"interval": ends[0, one], "bins": 30, "ax": right}
+            DistributionDisplay.from_predictions(y[test[one]], y[train], weights, **look)
+            right.axvspan(*ends[1, one], ymax=0.02, color=GREY, label="equal-tailed interval")
+            right.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
+            widths = f"HDI {shortest[one]:.0f} MPa wide, equal-tailed {equal[one]:.0f}"
+            right.set_title(f"A skewed one: {widths}", loc="left")
     say(_compare(y, intervals))
     table, picture = folder / "concrete_intervals.csv", folder / "concrete_intervals.png"
     _write(table, fold, y, mean, intervals)
@@ -90,14 +100,7 @@ def _compare(y: Array, intervals: Array) -> str:
     )
 
 
-def _most_skewed(ends: Array) -> int:
-    """Position of the wide interval that the HDI shortens most, of (2, n, 2) by both kinds."""
-    shortest, equal = ends[..., 1] - ends[..., 0]
-    return int(np.argmax(np.where(equal > np.median(equal), 1 - shortest / equal, 0)))
-
-
 def _write(path: Path, fold: NDArray[np.int64], y: Array, mean: Array, intervals: Array) -> None:
-    pa = need("pyarrow")
     columns: dict[str, Any] = {"row": np.arange(1, len(y) + 1), "part": fold + 1, TARGET: y}
     for kind, of_kind in zip(KINDS, intervals, strict=True):
         ends = of_kind[..., [ASKED.index(level) for level in LEVELS]]
@@ -106,18 +109,3 @@ def _write(path: Path, fold: NDArray[np.int64], y: Array, mean: Array, intervals
     table = pa.table(columns)
     with write_table(path, table.schema) as write:
         write(table)
-
-
-def _draw_rows(ax: Any, y: Array, ends: Array, mean: Array) -> None:
-    shown: dict[str, Any] = {"coverage": ASKED[SHOWN], "target_name": LABEL}
-    IntervalDisplay.from_predictions(y, ends, prediction=mean, ax=ax, **shown)
-    ax.set_title(f"90 % HDI of {len(y)} concrete mixes not seen in fitting", loc="left")
-
-
-def _draw_row(ax: Any, y: float, values: Array, weights: Array, ends: Array) -> None:
-    shown: dict[str, Any] = {"coverage": ASKED[SHOWN], "target_name": LABEL, "bins": 30}
-    DistributionDisplay.from_predictions(y, values, weights, interval=ends[0], ax=ax, **shown)
-    ax.axvspan(*ends[1], ymax=0.02, color=GREY, label="equal-tailed interval")
-    ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
-    shortest, equal = ends[:, 1] - ends[:, 0]
-    ax.set_title(f"A skewed one: HDI {shortest:.0f} MPa wide, equal-tailed {equal:.0f}", loc="left")

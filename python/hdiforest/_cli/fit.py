@@ -71,12 +71,11 @@ def run_fit(options: Any) -> None:
 def _check_outputs(options: Any) -> None:
     need("safetensors")
     require_writable(options.output, options.train)
-    if options.report is None:
-        return
-    need("matplotlib.figure")
-    require_writable(options.report, options.train)
-    if os.path.realpath(options.report) == os.path.realpath(options.output):
-        raise UsageError(f"the report {options.report} must not be the model file")
+    if options.report is not None:
+        need("matplotlib.figure")
+        require_writable(options.report, options.train)
+        if os.path.realpath(options.report) == os.path.realpath(options.output):
+            raise UsageError(f"the report {options.report} must not be the model file")
 
 
 def _check_calibration(options: Any) -> None:
@@ -105,17 +104,25 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     """
     how: dict[str, Any] = {"method": options.calibrate, "objective": options.objective}
     how |= {"mean": options.mean, "random_state": options.seed}
+    how |= {"by": options.by, "order": options.order}
+    columns = table.X.column_names
     for name in ("by", "order"):
-        if (column := getattr(options, name)) is not None:
-            _require_feature(table, column, name)
-            how[name] = column
+        if how[name] is not None and how[name] not in columns:
+            raise UsageError(
+                f"--{name} must be a column that the forest is fitted on, got {how[name]!r}; they "
+                f"are {', '.join(columns)}"
+            )
     fitted_on, n_rows = table, len(table.y)
     if options.calibrate == "split":
         kept, held_out = _held_out_rows(table, options.seed)
         fitted_on, apart, n_rows = table.rows(kept), table.rows(held_out), len(held_out)
         how |= {"X": apart.X, "y": apart.y}
     elif options.calibrate == "cv+":
-        how["method"] = _folds(table, options)
+        n_folds, (n, what) = 10 if options.folds is None else options.folds, _units(table)
+        if n_folds > n:
+            most = f"at most the number of {what} of {options.train}, {n:,}"
+            raise UsageError(f"--folds must be {most}, got {n_folds:,}")
+        how["method"] = CVPlus(n_folds, table.groups)
     _require_rows(options.coverage, n_rows)
     model.fit(fitted_on.X, fitted_on.y, sample_weight=fitted_on.weights)
     if options.calibrate == "none":
@@ -127,30 +134,11 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     return ""
 
 
-def _require_feature(table: TrainingTable, column: str, option: str) -> None:
-    """Raise UsageError unless the forest is fitted on a column."""
-    columns = table.X.column_names
-    if column not in columns:
-        raise UsageError(
-            f"--{option} must be a column that the forest is fitted on, got {column!r}; they are "
-            f"{', '.join(columns)}"
-        )
-
-
 def _units(table: TrainingTable) -> tuple[int, str]:
     """Return the number of what is not divided, and its name."""
     if table.groups is None:
         return len(table.y), "rows"
     return len(np.unique(table.groups)), "groups"
-
-
-def _folds(table: TrainingTable, options: Any) -> CVPlus:
-    folds, (n, what) = 10 if options.folds is None else options.folds, _units(table)
-    if folds > n:
-        raise UsageError(
-            f"--folds must be at most the number of {what} of {options.train}, {n:,}, got {folds:,}"
-        )
-    return CVPlus(folds, table.groups)
 
 
 def _held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -176,23 +164,22 @@ def _require_rows(coverages: Any, n_rows: int, confidence: float | None = None) 
 def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any]) -> str:
     """Calibrate at the `DEFAULT_COVERAGES` that rows allow; returns as `_fit_and_calibrate`."""
     usual, method = [c for c in DEFAULT_COVERAGES if rows_needed(c) <= n_rows], how["method"]
-    if isinstance(method, CVPlus):
-        model.calibrate(coverage=usual, **how)
-    else:
-        try:
+    try:
+        if isinstance(method, CVPlus):
+            model.calibrate(coverage=usual, **how)
+        else:
             n_rows = calibrate_as_far(model, coverage=usual, **how)
-        except ValueError as error:
-            if method != "oob":
-                raise
-            return f"Not calibrated: {with_options(str(error))}\n"
+    except ValueError as error:
+        if method != "oob":
+            raise
+        return f"Not calibrated: {with_options(str(error))}\n"
     calibration = model.fitted_forest().calibration
     known = () if calibration is None else calibration.coverages
     if not known and method != "oob":
         raise ValueError(f"{n_rows:,} calibration rows are too few for every coverage")
     left_out = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES if level not in known)
-    if not left_out:
-        return ""
-    return f"Not calibrated at {left_out}: {n_rows} calibration rows are too few\n"
+    told = f"Not calibrated at {left_out}: {n_rows} calibration rows are too few\n"
+    return told if left_out else ""
 
 
 @contextmanager
@@ -228,16 +215,10 @@ def run_calibrate(options: Any) -> None:
     _require_rows(options.coverage, len(y), options.confidence)
     known = model.fitted_forest().calibration
     usual = DEFAULT_COVERAGES if known is None else known.coverages
+    how: dict[str, Any] = {"objective": options.objective, "mean": options.mean, "random_state": 0}
+    how |= {"coverage": options.coverage or usual, "method": Split(options.confidence)}
     with _words_of_the_command(options.table, asked=options.coverage is not None):
-        model.calibrate(
-            X,
-            y,
-            coverage=options.coverage or usual,
-            method=Split(options.confidence),
-            objective=options.objective,
-            mean=options.mean,
-            random_state=0,
-        )
+        model.calibrate(X, y, **how)
     model.save(output)
     say(f"{model.calibration_!r}\n\nModel written to {output}\n{counts}".rstrip())
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hdicore import __version__
-from hdiforest._cli.console import THIRDS, aligned, thirds
+from hdiforest._cli.console import aligned, thirds
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.predict import resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
@@ -28,6 +28,7 @@ from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._result import Calibration, CalibrationResult, shown_check
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain
+from hdiforest.displays._coverage import THIRDS
 from hdiforest.metrics import coverage_score, mean_width_score
 
 MAX_FEATURES = 30  # of which the page shows the importance
@@ -128,9 +129,10 @@ def write_page(report: Report, options: Any) -> None:
     }
     template = Template((files("hdiforest._cli") / "data" / "fit_report.html").read_text("utf-8"))
     page = template.substitute(
+        _importance(model),
         title=_html(f"Intervals for {options.target}"),
         facts="".join(f"<dt>{_html(k)}</dt><dd>{_html(v)}</dd>" for k, v in facts.items()),
-        body="\n".join([_coverage(report), _figures(report, options.target), _importance(model)]),
+        body=f"{_coverage(report)}\n{_figures(report, options.target)}",
     )
     with writing(options.report) as file:
         file.write(page.encode("utf-8"))
@@ -225,7 +227,8 @@ def _image(draw: partial[Any], size: tuple[float, float]) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(text.getvalue()).decode()}"
 
 
-def _importance(model: HDIForestRegressor) -> str:
+def _importance(model: HDIForestRegressor) -> dict[str, str]:
+    """Return the bars of the page, and how many features have none."""
     shares: Array = model.estimator_.feature_importances_
     known = model.fitted_forest().feature_names
     names: Any = range(len(shares)) if known is None else known
@@ -239,13 +242,7 @@ def _importance(model: HDIForestRegressor) -> str:
     )
     rest = len(ranked) - MAX_FEATURES
     more = "" if rest <= 0 else f"<p>{rest:,} more features are not shown.</p>"
-    return (
-        "<h2>Importance of the features</h2><p>Importance by impurity, scikit-learn's "
-        "<code>feature_importances_</code>: the share that the splits on a feature have in the "
-        "reduction of the squared error while the trees grew. It speaks of the mean and not of the "
-        "width of intervals, is measured on the training rows, and favours features with many "
-        f'distinct values.</p><div class="bars">{bars}</div>{more}'
-    )
+    return {"bars": bars, "more": more}
 
 
 def _html(text: object) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from itertools import takewhile
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -23,7 +24,7 @@ from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import require_finite, with_names
 from hdiforest._utils import Array
-from hdiforest._utils.optional import need
+from hdiforest._utils.optional import need, pa
 
 if TYPE_CHECKING:
     from hdiforest._estimators.hdi_forest import HDIForestRegressor
@@ -33,30 +34,20 @@ _MISSING = "__HIVE_DEFAULT_PARTITION__"
 Keys = dict[str, Any]  # whole numbers, texts or None
 
 
-def keys_of(folders: PurePath) -> dict[str, str | None]:
-    """Return the keys in the names of some folders, as text."""
-    pairs = (part.split("=", 1) for part in folders.parts if "=" in part)
-    return {unquote(name): None if value == _MISSING else unquote(value) for name, value in pairs}
-
-
 def typed(keys: Sequence[Mapping[str, str | None]]) -> list[Keys]:
     """Return the keys of all tables, as whole numbers where all values of a key are such."""
     pairs = [pair for each in keys for pair in each.items()]
-    texts = {name for name, value in pairs if value is not None and not _is_whole(value)}
+    texts = {name for name, value in pairs if value is not None and not _WHOLE.fullmatch(value)}
     return [{n: v if v is None or n in texts else int(v) for n, v in each.items()} for each in keys]
 
 
-def _is_whole(text: str) -> bool:
-    digits = text.removeprefix("-")
-    # With zeros in front it is a code, such as that of a town.
-    return digits.isdecimal() and len(digits) < 18 and str(int(text)) == text
-
-
+# With zeros in front it is a code, such as that of a town.
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,16}")
 _STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}
 _PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-def open_standard_input(form: TextForm | None = None) -> TableReader:
+def open_standard_input(form: TextForm) -> TableReader:
     """Open the table that comes through standard input; TableError if it cannot be read."""
     stream = open(os.dup(sys.stdin.fileno()), "rb")  # noqa: SIM115 (the reader closes it)
     try:
@@ -119,7 +110,7 @@ class Inputs:
     do not go together.
     """
 
-    def __init__(self, arguments: Sequence[str], form: TextForm | None = None) -> None:
+    def __init__(self, arguments: Sequence[str], form: TextForm) -> None:
         if "-" in arguments and len(arguments) > 1:
             raise ValueError("- (standard input) must be the only input")
         self.folders: list[Path] = []
@@ -131,10 +122,8 @@ class Inputs:
             if each.system is None and each.path.exists() and not each.path.is_file():
                 raise ValueError(f"{each.path} is a pipe or a device, and must be the only input")
         keys = typed([each.keys for each in found])
-        self.sources = [
-            replace(each, keys=own, form=form or TextForm())
-            for each, own in zip(found, keys, strict=True)
-        ]
+        pairs = zip(found, keys, strict=True)
+        self.sources = [replace(each, keys=own, form=form) for each, own in pairs]
 
     def _found(self, text: str) -> list[Source]:
         if text == "-":
@@ -149,20 +138,16 @@ class Inputs:
             files = (Path(root, f) for root, _, names in walked for f in names)
             # Reading a pipe would wait. A link to nothing may be a table that is lost.
             files = (f for f in files if f.is_file() or not f.exists())
-            return _in_folder(path, files, f"the folder {text}")
+            return _in_folder(path, files, f"the folder {text} has no tables")
         if glob.has_magic(text) and not os.path.lexists(text):
             self.is_one_file = False
-            matches = [Path(each) for each in glob.glob(text, recursive=True)]
-            files = (each for each in matches if each.is_file())
-            sources = _in_folder(Path(*_fixed(path.parts)), files, None)
-            if not sources:
-                raise TableError(f"no table matches {text}; endings known are {ANY_ENDING}")
-            return sources
+            matches = filter(Path.is_file, map(Path, glob.glob(text, recursive=True)))
+            return _in_folder(Path(*_fixed(path.parts)), matches, f"no table matches {text}")
         ending(path)
         return [Source(path, Path(path.name))]
 
     def _remote(self, text: str) -> list[Source]:
-        pa, fs = need("pyarrow"), need("pyarrow.fs")
+        fs = need("pyarrow.fs")
         address, question, options = text.partition("?")
         is_pattern = glob.has_magic(address)
         base = "/".join(_fixed(address.split("/"))) if is_pattern else address
@@ -178,9 +163,9 @@ class Inputs:
         try:
             info = system.get_file_info(root)
             if info.type == fs.FileType.File and not is_pattern:
-                path = PurePosixPath(root)
-                ending(Path(path))
-                return [Source(Path(path), Path(path.name), {}, system)]
+                path = Path(PurePosixPath(root))
+                ending(path)
+                return [Source(path, Path(path.name), system=system)]
             self.is_one_file = False
             if info.type != fs.FileType.Directory:
                 raise TableError(f"there is nothing at {text}")
@@ -194,19 +179,22 @@ class Inputs:
         if is_pattern:
             rest = address.removeprefix(base).lstrip("/")
             files = (f for f in files if fnmatch(f.relative_to(root).as_posix(), rest))
-        return [replace(each, system=system) for each in _in_folder(Path(root), files, text)]
+        sources = _in_folder(Path(root), files, f"{text} has no tables")
+        return [replace(each, system=system) for each in sources]
 
 
-def _in_folder(folder: Path, files: Iterable[Path], what: str | None) -> list[Source]:
-    """Return the tables among files below a folder; `what` is named if there are none."""
+def _in_folder(folder: Path, files: Iterable[Path], none: str) -> list[Source]:
+    """Return the tables among files below a folder; TableError says `none` if there are none."""
     sources = []
     for path in sorted(files):
         name = path.relative_to(folder)
         is_table = path.name.lower().endswith(tuple(FORMATS))
         if is_table and not any(part.startswith((".", "_")) for part in name.parts):
-            sources.append(Source(path, name, dict(keys_of(name.parent))))
-    if not sources and what is not None:
-        raise TableError(f"{what} has no tables; endings known are {ANY_ENDING}")
+            pairs = (part.split("=", 1) for part in name.parts[:-1] if "=" in part)
+            keys = {unquote(k): None if v == _MISSING else unquote(v) for k, v in pairs}
+            sources.append(Source(path, name, keys))
+    if not sources:
+        raise TableError(f"{none}; endings known are {ANY_ENDING}")
     return sources
 
 
@@ -222,9 +210,9 @@ def _fixed(parts: Sequence[str]) -> list[str]:
 class Features:
     """The columns of a table on disk that a model takes, and others to read with them.
 
-    These are `more`, further ones of numbers, and those `kept`, which are passed on as they are. A
-    model without names takes all columns but `not_features`, by default these two; TableError if
-    they are of another number than it takes.
+    These are `more`, further ones of numbers, the first of a batch, and those `kept`, which are
+    passed on as they are. A model without names takes all columns but `not_features`, by default
+    these two; TableError if they are of another number than it takes.
     """
 
     def __init__(
@@ -263,21 +251,14 @@ class Features:
         self._table.require(*self._read())
         if not self._table.is_text:
             with self.naming_the_file():
-                pa = need("pyarrow")
                 fields = pa.schema(self._table.fields(self._others))
                 # `empty_table` would import pandas.
                 columns = [pa.nulls(0, field.type) for field in fields]
                 self.encoder.encode(pa.Table.from_arrays(columns, schema=fields))
 
-    def more(self, batch: Any) -> list[Any]:
-        """Return the further columns of a batch."""
-        columns: list[Any] = batch.columns
-        return columns[: len(self._more)]
-
     def kept(self, batch: Any) -> list[Any]:
         """Return the columns of a batch to pass on."""
-        columns: list[Any] = batch.columns
-        return columns[len(columns) - len(self.kept_names) :]
+        return list(batch.columns[batch.num_columns - len(self.kept_names) :])
 
     def raw(self, batch: Any) -> Any:
         """Return the columns of the features as a pyarrow Table that `encoder` takes."""
@@ -327,8 +308,8 @@ def read_labelled_table(
         batches = list(features.batches())
     if not batches:
         raise TableError(f"{path} has no rows")
-    whole = need("pyarrow").concat_tables(batches)
-    y = as_float64(features.more(whole)[0].combine_chunks())
+    whole = pa.concat_tables(batches)
+    y = as_float64(whole.column(0).combine_chunks())
     with features.naming_the_file():
         X, counts = fitted.encode(features.raw(whole), features.encoder)
     require_finite(y, f"{path}: target '{target}'")

@@ -7,19 +7,19 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hdiforest._cli.arguments import UsageError, kind_and_levels, require_writable, text_form
 from hdiforest._cli.console import Progress, no_progress, progress, say
-from hdiforest._cli.inputs import STANDARD_INPUT, Features, Inputs, Source
-from hdiforest._cli.score_table import Columns, Settings, features_of, score_table
+from hdiforest._cli.inputs import STANDARD_INPUT, Inputs, Source
+from hdiforest._cli.score_table import Keep, Settings, features_of, score_table
 from hdiforest._tables.formats import ending
 from hdiforest._tables.names import listed
 from hdiforest._tables.read import TableError
@@ -53,7 +53,7 @@ _DIFFERENCES = {
 }
 
 
-def origin_of(source: Source, scorer: BatchScorer, keep: Columns) -> Origin:
+def origin_of(source: Source, scorer: BatchScorer, keep: Keep) -> Origin:
     """Return what the output for a source depends on."""
     size, changed = source.size_and_time()
     return {
@@ -61,7 +61,7 @@ def origin_of(source: Source, scorer: BatchScorer, keep: Columns) -> Origin:
         "kind": scorer.kind,
         "coverage": scorer.coverage,
         "diagnose": scorer.diagnose,
-        "keep": "all" if keep.all else None if keep.names is None else list(keep.names),
+        "keep": keep,
         "input": str(source.path if source.system else source.path.resolve()),
         "size": size,
         "changed": changed,
@@ -119,15 +119,6 @@ def _is_parquet(out: Path) -> bool:
     return ending(out) == ".parquet"
 
 
-class Done(NamedTuple):
-    """What was scored."""
-
-    n_rows: int
-    n_tables: int
-    n_there: int  # outputs left as they were
-    again: list[str]  # for each output that was made again, its name and why
-
-
 def require_folder(inputs: Inputs, folder: Path) -> None:
     """Raise ValueError for a folder that is a file, or whose outputs would replace other files."""
     if folder.exists() and not folder.is_dir():
@@ -149,7 +140,7 @@ def require_folder(inputs: Inputs, folder: Path) -> None:
             )
 
 
-def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Columns) -> None:
+def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Keep) -> None:
     """Raise one TableError for all tables whose header, or first rows of text, are refused."""
     faults = []
     for source in sources:
@@ -157,7 +148,10 @@ def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Colum
             with source.open() as table:
                 features = features_of(scorer, table, keep)
                 if table.is_text:
-                    _encode_first_rows(scorer, features)
+                    with warnings.catch_warnings(), features.naming_the_file():
+                        warnings.simplefilter("ignore")  # scoring warns of the same
+                        for batch in islice(features.batches(_FIRST_ROWS), 1):
+                            scorer.model.fitted.encode(features.raw(batch), features.encoder)
         except TableError as error:
             faults.append(str(error))
         except OSError as error:
@@ -172,24 +166,16 @@ def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Colum
         )
 
 
-def _encode_first_rows(scorer: BatchScorer, features: Features) -> None:
-    """Raise TableError if the first rows of a table, and those read with them, are not numbers."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scoring warns of the same
-        with features.naming_the_file():
-            for batch in islice(features.batches(_FIRST_ROWS), 1):
-                scorer.model.fitted.encode(features.raw(batch), features.encoder)
-
-
 def score_dataset(
     scorer: BatchScorer,
     sources: Sequence[Source],
     folder: Path,
     settings: Settings,
     advance: Progress,
-) -> Done:
+) -> tuple[int, int, list[str]]:
     """Score each source to a table of its own name in a folder, which is made if need be.
 
+    Returns numbers of rows and tables that were scored, and lines that say which were not, or why.
     `advance` is called with a number of rows, and the share of all bytes that is done. TableError
     for all tables whose header or first rows say that they cannot be scored, before anything is
     scored; or for the first one that turns out not to be readable. OSError if an output cannot be
@@ -205,24 +191,38 @@ def score_dataset(
             todo.append((source, origin))
     require_readable([source for source, _ in todo], scorer, settings.keep)
     total = sum(origin["size"] for _, origin in todo)
-    n_rows = n_bytes = 0
+    n_rows = n_bytes = size = 0
+
+    def show(n_own: int, share: float | None) -> None:
+        advance(n_own, (n_bytes + size * (share or 0)) / total if total else None)
+
     for parent, group in groupby(todo, lambda each: (folder / each[0].name).parent):
         parent.mkdir(parents=True, exist_ok=True)
-        with folder_beside(Path(os.path.realpath(parent), "outputs")) as within, _pool() as pool:
+        outputs = Path(os.path.realpath(parent), "outputs")
+        with folder_beside(outputs) as within, ExitStack() as ends:
+            pool = ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="hdiforest-small")
+            ends.callback(pool.shutdown, cancel_futures=True)
             score = partial(_score_into, folder, scorer, settings, within)
-            for is_small, tables in groupby(group, _is_small):
+            # Scoring a small one costs less than opening, syncing and naming files: they overlap.
+            for is_small, tables in groupby(
+                group, lambda each: each[0].system is None and each[1]["size"] <= _SMALL_BYTES
+            ):
                 together = list(tables)
                 results = pool.map(score, together) if is_small else None
                 for table in together:
                     size = table[1]["size"]
-                    show = _of_all(advance, n_bytes, size, total)
                     if results is None:
                         n_rows += score(table, show)
                     else:
                         n_rows += (n_own := next(results))
                         show(n_own, 1.0)
                     n_bytes += size
-    return Done(n_rows, len(todo), len(sources) - len(todo), again)
+    notes = []
+    if n_there := len(sources) - len(todo):
+        notes.append(f"{n_there:,} outputs were there and stay as they are")
+    if again:
+        notes.append(f"Scored again: {listed(again)}")
+    return n_rows, len(todo), notes
 
 
 def _score_into(
@@ -248,30 +248,6 @@ def _score_into(
     return n_rows
 
 
-def _is_small(table: tuple[Source, Origin]) -> bool:
-    """Whether scoring costs less than opening, syncing and naming files, which can overlap."""
-    source, origin = table
-    return source.system is None and origin["size"] <= _SMALL_BYTES
-
-
-@contextmanager
-def _pool() -> Iterator[ThreadPoolExecutor]:
-    pool = ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="hdiforest-small")
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _of_all(advance: Progress, before: int, size: int, total: int) -> Progress:
-    """Return what takes the share of one table, and tells that of the bytes of all."""
-
-    def of_table(n_rows: int, share: float | None) -> None:
-        advance(n_rows, (before + size * (share or 0)) / total if total else None)
-
-    return of_table
-
-
 def run_score(options: Any) -> None:
     """Score tables as the arguments say, and say how many."""
     n_threads = thread_count(options.jobs)
@@ -279,38 +255,27 @@ def run_score(options: Any) -> None:
     # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
     # It is held, so that the scorer gets the same.
     model = open_model(str(options.model), mapped=False, trusted=options.trust)
-    kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage)
-    diagnose = options.diagnose
-    scorer = BatchScorer(options.model, levels, kind=kind, mapped=False, diagnose=diagnose)
-    keep = Columns(None if options.keep is None else tuple(options.keep), options.keep_all)
+    kind, levels = kind_and_levels(model.fitted, options)
+    how = {"kind": kind, "mapped": False, "diagnose": options.diagnose}
+    scorer = BatchScorer(options.model, levels, **how)
+    keep: Keep = "all" if options.keep_all else options.keep
     settings = Settings(keep, n_threads, options.batch_rows, options.resume)
     for name in set(options.keep or ()).intersection(scorer.results):
         raise UsageError(f"--keep {name} must not be the name of a result")
-    start = time.perf_counter()
+    start, tables, notes = time.perf_counter(), "", list[str]()
     with progress() as advance:
         if inputs.is_one_file:
             table = inputs.sources[0].open()
             n_rows = score_table(scorer, table, options.output, settings, advance=advance)
-            done = Done(n_rows, 1, 0, [])
         else:
             sources = inputs.sources[options.part or slice(None)]
-            done = score_dataset(scorer, sources, options.output, settings, advance)
-    tables = "" if inputs.is_one_file else f" of {done.n_tables:,} tables"
-    lines = _lines(done, tables, time.perf_counter() - start, options.output)
-    if counts := str(scorer.counts):
-        lines.append(counts)
-    say("\n".join(lines), sys.stderr if is_standard_output(options.output) else None)
-
-
-def _lines(done: Done, tables: str, seconds: float, output: Path) -> list[str]:
-    """Say what was scored."""
-    rate = f" ({done.n_rows / seconds:,.0f} rows/s)" if done.n_rows >= _ROWS_FOR_A_RATE else ""
-    lines = [f"{done.n_rows:,} rows{tables} scored in {seconds:.1f} s{rate}, written to {output}"]
-    if done.n_there:
-        lines.append(f"{done.n_there:,} outputs were there and stay as they are")
-    if done.again:
-        lines.append(f"Scored again: {listed(done.again)}")
-    return lines
+            n_rows, n, notes = score_dataset(scorer, sources, options.output, settings, advance)
+            tables = f" of {n:,} tables"
+    seconds = time.perf_counter() - start
+    rate = f" ({n_rows / seconds:,.0f} rows/s)" if n_rows >= _ROWS_FOR_A_RATE else ""
+    done = f"{n_rows:,} rows{tables} scored in {seconds:.1f} s{rate}, written to {options.output}"
+    shown = "\n".join(filter(None, [done, *notes, str(scorer.counts)]))
+    say(shown, sys.stderr if is_standard_output(options.output) else None)
 
 
 def _inputs(options: Any) -> Inputs:

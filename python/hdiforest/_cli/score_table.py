@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from hdiforest._cli.console import Progress, no_progress
 from hdiforest._cli.inputs import Features
@@ -17,36 +17,33 @@ from hdiforest._tables.formats import write_table
 from hdiforest._tables.frames import arrow_array
 from hdiforest._tables.names import require_distinct
 from hdiforest._tables.read import TableReader, rows_of
-from hdiforest._utils.optional import need
+from hdiforest._utils.optional import pa
 from hdiforest.serving._batch_scorer import BatchScorer
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+# What is repeated in front of the results: columns by name, or all; None: those that name the rows,
+# if the model knows them.
+Keep = list[str] | Literal["all"] | None
+_Slice = tuple[Any, int]  # a pyarrow.Table, and which row is its first
 
 _POLL = 0.2  # seconds until a thread that waits looks whether it shall stop
 _SLICE_ROWS = 8192  # one thread scores so many at once
 _FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too
 
 
-class Pipeline(Generic[Item, Result]):
-    """Results of a function by `n_workers` threads for items that another one reads, in order."""
+class Pipeline:
+    """Results of a function by `n_workers` threads for slices that another one reads, in order."""
 
     def __init__(
-        self, items: Iterable[Item], work: Callable[[Item], Result], n_workers: int, n_ahead: int
+        self, slices: Iterable[_Slice], work: Callable[[_Slice], Any], n_workers: int, n_ahead: int
     ) -> None:
-        self._items, self._work = items, work
-        self._results: queue.Queue[Future[Result] | None] = queue.Queue(n_ahead)
+        self._slices, self._work = slices, work
+        self._results: queue.Queue[Future[Any] | None] = queue.Queue(n_ahead)
         self._stop = threading.Event()
         self._workers = ThreadPoolExecutor(n_workers, thread_name_prefix="hdiforest-score")
         # A read of a pipe may wait for ever, so the interpreter must not wait for this thread.
         self._reader = threading.Thread(target=self._read, name="hdiforest-read", daemon=True)
 
-    @property
-    def is_reading(self) -> bool:
-        """Whether the thread that reads is still alive, after `close` because a read waits."""
-        return self._reader.is_alive()
-
-    def __iter__(self) -> Iterator[Result]:
+    def __iter__(self) -> Iterator[Any]:
         self._reader.start()
         while True:
             try:
@@ -57,19 +54,20 @@ class Pipeline(Generic[Item, Result]):
                 return
             yield future.result()
 
-    def close(self, *, read_may_wait: bool) -> None:
-        """Stop all threads; those that read are not waited for if `read_may_wait`."""
+    def close(self, *, read_may_wait: bool) -> bool:
+        """Stop all threads; return whether none reads any more, as one may if `read_may_wait`."""
         self._stop.set()
         self._workers.shutdown(cancel_futures=True)
         if self._reader.ident is not None:
             self._reader.join(_POLL if read_may_wait else None)
+        return not self._reader.is_alive()
 
     def _read(self) -> None:
         try:
-            for item in self._items:
+            for part in self._slices:
                 if self._stop.is_set():
                     return
-                if not self._hand_on(self._workers.submit(self._work, item)):
+                if not self._hand_on(self._workers.submit(self._work, part)):
                     return
         except BaseException as error:
             failed: Future[Any] = Future()
@@ -78,7 +76,7 @@ class Pipeline(Generic[Item, Result]):
         finally:
             self._hand_on(None)
 
-    def _hand_on(self, future: Future[Result] | None) -> bool:
+    def _hand_on(self, future: Future[Any] | None) -> bool:
         while not self._stop.is_set():
             try:
                 self._results.put(future, timeout=_POLL)
@@ -88,40 +86,21 @@ class Pipeline(Generic[Item, Result]):
         return False
 
 
-class Columns(NamedTuple):
-    """What is repeated in front of the results."""
-
-    names: tuple[str, ...] | None  # None: those that name the rows, if the model knows them
-    all: bool = False
-
-    def of(self, table: TableReader, scorer: BatchScorer) -> list[str]:
-        """Return those of a table."""
-        if self.all:
-            return list(table.names)
-        if self.names is not None:
-            return list(self.names)
-        return [name for name in scorer.model.fitted.id_columns if name in table.names]
-
-
 class Settings(NamedTuple):
     """How tables are scored; no result depends on threads and rows of a batch."""
 
-    keep: Columns
+    keep: Keep
     n_threads: int = 1
     batch_rows: int | None = None  # in memory at once, about; see `rows_of` for None
     resume: bool = False  # whether outputs that are there stay
 
 
-class _Slice(NamedTuple):
-    rows: Any  # pyarrow.Table
-    first_row: int
-
-
-def features_of(scorer: BatchScorer, table: TableReader, keep: Columns) -> Features:
+def features_of(scorer: BatchScorer, table: TableReader, keep: Keep) -> Features:
     """Return the columns to read from a table, or TableError; ValueError if two names are equal."""
-    kept = keep.of(table, scorer)
+    if keep is None:
+        keep = [name for name in scorer.model.fitted.id_columns if name in table.names]
+    kept, others = (list(table.names), []) if keep == "all" else (keep, keep)
     require_distinct([*kept, *scorer.results])
-    others = [] if keep.all else kept
     features = Features(scorer.model.fitted, table, kept=kept, not_features=others)
     features.require()
     return features
@@ -146,7 +125,6 @@ def score_table(
     if `out` cannot be written. Whatever is raised, no part of `out` is left, unless it is a pipe or
     a device.
     """
-    pa = need("pyarrow")
     n_threads, pipeline = settings.n_threads, None
     try:
         features = features_of(scorer, table, settings.keep)
@@ -156,9 +134,10 @@ def score_table(
         n_rows = settings.batch_rows or rows_of(len(features.encoder.columns) + len(kept))
 
         def work(part: _Slice) -> Any:
+            rows, first_row = part
             with features.naming_the_file():
-                results = scorer.score(features.raw(part.rows), features.encoder, part.first_row)
-            columns = [*features.kept(part.rows), *map(arrow_array, results.values())]
+                results = scorer.score(features.raw(rows), features.encoder, first_row)
+            columns = [*features.kept(rows), *map(arrow_array, results.values())]
             return pa.Table.from_arrays(columns, schema=schema)
 
         most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
@@ -183,9 +162,7 @@ def score_table(
                 advance(scored.num_rows, share)
         return n_done
     finally:
-        if pipeline is not None:
-            pipeline.close(read_may_wait=table.n_rows is None)
-        if pipeline is None or not pipeline.is_reading:
+        if pipeline is None or pipeline.close(read_may_wait=table.n_rows is None):
             table.close()
 
 
@@ -199,6 +176,6 @@ def _slices(
             begin = 0
             while begin < batch.num_rows:
                 n_rows = min(most, max(_FIRST_ROWS, n_done // n_threads), batch.num_rows - begin)
-                yield _Slice(batch.slice(begin, n_rows), n_done)
+                yield batch.slice(begin, n_rows), n_done
                 begin += n_rows
                 n_done += n_rows

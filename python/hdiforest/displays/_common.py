@@ -29,12 +29,11 @@ Style = Mapping[str, Any] | None
 Coverages = float | Sequence[float] | Array
 
 
-def styled(usual: Mapping[str, Any], keywords: Style, artist: str) -> dict[str, Any]:
-    """Return keywords for an artist such as "lines.Line2D": these, the usual for the rest."""
+def styled(keywords: Style, artist: str, **usual: Any) -> dict[str, Any]:
+    """Return keywords for an artist such as "lines.Line2D", with the usual where none is given."""
     module, _, name = artist.partition(".")
     kind = getattr(need(f"matplotlib.{module}"), name)
-    named: dict[str, Any] = need("matplotlib.cbook").normalize_kwargs(keywords, kind)
-    return {**usual, **named}
+    return {**usual, **need("matplotlib.cbook").normalize_kwargs(keywords, kind)}
 
 
 def shades(k: int) -> list[Any]:
@@ -83,13 +82,13 @@ def plain(name: object) -> str:
 def intervals_of(
     estimator: Any, X: Any, coverages: Coverages, kind: str | None, target: int | None
 ) -> Array:
-    """Return intervals (n, 2, k) of one target; ValueError if the estimator has none."""
+    """Return intervals of one target, (n, 2) or of a list (n, 2, k); ValueError without any."""
     model, rows = model_and_rows(estimator, X, "predict_interval")
     position = checked_target(model, target)
     options: dict[str, Any] = {} if kind is None else {"kind": kind}
-    levels = np.atleast_1d(shares("coverage", coverages, one=True)).tolist()
-    ends: Array = model.predict_interval(rows, levels, output="numpy", **options)
-    return ends if ends.ndim == 3 else ends[:, position]
+    levels = shares("coverage", coverages, one=True)
+    ends: Array = model.predict_interval(rows, levels.tolist(), output="numpy", **options)
+    return ends if ends.ndim == 2 + levels.ndim else ends[:, position]
 
 
 def predictions_of(estimator: Any, X: Any, target: int | None) -> Array:
@@ -105,7 +104,7 @@ class OutOfBag(NamedTuple):
     rows: NDArray[np.intp]  # (n,) their positions: those that have intervals
     y: Array  # (n,)
     prediction: Array  # (n,)
-    intervals: Array  # (n, 2, k)
+    intervals: Array  # (n, 2), or of a list of coverages (n, 2, k)
     n_training_rows: int
 
     def of_rows(self, name: str, values: Any) -> Any:
@@ -123,15 +122,14 @@ def out_of_bag_of(
     """Return what a model says of its training rows; ValueError if it has no such intervals."""
     model = model_in(estimator, "oob_interval")
     position = checked_target(model, target)
-    levels = np.atleast_1d(shares("coverage", coverages, one=True))
-    ends = model.oob_interval(levels, kind=kind)
+    ends = model.oob_interval(shares("coverage", coverages, one=True), kind=kind)
     with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
         warnings.filterwarnings("ignore", "(?s).*no out-of-bag prediction", UserWarning)
         mean = model.oob_prediction()
     y = model.fitted_forest().require_training_rows().y
     if y.ndim > 1:
         ends, mean, y = ends[:, position], mean[:, position], y[:, position]
-    rows = np.flatnonzero(~(np.isnan(ends).any(axis=(1, 2)) | np.isnan(mean)))
+    rows = np.flatnonzero(~(np.isnan(ends).reshape(len(y), -1).any(axis=1) | np.isnan(mean)))
     if len(rows) == 0:
         raise ValueError("no training row has an interval out of bag; use more trees")
     return OutOfBag(rows, y[rows], mean[rows], ends[rows], len(y))
@@ -290,7 +288,9 @@ class RowsDisplay(Display):
             intervals = intervals_of(estimator, X, coverage, kind, target)
         if cls._shows_predictions:
             options["prediction"] = predictions_of(estimator, X, target)
-        return cls._from_levels(target_of(y, target), intervals, coverage, ax=ax, **options)
+        options |= {"coverage": coverage, "ax": ax}
+        display: Self = cls.from_predictions(target_of(y, target), intervals, **options)
+        return display
 
     @classmethod
     def from_out_of_bag(
@@ -327,11 +327,6 @@ class RowsDisplay(Display):
             options[name] = training.of_rows(name, options[name])
         if cls._shows_predictions:
             options["prediction"] = training.prediction
-        return cls._from_levels(training.y, training.intervals, coverage, **options)
-
-    @classmethod
-    def _from_levels(cls, y: Any, intervals: Array, coverage: Any, **options: Any) -> Self:
-        """Draw intervals (n, 2, k) of a list of k coverages, or of one coverage."""
-        ends = intervals[..., 0] if np.ndim(coverage) == 0 else intervals
-        display: Self = cls.from_predictions(y, ends, coverage=coverage, **options)
+        options["coverage"] = coverage
+        display: Self = cls.from_predictions(training.y, training.intervals, **options)
         return display

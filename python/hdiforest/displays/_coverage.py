@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from typing import Any, Literal, Self
 
@@ -15,34 +16,17 @@ from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, reals, shares
 from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import model_in
-from hdiforest.displays._common import (
-    BLUE,
-    CURVES,
-    GREY,
-    MIST,
-    PALE_BLUE,
-    VERMILLION,
-    Display,
-    RowsDisplay,
-    Style,
-    calibration_of,
-    intervals_of,
-    out_of_bag_of,
-    percent,
-    plain,
-    plain_numbers,
-    styled,
-    target_label,
-    target_of,
-)
+from hdiforest.displays import _common as common
+from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, plain, styled
 from hdiforest.metrics._intervals import check_intervals, coverage_score, strata_by_width
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 WHAT = ("coverage", "width")
+THIRDS = ["narrow third", "middle third", "wide third"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CalibrationDisplay(Display):
+class CalibrationDisplay(common.Display):
     """Realised coverage of intervals against the nominal one.
 
     Parameters
@@ -111,10 +95,10 @@ class CalibrationDisplay(Display):
             kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
         kinds = (kind,) if isinstance(kind, str) else tuple(kind)
         with hints_that_name(f"{cls.__name__}.from_out_of_bag(model)"):
-            curves = {_NAMES.get(each, each): intervals_of(estimator, X, coverages, each, target)
-                      for each in kinds}  # fmt: skip
+            ask = partial(common.intervals_of, estimator, X, coverages, target=target)
+            curves = {_NAMES.get(each, each): ask(each) for each in kinds}
         options |= {"coverages": coverages, "band": band, "ax": ax}
-        return cls.from_predictions(target_of(y, target), curves, **options)
+        return cls.from_predictions(common.target_of(y, target), curves, **options)
 
     @classmethod
     def from_out_of_bag(
@@ -137,7 +121,7 @@ class CalibrationDisplay(Display):
         cls._require_matplotlib()
         one_share("band", band)
         calibration, coverages = _asked(estimator, "oob_interval", coverages, target)
-        training = out_of_bag_of(estimator, coverages, "hdi", target)
+        training = common.out_of_bag_of(estimator, coverages, "hdi", target)
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
         n_rows = len(training.y)
         if calibration is not None:
@@ -217,11 +201,9 @@ class CalibrationDisplay(Display):
             The display itself.
         """
         ax = self._draw_on(ax)
-        shown = "realised coverage (%)"
-        base, ideal = np.zeros(len(self.coverages)), np.array([0.0, 100.0])
+        shown, base, ideal = "realised coverage (%)", np.zeros(len(self.coverages)), [0, 100]
         if difference:
-            shown = "realised less nominal coverage (points)"
-            base, ideal = self.coverages, np.zeros(2)
+            shown, base, ideal = "realised less nominal coverage (points)", self.coverages, [0, 0]
         # Drawn from level to level: between them it would jump, because rows are whole.
         places, chance = self.coverages, chance_range(self.coverages, self.n_rows, self.band)
         low, high = (100 * (share - base) for share in chance)
@@ -230,15 +212,14 @@ class CalibrationDisplay(Display):
             low, high = np.repeat([low, high], 2, axis=1)
         label = f"{percent(self.band)} range of chance, {self.n_rows:,} rows"
         usual: dict[str, Any] = {"color": MIST, "linewidth": 0, "label": label}
-        look = styled(usual, band_kwargs, "collections.PolyCollection")
+        look = styled(band_kwargs, "collections.PolyCollection", **usual)
         self.band_ = ax.fill_between(100 * places, low, high, **look)
-        exact = {"color": GREY, "linewidth": 1, "linestyle": "--", "label": "exact"}
-        (self.ideal_,) = ax.plot([0, 100], ideal, **exact)
+        (self.ideal_,) = ax.plot([0, 100], ideal, color=GREY, linewidth=1, ls="--", label="exact")
         self.lines_ = {}
-        curves = zip(self.realised.items(), cycle(CURVES), strict=False)
+        curves = zip(self.realised.items(), cycle(common.CURVES), strict=False)
         for (name, realised), (colour, mark) in curves:
             usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
-            look = styled({**usual, "label": name}, line_kwargs, "lines.Line2D")
+            look = styled(line_kwargs, "lines.Line2D", **usual, label=name)
             known = np.isfinite(realised)
             drawn = 100 * (realised - base)[known]
             (self.lines_[name],) = ax.plot(100 * self.coverages[known], drawn, **look)
@@ -269,7 +250,7 @@ def _asked(
     estimator: Any, method: str, coverages: Sequence[float] | None, target: int | None
 ) -> tuple[Any, Sequence[float]]:
     """Return the calibration of the model that has a method, or None, and the coverages to draw."""
-    calibration = calibration_of(model_in(estimator, method), target)
+    calibration = common.calibration_of(model_in(estimator, method), target)
     if coverages is None:
         coverages = COVERAGES if calibration is None else calibration.coverages
     return calibration, coverages
@@ -297,7 +278,7 @@ def _realised(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class WidthDisplay(RowsDisplay):
+class WidthDisplay(common.RowsDisplay):
     """Coverage and width of intervals by group, such as thirds of their width.
 
     Parameters
@@ -379,7 +360,7 @@ class WidthDisplay(RowsDisplay):
             mean_width=np.array([widths[rows].mean() for rows in members]),
             width_range=np.stack(middles, axis=1),
             coverage=coverage,
-            target_name=target_label(y_true, target_name),
+            target_name=common.target_label(y_true, target_name),
             band=band,
         )
         return display.plot(ax, **options)
@@ -422,21 +403,21 @@ class WidthDisplay(RowsDisplay):
         else:
             values, (low, high) = self.mean_width, self.width_range
             axis = f"width of the {percent(self.coverage)} interval, {self.target_name}"
-            name, bar, label = "mean width", PALE_BLUE, "middle 80 % of widths"
+            name, bar, label = "mean width", common.PALE_BLUE, "middle 80 % of widths"
         usual: dict[str, Any] = {"color": bar, "linewidth": 9, "label": label}
-        look = styled(usual, range_kwargs, "collections.LineCollection")
+        look = styled(range_kwargs, "collections.LineCollection", **usual)
         self.ranges_ = ax.hlines(place, low, high, **look)
         if what == "coverage":
             ax.vlines(100 * self.coverage, -0.5, n - 0.5, color=GREY, linewidth=1,
                       linestyle="--", label=f"nominal, {percent(self.coverage)}")  # fmt: skip
         else:
-            plain_numbers(ax.xaxis)
+            common.plain_numbers(ax.xaxis)
         self.points_: list[Any] = []
         looks = [(~outside, BLUE, "o", name), (outside, VERMILLION, "^", f"{name}, beyond chance")]
         for rows, colour, mark, label in looks:
             if rows.any():
                 usual = {"color": colour, "marker": mark, "s": 48, "zorder": 3, "linewidths": 0}
-                look = styled({**usual, "label": label}, point_kwargs, "collections.PathCollection")
+                look = styled(point_kwargs, "collections.PathCollection", **usual, label=label)
                 self.points_.append(ax.scatter(values[rows], place[rows], **look))
         ax.set_xlabel(axis)
         ax.set_yticks(place, [
@@ -454,8 +435,7 @@ def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
     """Return names of groups that have rows, and the group of each row."""
     if np.ndim(groups) > 0:
         of_rows = np.asarray(groups)
-        if of_rows.shape != widths.shape:
-            raise ValueError(f"groups must have shape {widths.shape}, got {of_rows.shape}")
+        common.require_shape("groups", of_rows.shape, len(widths))
         labels, of_row = np.unique(of_rows.astype(str) if of_rows.dtype == object else of_rows,
                                    return_inverse=True)  # fmt: skip
         categories = getattr(getattr(groups, "cat", groups), "categories", None)
@@ -466,22 +446,14 @@ def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
         return [plain(label) for label in labels], of_row
     present, of_row = np.unique(strata_by_width(widths, groups, "groups"), return_inverse=True)
     n = int(groups)
+    names = [f"1 of {n}, narrow", *(f"{i} of {n}" for i in range(2, n)), f"{n} of {n}, wide"]
     if n <= 3:
-        names = _WIDTHS[n]
-    else:
-        names = [f"1 of {n}, narrow", *(f"{i} of {n}" for i in range(2, n)), f"{n} of {n}, wide"]
+        names = [["all"], ["narrow half", "wide half"], THIRDS][n - 1]
     return [["width 0", *names][stratum] for stratum in present], of_row
 
 
-_WIDTHS = {
-    1: ["all"],
-    2: ["narrow half", "wide half"],
-    3: ["narrow third", "middle third", "wide third"],
-}
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class MonitorDisplay(Display):
+class MonitorDisplay(common.Display):
     """Coverage of the latest rows, over the rows in their order.
 
     Parameters

@@ -12,34 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils import Array
-from hdiforest._utils.checks import (
-    check_choice,
-    check_targets,
-    check_weights,
-    check_whole_number,
-    reals,
-    significant,
-)
+from hdiforest._utils import Array, checks
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
-from hdiforest.displays._common import (
-    BLUE,
-    GREY,
-    MIST,
-    VERMILLION,
-    Display,
-    Style,
-    calibration_of,
-    checked_target,
-    intervals_of,
-    percent,
-    plain,
-    plain_numbers,
-    set_limits,
-    styled,
-    target_label,
-    target_of,
-)
+from hdiforest.displays import _common as common
+from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, styled
 from hdiforest.metrics import pit_values
 
 WHAT = ("mass", "cdf")
@@ -48,7 +24,7 @@ _N_BINS = 40
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DistributionDisplay(Display):
+class DistributionDisplay(common.Display):
     """The distribution of one row: its mass function or its distribution function.
 
     Parameters
@@ -108,21 +84,18 @@ class DistributionDisplay(Display):
             As in `IntervalDisplay.from_estimator` and `from_predictions`, of one level.
         """
         cls._require_matplotlib()
-        one = _one_row(X, row)
+        if isinstance(row, bool) or not isinstance(row, int | np.integer):
+            raise ValueError(f"row must be a whole number, got {row!r}")
+        frame = frame_of(X)
+        if frame.n_rows is not None and not 0 <= row < frame.n_rows:
+            raise ValueError(f"row must be from 0 to {frame.n_rows - 1}, got {row}")
+        one = frame.rows(slice(int(row), int(row) + 1))
         model, rows = model_and_rows(estimator, one, "predict_cdf")
-        position = checked_target(model, target)
-        values, masses = _distribution(model, rows, position)
-        interval = intervals_of(estimator, one, [coverage], kind, target)[0, :, 0]
-        return cls.from_predictions(
-            None if y is None else float(np.asarray(target_of(y, target))[row]),
-            values,
-            masses,
-            interval=interval,
-            coverage=coverage,
-            target_name=target_label(y, target_name),
-            ax=ax,
-            **options,
-        )
+        values, masses = _distribution(model, rows, common.checked_target(model, target))
+        options["interval"] = common.intervals_of(estimator, one, coverage, kind, target)[0]
+        options |= {"target_name": common.target_label(y, target_name), "ax": ax}
+        y_true = None if y is None else float(np.asarray(common.target_of(y, target))[row])
+        return cls.from_predictions(y_true, values, masses, coverage=coverage, **options)
 
     @classmethod
     def from_predictions(
@@ -152,15 +125,15 @@ class DistributionDisplay(Display):
         """
         cls._require_matplotlib()
         atoms, masses = _checked_sample(values, weights)
-        ends = None if interval is None else reals("interval", interval)
+        ends = None if interval is None else checks.reals("interval", interval)
         if ends is not None and (ends.shape != (2,) or not ends[0] <= ends[1]):
             raise ValueError(f"interval must be a lower and an upper end, got {interval!r}")
         if y_true is not None and not np.isfinite(y_true):
             raise ValueError(f"y_true must be finite, got {y_true}")
         drawn: dict[str, Any] = {"values": atoms, "masses": masses, "interval": ends}
         drawn["y_true"] = None if y_true is None else float(y_true)
-        drawn["target_name"] = "target" if target_name is None else target_name
-        return cls(**drawn, coverage=coverage).plot(ax, **options)
+        label = common.target_label(None, target_name)
+        return cls(**drawn, coverage=coverage, target_name=label).plot(ax, **options)
 
     def plot(
         self,
@@ -190,9 +163,9 @@ class DistributionDisplay(Display):
         DistributionDisplay
             The display itself.
         """
-        check_choice("what", what, WHAT)
+        checks.check_choice("what", what, WHAT)
         if bins is not None:
-            check_whole_number("bins", bins, 0)
+            checks.check_whole_number("bins", bins, 0)
         ax = self._draw_on(ax)
         seen = self.masses > 0
         shown = self.values[seen]
@@ -216,9 +189,9 @@ class DistributionDisplay(Display):
         if self.y_true is not None:
             look = {"linewidth": 1.6, "linestyle": (0, (4, 2)), "label": "observed"}
             self.observed_ = ax.axvline(self.y_true, color=VERMILLION, **look)
-        set_limits(ax, "x", low, high)
+        common.set_limits(ax, "x", low, high)
         ax.set_xlabel(self.target_name)
-        plain_numbers(ax.xaxis)
+        common.plain_numbers(ax.xaxis)
         if ax.get_legend_handles_labels()[0]:
             place = "upper right" if what == "mass" else "best"
             ax.legend(loc=place, framealpha=0.85, edgecolor="none", fontsize="small")
@@ -230,15 +203,13 @@ class DistributionDisplay(Display):
         return inside
 
     def _draw_masses(self, ax: Any, n_bins: int, keywords: Style) -> None:
-        inside = self._inside()
-        seen = self.masses > 0
+        inside, seen = self._inside(), self.masses > 0
         if n_bins == 0:
             for part, colour in ((inside, BLUE), (~inside, GREY)):
                 rows = part & seen
-                usual: dict[str, Any] = {"color": colour, "linewidth": 2}
-                look = styled(usual, keywords, "collections.LineCollection")
+                look = styled(keywords, "collections.LineCollection", color=colour, linewidth=2)
                 self.bars_.append(ax.vlines(self.values[rows], 0, 100 * self.masses[rows], **look))
-            set_limits(ax, "y", 0, 118 * self.masses.max())  # room for the legend
+            common.set_limits(ax, "y", 0, 118 * self.masses.max())  # room for the legend
             ax.set_ylabel("probability (%)")
             return
         edges = np.histogram_bin_edges(self.values[seen], n_bins)
@@ -246,17 +217,17 @@ class DistributionDisplay(Display):
         below = np.zeros(n_bins)
         for part, colour in ((inside, BLUE), (~inside, "#aab3bb")):
             masses = np.histogram(self.values[part], edges, weights=100 * self.masses[part])[0]
-            look = styled({"color": colour, "linewidth": 0}, keywords, "patches.Patch")
+            look = styled(keywords, "patches.Patch", color=colour, linewidth=0)
             look |= {"bottom": below, "align": "edge"}
             self.bars_.append(ax.bar(edges[:-1], masses, 0.92 * width, **look))
             below = masses
         highest = max(patch.get_y() + patch.get_height() for patch in self.bars_[1])
-        set_limits(ax, "y", 0, 1.18 * highest)
-        ax.set_ylabel(f"probability (%) in a bin of {significant(width, 2)}")
+        common.set_limits(ax, "y", 0, 1.18 * highest)
+        ax.set_ylabel(f"probability (%) in a bin of {checks.significant(width, 2)}")
 
     def _draw_cdf(self, ax: Any, low: float, high: float, keywords: Style) -> None:
-        look = styled({"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}, keywords,
-                      "lines.Line2D")  # fmt: skip
+        usual: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}
+        look = styled(keywords, "lines.Line2D", **usual)
         heights = np.concatenate([[0], np.cumsum(self.masses), [1]])
         places = np.concatenate([[low], self.values, [high]])
         (self.curve_,) = ax.plot(places, 100 * heights, **look)
@@ -268,7 +239,7 @@ class DistributionDisplay(Display):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PITDisplay(Display):
+class PITDisplay(common.Display):
     """How uniform PIT values are: their histogram, with what chance gives right distributions.
 
     Parameters
@@ -335,7 +306,7 @@ class PITDisplay(Display):
             As in `plot`.
         """
         cls._require_matplotlib()
-        values = check_targets("pit", pit)
+        values = checks.check_targets("pit", pit)
         if (values < 0).any() or (values > 1).any():
             raise ValueError("pit must be in [0, 1]")
         return cls(pit=values).plot(ax, bins=bins)
@@ -355,7 +326,7 @@ class PITDisplay(Display):
         PITDisplay
             The display itself.
         """
-        check_whole_number("bins", bins)
+        checks.check_whole_number("bins", bins)
         ax, n = self._draw_on(ax), len(self.pit)
         self.shares_ = np.histogram(self.pit, bins, (0, 1))[0] / n
         low, high = (100 * binom.ppf(share, n, 1 / bins) / n for share in (0.05, 0.95))
@@ -363,33 +334,20 @@ class PITDisplay(Display):
         self.band_ = ax.axhspan(low, high, color=MIST, linewidth=0, label=label, zorder=0)
         edges, heights = np.arange(bins) / bins, 100 * self.shares_
         self.bars_ = ax.bar(edges, heights, 0.92 / bins, align="edge", color=BLUE, alpha=0.8)
-        set_limits(ax, "x", 0, 1)
-        set_limits(ax, "y", 0, 1.25 * max(high, heights.max()))
-        ax.set_xlabel("probability integral transform of targets")
-        ax.set_ylabel("rows (%)")
+        common.set_limits(ax, "x", 0, 1)
+        common.set_limits(ax, "y", 0, 1.25 * max(high, heights.max()))
+        ax.set(xlabel="probability integral transform of targets", ylabel="rows (%)")
         ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
         return self
 
 
-def _one_row(X: Any, row: int) -> Any:
-    """Return row `row` of X as rows of the same kind."""
-    frame = frame_of(X)
-    n = frame.n_rows
-    if isinstance(row, bool) or not isinstance(row, int | np.integer):
-        raise ValueError(f"row must be a whole number, got {row!r}")
-    if n is not None and not 0 <= row < n:
-        raise ValueError(f"row must be from 0 to {n - 1}, got {row}")
-    return frame.rows(slice(int(row), int(row) + 1))
-
-
 def _distribution(model: Any, one: Any, output: int) -> tuple[Array, Array]:
     """Return the values that a model knows of a target, and their masses in one row."""
-    calibrated = getattr(calibration_of(model, output), "distribution", None)
+    calibrated = getattr(common.calibration_of(model, output), "distribution", None)
     if calibrated is not None:
         levels = calibrated.levels
-        quantiles = model.predict_quantiles(one, levels, output="numpy")
-        own = quantiles.reshape(-1, len(levels))[output]
-        return _checked_sample(own, np.diff(levels, prepend=0.0))
+        quantiles = model.predict_quantiles(one, levels, output="numpy").reshape(-1, len(levels))
+        return _checked_sample(quantiles[output], np.diff(levels, prepend=0.0))
     index = model.scorer_.index if hasattr(model, "scorer_") else model.index_
     values: Array = index.atoms(output)
     shape = (1, len(values)) if index.scalar_output else (1, index.n_outputs, len(values))
@@ -400,18 +358,18 @@ def _distribution(model: Any, one: Any, output: int) -> tuple[Array, Array]:
 
 def _checked_sample(values: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
     """Return distinct values, ascending, and their shares of the weights."""
-    sample = reals("values", values)
+    sample = checks.reals("values", values)
     if sample.ndim != 1 or len(sample) == 0 or not np.isfinite(sample).all():
         raise ValueError(f"values must be finite and of shape (m,) with m > 0, got {sample.shape}")
     if weights is not None:
-        weights = check_weights("weights", weights, len(sample))
+        weights = checks.check_weights("weights", weights, len(sample))
     atoms, which = np.unique(sample, return_inverse=True)
     masses = np.bincount(which, weights=weights, minlength=len(atoms))
     return atoms, masses / masses.sum()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ExplanationDisplay(Display):
+class ExplanationDisplay(common.Display):
     """What makes one interval: training rows by weight, and features by what they do to its width.
 
     Parameters
@@ -448,27 +406,19 @@ class ExplanationDisplay(Display):
             axes = pyplot.subplots(1, 2, layout="constrained", figsize=(9, 4))[1]
         for ax in reversed(axes):
             self._draw_on(ax)
-        self.axes_ = axes
-        left, right = axes
+        left, right = self.axes_ = axes
         values, weights = self.rows["value"], self.rows["weight"]
-        pinned = self.rows["pins"] != ""
+        pins = self.rows["pins"] != ""
         left.axvspan(*self.interval, color=MIST, label="interval")
-        self.rows_ = left.vlines(values[~pinned], 0, weights[~pinned], color=BLUE, alpha=0.6)
-        self.pins_ = left.vlines(
-            values[pinned],
-            0,
-            weights[pinned],
-            color=VERMILLION,
-            linewidth=2,
-            label="holds an end, unwidened",
-        )
+        self.rows_ = left.vlines(values[~pins], 0, weights[~pins], color=BLUE, alpha=0.6)
+        look = {"color": VERMILLION, "linewidth": 2, "label": "holds an end, unwidened"}
+        self.pins_ = left.vlines(values[pins], 0, weights[pins], **look)
         left.set(xlabel="where training rows stand", ylabel="weight", ylim=(0, None))
         left.legend(fontsize="small")
-        names, change = (
-            self.features[name][:n_features][::-1] for name in ("feature", "change_of_width")
-        )
+        columns = self.features["feature"], self.features["change_of_width"]
+        names, change = (column[:n_features][::-1] for column in columns)
         colours = np.where(change > 0, VERMILLION, BLUE)
-        self.bars_ = right.barh(list(map(plain, names)), change, color=colours)
+        self.bars_ = right.barh(list(map(common.plain, names)), change, color=colours)
         right.axvline(0, color=GREY, linewidth=1)
         right.set(xlabel="width less that with other values of the feature")
         return self

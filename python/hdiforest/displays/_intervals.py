@@ -10,23 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, reals, shares
-from hdiforest.displays._common import (
-    BLUE,
-    INK,
-    PALE_BLUE,
-    PALE_VERMILLION,
-    VERMILLION,
-    RowsDisplay,
-    Style,
-    drawn_rows,
-    percent,
-    plain_numbers,
-    require_shape,
-    set_limits,
-    shades,
-    styled,
-    target_label,
-)
+from hdiforest.displays import _common as common
+from hdiforest.displays._common import BLUE, INK, VERMILLION, Style, percent, styled
 from hdiforest.metrics._intervals import check_intervals, coverage_score
 
 Order = Literal["prediction", "target", "width"]
@@ -35,7 +20,7 @@ SHAPES = ("auto", "bars", "bands")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class IntervalDisplay(RowsDisplay):
+class IntervalDisplay(common.RowsDisplay):
     """Targets and their prediction intervals.
 
     Parameters
@@ -123,17 +108,23 @@ class IntervalDisplay(RowsDisplay):
             As in `plot`.
         """
         cls._require_matplotlib()
-        label = target_label(y_true, target_name)
+        label = common.target_label(y_true, target_name)
         y, lower, upper = check_intervals(y_true, intervals)
         y, n = y.reshape(-1), len(y)
         ends = np.stack([lower, upper], axis=1).reshape(n, 2, -1)
         k = ends.shape[2]
-        levels = _checked_levels(coverage, k)
-        if levels is not None:
+        levels = None
+        if coverage is not None:
+            levels = np.atleast_1d(shares("coverage", coverage, one=True))
+            if levels.shape != (k,):
+                raise ValueError(
+                    f"coverage must be {k} number{'s' * (k > 1)} above 0 and at most 1, one per "
+                    f"level of intervals, got {coverage!r}"
+                )
             ends, levels = ends[..., np.argsort(levels)], np.sort(levels)
         means = None if prediction is None else reals("prediction", prediction)
         if means is not None:
-            require_shape("prediction", means.shape, n)
+            common.require_shape("prediction", means.shape, n)
         flags = None if flag is None else np.asarray(flag)
         if flags is not None and (flags.dtype != np.bool_ or flags.shape != (n,)):
             raise ValueError(f"flag must be {n} booleans, got {flags.dtype} of {flags.shape}")
@@ -147,8 +138,11 @@ class IntervalDisplay(RowsDisplay):
             widths = ends[:, 1, -1] - ends[:, 0, -1]
             key = np.asarray({"prediction": means, "target": y, "width": widths}[order])
         else:
-            key = _checked_feature(feature, n)
-        rows = drawn_rows(n, subsample, random_state)
+            key = np.asarray(feature)
+            common.require_shape("feature", key.shape, n)
+        if key.dtype.kind not in "iufbmM":
+            raise ValueError(f"feature must hold numbers or dates, got values of type {key.dtype}")
+        rows = common.drawn_rows(n, subsample, random_state)
         rows = rows[np.argsort(key[rows], kind="stable")]
         display = cls(
             y_true=y[rows],
@@ -197,20 +191,14 @@ class IntervalDisplay(RowsDisplay):
         as_bands = style == "bands" or (style == "auto" and k > 1 and distinct)
         lower, upper = self.intervals[..., -1].T
         inside = (lower <= self.y_true) & (self.y_true <= upper)
-        ends = self._finite_ends(ax)
-        self.intervals_: list[Any] = []
-        # From wide to narrow, so that narrow ones are drawn above.
-        for level in reversed(range(k)):
-            looks: list[tuple[Any, Any, str | None]]
-            looks = [(slice(None), shades(k)[level], self._name(level))]
-            if k == 1 and not as_bands:
-                looks = [(inside, PALE_BLUE, self._name(level)), (~inside, PALE_VERMILLION, None)]
-            for rows, colour, label in looks:
-                usual = {"color": colour, "label": label}
-                scale = None if as_bands else (k - level) ** 0.5
-                drawn = self._drawn(ax, rows, ends[..., level], usual, scale, interval_kwargs)
-                self.intervals_.append(drawn)
-        self._draw_mean(ax, as_bands, line_kwargs)
+        self._draw_intervals(ax, inside, as_bands, interval_kwargs)
+        self.prediction_ = None
+        if self.prediction is not None:
+            usual: dict[str, Any] = {"color": INK, "linewidth": 1, "label": "mean"}
+            if not as_bands and (np.diff(self.prediction) < 0).any():  # no line up and down
+                usual |= {"linestyle": "none", "marker": "_", "markersize": 5}
+            look = styled(line_kwargs, "lines.Line2D", **usual)
+            (self.prediction_,) = ax.plot(self.position, self.prediction, **look)
         wide = f" {percent(self.coverages[-1])}" if k > 1 and self.coverages is not None else ""
         dot = {"color": BLUE if k == 1 and not as_bands else INK, "s": 12, "label": "target inside"}
         mark = {"color": VERMILLION, "s": 24, "marker": "^", "label": f"target outside{wide}"}
@@ -220,13 +208,17 @@ class IntervalDisplay(RowsDisplay):
             empty = {"facecolors": "none", "edgecolors": INK, "s": 16, "linewidths": 0.8}
             ax.scatter([], [], label="unlike the training rows", **empty)
         ax.set(xlabel=self.position_name, ylabel=self.target_name)
-        plain_numbers(ax.yaxis)
+        common.plain_numbers(ax.yaxis)
         if self.position.dtype.kind in "iuf":
-            plain_numbers(ax.xaxis)
+            common.plain_numbers(ax.xaxis)
         legend = ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
-        low, high = self._limits(ax)
+        low, high = ax.get_ylim()  # where infinite ends were put
+        if np.isfinite(self.intervals).all():
+            low, high = ax.dataLim.intervaly  # of these axes, whatever shares them
+            margin = ax.margins()[1] * (high - low) or 1.0
+            low, high = low - margin, high + margin
         room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
-        set_limits(ax, "y", low, low + (high - low) * (1 + room))
+        common.set_limits(ax, "y", low, low + (high - low) * (1 + room))
         return self
 
     def _finite_ends(self, ax: Any) -> Array:
@@ -236,76 +228,44 @@ class IntervalDisplay(RowsDisplay):
         margin = 0.05 * (shown.max() - shown.min()) or 1.0
         low, high = shown.min() - margin, shown.max() + margin
         if np.isinf(self.intervals).any():
-            set_limits(ax, "y", low, high)
+            common.set_limits(ax, "y", low, high)
         return np.clip(self.intervals, low, high)
-
-    def _limits(self, ax: Any) -> tuple[float, float]:
-        """Return the vertical limits of what these axes show, whatever shares them."""
-        if np.isinf(self.intervals).any():
-            low, high = ax.get_ylim()  # where infinite ends were put
-        else:
-            low, high = ax.dataLim.intervaly
-            margin = ax.margins()[1] * (high - low) or 1.0
-            low, high = low - margin, high + margin
-        return float(low), float(high)
 
     def _name(self, level: int) -> str:
         held = f"holds {percent(self.realised[level])}"
         if level == len(self.realised) - 1:
             held += f" of {self.n_rows:,} rows"
-        if self.coverages is None:
-            return f"interval, {held}"
-        return f"{percent(self.coverages[level])} interval, {held}"
+        nominal = "" if self.coverages is None else f"{percent(self.coverages[level])} "
+        return f"{nominal}interval, {held}"
 
-    def _drawn(
-        self, ax: Any, rows: Any, ends: Array, usual: dict[str, Any], scale: Any, keywords: Style
-    ) -> Any:
-        """Draw the ends of rows, as bars whose width has a scale, or as a band if that is None."""
-        if scale is None:
-            by_rank = np.array_equal(self.position, np.arange(len(self.position)))
-            usual |= {"linewidth": 0, "step": "mid" if by_rank else None}
-            look = styled(usual, keywords, "collections.PolyCollection")
-            return ax.fill_between(self.position, ends[:, 0], ends[:, 1], **look)
-        width = max(0.8, min(4.0, 250 / max(len(self.position), 1)))  # bars do not touch
-        look = styled(usual | {"linewidth": scale * width}, keywords, "collections.LineCollection")
-        return ax.vlines(self.position[rows], *ends[rows].T, **look)
-
-    def _draw_mean(self, ax: Any, as_bands: bool, keywords: Style) -> None:
-        self.prediction_ = None
-        if self.prediction is None:
-            return
-        usual = {"color": INK, "linewidth": 1, "label": "mean"}
-        if not as_bands and (np.diff(self.prediction) < 0).any():  # a line would go up and down
-            usual |= {"linestyle": "none", "marker": "_", "markersize": 5}
-        look = styled(usual, keywords, "lines.Line2D")
-        (self.prediction_,) = ax.plot(self.position, self.prediction, **look)
+    def _draw_intervals(self, ax: Any, inside: Any, as_bands: bool, keywords: Style) -> None:
+        """Draw the levels from wide to narrow, so that narrow ones are above."""
+        all_ends, k, n = self._finite_ends(ax), self.intervals.shape[2], len(self.position)
+        by_rank = np.array_equal(self.position, np.arange(n))
+        width = max(0.8, min(4.0, 250 / max(n, 1)))  # bars do not touch
+        self.intervals_: list[Any] = []
+        for level in reversed(range(k)):
+            ends, colour, label = all_ends[..., level], common.shades(k)[level], self._name(level)
+            looks: list[Any] = [(slice(None), colour, label)]
+            if k == 1 and not as_bands:
+                looks = [(inside, common.PALE_BLUE, label), (~inside, common.PALE_VERMILLION, None)]
+            for rows, colour, label in looks:
+                usual: dict[str, Any] = {"color": colour, "label": label}
+                if as_bands:
+                    usual |= {"linewidth": 0, "step": "mid" if by_rank else None}
+                    look = styled(keywords, "collections.PolyCollection", **usual)
+                    drawn = ax.fill_between(self.position, *ends.T, **look)
+                else:
+                    usual["linewidth"] = (k - level) ** 0.5 * width
+                    look = styled(keywords, "collections.LineCollection", **usual)
+                    drawn = ax.vlines(self.position[rows], *ends[rows].T, **look)
+                self.intervals_.append(drawn)
 
     def _dots(self, ax: Any, rows: NDArray[np.bool_], base: dict[str, Any], keywords: Style) -> Any:
-        usual = {"linewidths": 0, "zorder": 3, **base}
-        look = styled(usual, keywords, "collections.PathCollection")
+        look = styled(keywords, "collections.PathCollection", linewidths=0, zorder=3, **base)
         dots = ax.scatter(self.position[rows], self.y_true[rows], **look)
         if self.flag is not None and self.flag[rows].any():
             colours = np.resize(dots.get_facecolor(), (np.count_nonzero(rows), 4))
             dots.set(edgecolor=colours, linewidth=0.8)
             dots.set_facecolor(np.where(self.flag[rows, np.newaxis], 0, colours))
         return dots
-
-
-def _checked_feature(feature: ArrayLike | None, n: int) -> NDArray[Any]:
-    values = np.asarray(feature)
-    require_shape("feature", values.shape, n)
-    if values.dtype.kind not in "iufbmM":
-        raise ValueError(f"feature must hold numbers or dates, got values of type {values.dtype}")
-    return values
-
-
-def _checked_levels(coverage: ArrayLike | None, k: int) -> Array | None:
-    if coverage is None:
-        return None
-    levels = np.atleast_1d(shares("coverage", coverage, one=True))
-    if levels.shape != (k,):
-        raise ValueError(
-            f"coverage must be {k} number{'s' * (k > 1)} above 0 and at most 1, one per level of "
-            f"intervals, got {coverage!r}"
-        )
-    return levels

@@ -129,7 +129,7 @@ def loaded(load: Callable[[], Found]) -> Found | None:
 
 def check_forest(model: HDIForestRegressor, path: Path) -> None:
     """Describe and ask a model, save it, and ask it again."""
-    text = contents(path).text()
+    text = contents(path)
     require(text.replace("\n", "").isprintable(), f"description {text!r}")
     if model.n_features_in_ > MOST_FEATURES:
         return
