@@ -192,7 +192,8 @@ def from_xgboost(
     LeafModel
         Its `apply` is a `hdiforest.adapters.boosters.XGBoostLeaves`.
     """
-    return LeafModel(XGBoostLeaves(booster, missing=missing), n_jobs=n_jobs).fit(X, y, sample_weight)
+    apply = XGBoostLeaves(booster, missing=missing)
+    return LeafModel(apply, n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
 def from_catboost(
