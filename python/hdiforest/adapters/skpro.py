@@ -119,7 +119,7 @@ class HDIForestProba(_BaseProbaRegressor):
         means = self.model_.predict(rows).reshape(len(X), -1)
         row = np.repeat(np.arange(len(X)), np.diff(weights.indptr))  # of each weight
         parts = weights.data * np.square(self._targets[weights.indices] - means[row]).T
-        variances = np.stack([np.bincount(row, each, len(X)) for each in parts], axis=1)
+        variances: Any = np.stack([np.bincount(row, each, len(X)) for each in parts], axis=1)
         variances[np.isnan(means)] = np.nan  # no training row in any leaf
         return self._table(X, variances, self._get_columns(method="predict_var"))
 
