@@ -394,7 +394,7 @@ def test_stored_pads_are_checked(tmp_path, change, message):
     model = leaf_model().calibrate(X_NEW, Y_NEW, coverage=0.9)
     model.save(tmp_path / "m")
     tensors = dict(safetensors.load_file(tmp_path / "m"))
-    facts = model_file.load_leaves(tmp_path / "m").facts
+    facts = tensor_file.load(tmp_path / "m", model_file.LEAVES).facts
     change(facts)
     tensor_file.write(tmp_path / "m", model_file.LEAVES, facts, tensors)
     with pytest.raises(ValueError, match=message):

@@ -30,8 +30,9 @@ from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import with_distribution
 from hdiforest.calibration._selection import Selected
-from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _serialization as serialization
+from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._model_file import LEAVES
 from hdiforest.serving._serialization import IndexedLeaves
 
 Apply = Callable[[Any], ArrayLike]
@@ -135,7 +136,8 @@ class LeafModel(DistributionModel):
             Replaced if it exists.
         """
         check_is_fitted(self)
-        model_file.save_leaves(self._leaves(), Path(path))
+        facts, arrays, _ = serialization.leaves_to_arrays(self._leaves())
+        tensor_file.write(Path(path), LEAVES, facts, arrays)
 
     @classmethod
     def load(
@@ -159,7 +161,7 @@ class LeafModel(DistributionModel):
         LeafModel
             A fitted model.
         """
-        loaded = model_file.load_leaves(Path(path), verify=verify, mapped=mapped)
+        loaded = tensor_file.load(Path(path), LEAVES, verify=verify, mapped=mapped)
         model = cls(apply, n_jobs=n_jobs)
         model._keep(loaded.content)
         model._check_file = loaded.check_file
@@ -301,7 +303,7 @@ class LeafModel(DistributionModel):
         leaves = state.pop("_leaves", None)
         super().__setstate__(state)
         if leaves is not None:
-            self._keep(serialization.leaves_from_arrays(serialization.Parts(**leaves)))
+            self._keep(serialization.leaves_from_arrays(leaves["facts"], leaves["arrays"]))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -41,24 +41,19 @@ class LightGBMLeaves:
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Return leaf ids, (n, n_trees)."""
-        self._check_names(X)
-        leaves: NDArray[Any] = self.booster.predict(X, pred_leaf=True, **self.options)
-        return leaves
-
-    def __repr__(self) -> str:
-        return f"LightGBMLeaves({self.booster.num_trees()} trees)"
-
-    def _check_names(self, X: Any) -> None:
         columns = getattr(X, "column_names", getattr(X, "columns", None))
         expected = self.booster.feature_name()
-        if columns is None or expected == [f"Column_{j}" for j in range(len(expected))]:
-            return  # of arrays
+        of_arrays = [f"Column_{j}" for j in range(len(expected))]
         # LightGBM puts underscores in place of white space in the names that it is given.
-        names = [str(name).replace(" ", "_") for name in columns]
-        if names != expected:
+        names = None if columns is None else [str(name).replace(" ", "_") for name in columns]
+        if names is not None and expected not in (names, of_arrays):
             raise ValueError(
                 f"X must have the columns of LightGBM's fit in their order, {expected}, got {names}"
             )
+        return np.asarray(self.booster.predict(X, pred_leaf=True, **self.options))
+
+    def __repr__(self) -> str:
+        return f"LightGBMLeaves({self.booster.num_trees()} trees)"
 
 
 class XGBoostLeaves:
@@ -76,8 +71,7 @@ class XGBoostLeaves:
 
     def __init__(self, booster: Any, *, missing: float = np.nan) -> None:
         xgboost = need("xgboost", "hdiforest.from_xgboost", extra=None)
-        self.n_threads: int | None = None
-        self.missing = missing
+        self.n_threads, self.missing = None, missing
         if isinstance(booster, xgboost.XGBModel):
             self.n_threads, self.missing = booster.n_jobs, booster.missing
             booster = _fitted(booster, "get_booster")()
@@ -92,11 +86,16 @@ class XGBoostLeaves:
         import xgboost
 
         if not isinstance(X, xgboost.DMatrix):
-            self._check_categories(X)
+            has_names, types = hasattr(X, "columns"), self.booster.feature_types
+            if has_names and "c" in (types or ()) and not hasattr(self.booster, "get_categories"):
+                raise ValueError(
+                    "columns of categories need xgboost 3.1 or later, which compares them with "
+                    "those of the fit"
+                )
             X = xgboost.DMatrix(
                 X,
                 missing=self.missing,
-                feature_types=None if hasattr(X, "columns") else self.booster.feature_types,
+                feature_types=None if has_names else types,
                 nthread=self.n_threads,
                 enable_categorical=True,
             )
@@ -111,14 +110,6 @@ class XGBoostLeaves:
 
     def __repr__(self) -> str:
         return f"XGBoostLeaves({self.n_iterations} iterations)"
-
-    def _check_categories(self, X: Any) -> None:
-        has_categories = hasattr(X, "columns") and "c" in (self.booster.feature_types or ())
-        if has_categories and not hasattr(self.booster, "get_categories"):
-            raise ValueError(
-                "columns of categories need xgboost 3.1 or later, which compares them with those "
-                "of the fit"
-            )
 
 
 class CatBoostLeaves:

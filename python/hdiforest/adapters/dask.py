@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -71,19 +72,13 @@ def predict_interval(
     if len(keep) > 0:
         raise ValueError(f"keep must be empty if X is an Array, got {keep!r}")
     if is_path:
-        scorer = BatchScorer(model, coverage, kind=kind, n_jobs=n_jobs)
-        return _mapped(partial(_array_of_file, coverage=coverage), X, scorer, scorer)
-    ask = partial(_array_of_model, coverage=coverage, kind=kind)
-    return _mapped(ask, X, model, _shared(model))
-
-
-def _mapped(call: Callable[..., Array], X: Any, model: Any, shared: Any) -> Any:
-    """Return an Array of what a function of blocks and a model gives; `shared` is the model."""
+        model = BatchScorer(model, coverage, kind=kind, n_jobs=n_jobs)
+    ask: Any = partial(_array_of_file if is_path else _array_of_model, coverage=coverage, kind=kind)
     X = X.rechunk({1: -1})
-    none = call(np.empty((0, X.shape[1])), model)
+    none = ask(np.empty((0, X.shape[1])), model)
     chunks = (X.chunks[0], *((size,) for size in none.shape[1:]))
-    new_axis = list(range(2, none.ndim))
-    return X.map_blocks(call, shared, chunks=chunks, new_axis=new_axis, dtype=np.float64, meta=none)
+    options = {"chunks": chunks, "new_axis": list(range(2, none.ndim)), "meta": none}
+    return X.map_blocks(ask, model if is_path else _shared(model), dtype=np.float64, **options)
 
 
 def _frame(rows: Any, model: Any, coverage: Any, kind: AnyKind | None, keep: list[str]) -> Any:
@@ -94,39 +89,34 @@ def _frame(rows: Any, model: Any, coverage: Any, kind: AnyKind | None, keep: lis
     if hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_"):
         features = features.to_numpy()  # in their order, without a warning of scikit-learn
     results = model.predict_interval(features, coverage, kind=kind, output="pandas")
-    results = results.set_axis(rows.index)
     require_distinct([*keep, *results.columns])
-    return rows[keep].assign(**results)
+    return rows[keep].assign(**results.set_axis(rows.index))
 
 
-def _array_of_model(rows: Any, model: Any, coverage: Any, kind: AnyKind | None) -> Array:
+def _array_of_model(rows: Any, model: Any, coverage: Any, kind: AnyKind | None) -> Any:
     names = getattr(model, "feature_names_in_", None)
     if names is not None:  # which scikit-learn would miss
         rows = import_module("pandas").DataFrame(rows, columns=names)
-    intervals: Array = model.predict_interval(rows, coverage, kind=kind, output="numpy")
-    return intervals
+    return model.predict_interval(rows, coverage, kind=kind, output="numpy")
 
 
-def _array_of_file(rows: Array, scorer: BatchScorer, coverage: Any) -> Array:
+def _array_of_file(rows: Array, scorer: BatchScorer, coverage: Any, **_kind: Any) -> Array:
     """Return intervals as `HDIForestRegressor.predict_interval` does."""
     names = scorer.features or [str(j) for j in range(rows.shape[1])]
     if len(names) != rows.shape[1]:
         raise ValueError(f"X must have {len(names)} columns, got {rows.shape[1]}")
-    columns = list(scorer(dict(zip(names, rows.T, strict=True))).values())[1:]
-    intervals = np.empty((len(rows), 2, len(scorer.coverage)))
+    _mean, *columns = scorer(dict(zip(names, rows.T, strict=True))).values()
+    ends, k = [end for _, end in ENDS[scorer.kind]], len(scorer.coverage)
+    intervals = np.empty((len(rows), 2, k))
     intervals[:] = [[-np.inf], [np.inf]]  # the ends that a kind of one bound has no column for
-    for j in range(len(scorer.coverage)):
-        for _, end in ENDS[scorer.kind]:
-            intervals[:, end, j] = columns.pop(0)
+    intervals[:, ends] = np.reshape(columns, (k, len(ends), len(rows))).T
     return intervals[..., 0] if np.ndim(coverage) == 0 else intervals
 
 
 def _shared(model: Any) -> Any:
     """Return the model as one object of the graph, scattered if there is a client."""
-    try:
+    client = None
+    with suppress(ImportError, ValueError):  # no package, or no client
         client = import_module("distributed").default_client()
-    except (ImportError, ValueError):  # no package, or no client
-        shared = model
-    else:
-        shared = client.scatter(model, hash=False)
+    shared = model if client is None else client.scatter(model, hash=False)
     return import_module("dask").delayed(shared, traverse=False, pure=False)

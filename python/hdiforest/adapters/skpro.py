@@ -117,11 +117,9 @@ class HDIForestProba(_BaseProbaRegressor):
         rows = self._rows(X)
         weights = self.model_.predict_weights(rows)
         means = self.model_.predict(rows).reshape(len(X), -1)
-        away = self._targets[weights.indices] - np.repeat(means, np.diff(weights.indptr), axis=0)
-        variances = np.empty_like(means)
-        for j, squares in enumerate(np.square(away).T):
-            parts = (weights.data * squares, weights.indices, weights.indptr)
-            variances[:, j] = csr_array(parts, shape=weights.shape).sum(axis=1)
+        row = np.repeat(np.arange(len(X)), np.diff(weights.indptr))  # of each weight
+        parts = weights.data * np.square(self._targets[weights.indices] - means[row]).T
+        variances: Any = np.stack([np.bincount(row, each, len(X)) for each in parts], axis=1)
         variances[np.isnan(means)] = np.nan  # no training row in any leaf
         return self._table(X, variances, self._get_columns(method="predict_var"))
 
@@ -156,10 +154,7 @@ class HDIForestProba(_BaseProbaRegressor):
         return _pandas.DataFrame(values.reshape(len(X), -1), index=X.index, columns=columns)
 
     @classmethod
-    def get_test_params(
-        cls,
-        parameter_set: str = "default",  # noqa: ARG003
-    ) -> list[dict[str, Any]]:
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:  # noqa: ARG003
         """Return arguments with which skpro's own checks test the class.
 
         Parameters
@@ -181,11 +176,8 @@ def _padded(weights: csr_array) -> tuple[NDArray[np.int64], NDArray[np.float64]]
 
     k is the largest number of training rows of a row; the others repeat their first with weight 0.
     """
-    n, counts = weights.shape[0], np.diff(weights.indptr)
-    k = max(1, int(counts.max(initial=0)))
-    positions, padded = np.zeros((n, k), dtype=np.int64), np.zeros((n, k))
-    some = counts > 0
-    positions[some] = weights.indices[weights.indptr[:-1][some], None]
-    filled = np.arange(k) < counts[:, None]
+    counts = np.diff(weights.indptr)
+    filled = np.arange(max(1, int(counts.max(initial=0)))) < counts[:, None]
+    positions, padded = np.zeros(filled.shape, dtype=np.int64), np.zeros(filled.shape)
     positions[filled], padded[filled] = weights.indices, weights.data
-    return positions, padded
+    return np.where(filled, positions, positions[:, :1]), padded

@@ -21,7 +21,7 @@ from hdiforest._utils.optional import need
 from hdiforest.serving import _serialization as serialization
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._schema import Arrays, Facts, Origin
-from hdiforest.serving._serialization import IndexedLeaves, Parts
+from hdiforest.serving._serialization import Parts
 from hdiforest.serving._tensor_file import Format, Loaded
 
 HARMLESS = ("numpy.dtype",)  # types that any file may hold, besides those that skops trusts
@@ -48,35 +48,18 @@ def load(
     return loaded._replace(content=replace(loaded.content, check_file=loaded.check_file))
 
 
-def save_leaves(leaves: IndexedLeaves, path: Path) -> None:
-    """Write leaves; see `LeafModel.save`."""
-    facts, arrays, _ = serialization.leaves_to_arrays(leaves)
-    tensor_file.write(path, LEAVES, facts, arrays)
-
-
-def load_leaves(path: Path, *, verify: bool = False, mapped: bool = True) -> Loaded[IndexedLeaves]:
-    """Return what `save_leaves` wrote; see `LeafModel.load`."""
-    return tensor_file.load(path, LEAVES, verify=verify, mapped=mapped)
-
-
 def _read_model(
     facts: Facts, arrays: Arrays, origin: Origin, trusted: Sequence[Any] = ()
 ) -> FittedForest:
-    own, objects = dict(arrays), {}
-    if "objects" in own:
-        objects = _opened(own.pop("objects"), trusted)
+    own = dict(arrays)
+    objects = _opened(own.pop("objects"), trusted) if "objects" in own else {}
     return serialization.from_arrays(Parts(facts, own, objects), origin, copy=False)
 
 
+_read_leaves = partial(serialization.leaves_from_arrays, copy=False)
+
 MODEL = Format("model file", "model", "hdicore_model", _read_model)
-LEAVES: Format[IndexedLeaves] = Format(
-    "file of LeafModel.save",
-    "index",
-    "hdicore_leaf_index",
-    lambda facts, arrays, origin: serialization.leaves_from_arrays(
-        Parts(facts, arrays, {}), origin, copy=False
-    ),
-)
+LEAVES = Format("file of LeafModel.save", "index", "hdicore_leaf_index", _read_leaves)
 
 
 def _stored(objects: dict[str, Any]) -> NDArray[np.uint8]:

@@ -6,7 +6,7 @@ import math
 import re
 import reprlib
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -139,7 +139,7 @@ def unpack(kind: type[Made], value: Any, arrays: Mapping[str, NDArray[Any]] | No
     return made
 
 
-def require_none(left: Mapping[str, Any], what: str) -> None:
+def require_none(left: Iterable[str], what: str) -> None:
     """Raise ValueError if something of a file was not read."""
     for name in left:
         raise ValueError(
@@ -179,7 +179,7 @@ def _unpack(hint: Any, value: Any, left: Arrays, name: str) -> Any:
         for entry in own:
             if entry not in value:
                 raise ValueError(f"the fact {_inside(name, entry)} is missing")
-        require_none({_inside(name, entry): None for entry in value if entry not in own}, "fact")
+        require_none((_inside(name, entry) for entry in value if entry not in own), "fact")
         return hint(**{e: _unpack(own[e], value[e], left, _inside(name, e)) for e in own})
     return value
 
@@ -258,15 +258,14 @@ Expected = Mapping[str, tuple[str, tuple[int, ...]]]  # types and shape by name
 def check_arrays(
     group: str,
     arrays: Mapping[str, NDArray[Any]],
-    required: Expected,
-    optional: Expected | None = None,
+    expected: Expected,
+    optional: Collection[str] = (),
 ) -> None:
     """Raise ValueError unless a group has arrays of these types and shapes, and no others."""
-    known = {**required, **(optional or {})}
-    require_none({f"{group}.{name}": None for name in arrays if name not in known}, "tensor")
-    for name, (dtypes, shape) in known.items():
+    require_none((f"{group}.{name}" for name in arrays if name not in expected), "tensor")
+    for name, (dtypes, shape) in expected.items():
         if name not in arrays:
-            if name in required:
+            if name not in optional:
                 raise ValueError(f"the tensor {group}.{name} is missing")
             continue
         array = arrays[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
@@ -29,11 +29,14 @@ _HERE = schema.Origin()  # no file
 
 Made = TypeVar("Made", Forest, LeafIndex)
 
-_FOREST = frozenset({"nodes", "tree_offsets", "leaf_nodes"})
-_INDEX = frozenset(
-    {"leaf_offsets", "atom_offsets", "atoms", "tree_begin", "leaf_begin", "ranks"}
-    | {"units", "copies", "seen"}
-)
+# Arrays of compiled objects in a model.
+_KNOWN: dict[type, tuple[str, ...]] = {
+    Forest: ("nodes", "tree_offsets", "leaf_nodes"),
+    LeafIndex: (
+        *("leaf_offsets", "atom_offsets", "atoms", "tree_begin", "leaf_begin", "ranks"),
+        *("units", "copies", "seen"),
+    ),
+}
 
 
 class Parts(NamedTuple):
@@ -55,50 +58,44 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     has_rows = training_rows and fitted.training_rows is not None
     rows = fitted.require_training_rows() if has_rows else None
     encoder, centred, jackknife = fitted.encoder, fitted.centred, fitted.jackknife
-    groups: dict[str, Mapping[str, Any]] = {
-        "forest": forest.arrays(),
-        "index": index.arrays(),
-        "feature_range": {"": fitted.feature_range},
-    }
-    objects, mean, calibration, boxes, reference = {}, None, None, None, None
+    arrays = _within("forest", forest.arrays()) | _within("index", index.arrays())
+    arrays["feature_range"] = fitted.feature_range
+    objects, mean, calibration, boxes = {}, None, None, None
     if isinstance(encoder, TableSteps):
         objects["steps"] = encoder.pipeline
     if rows is not None:
-        groups["training"] = rows.arrays()
+        arrays |= _within("training", rows.arrays())
     if isinstance(fitted.calibration, JointCalibration):
-        own_arrays: Arrays = {}
-        boxes = schema.pack(_Boxes(fitted.calibration.levels, fitted.calibration.q_hat), own_arrays)
-        groups["boxes"] = own_arrays
+        own_of_boxes = _Boxes(fitted.calibration.levels, fitted.calibration.q_hat)
+        boxes = schema.pack(own_of_boxes, arrays, "boxes")
     elif fitted.calibration is not None:
-        calibration, groups["calibration"] = calibration_to_arrays(fitted.calibration)
+        calibration, own_arrays = calibration_to_arrays(fitted.calibration)
+        arrays |= _within("calibration", own_arrays)
     if centred is not None:
-        groups["residuals"] = centred.scorer.index.arrays()
-        groups["centred"] = {"leaf_means": centred.leaf_means}
+        arrays |= _within("residuals", centred.scorer.index.arrays())
+        arrays["centred.leaf_means"] = centred.leaf_means
+        if centred.mean is not None:
+            parameters = (getattr(centred.mean, name, None) for name in ("baseline", "penalty"))
+            mean = schema.MeanFacts(centred.share, *parameters)
         if isinstance(centred.mean, residuals.BoostedMean):
-            mean = schema.MeanFacts(centred.share, centred.mean.baseline, None)
-            groups["mean_forest"] = centred.mean.forest.arrays()
-            groups["mean_values"] = {"": centred.mean.leaf_values}
+            arrays |= _within("mean_forest", centred.mean.forest.arrays())
+            arrays["mean_values"] = centred.mean.leaf_values
         elif isinstance(centred.mean, residuals.LocalLinearMean):
-            mean = schema.MeanFacts(centred.share, None, centred.mean.penalty)
-            groups["drawn"] = centred.mean.scorer.index.arrays()
-            groups["local"] = centred.mean.arrays()
+            arrays |= _within("drawn", centred.mean.scorer.index.arrays())
+            arrays |= _within("local", centred.mean.arrays())
         elif isinstance(centred.mean, residuals.RegressorMean):
-            mean = schema.MeanFacts(centred.share, None, None)
             objects["mean"] = centred.mean.regressor
-    if fitted.reference is not None:
-        of_reference: Arrays = {}
-        reference = schema.pack(fitted.reference, of_reference)
-        groups["reference"] = of_reference
+    reference = schema.pack(fitted.reference, arrays, "reference")
     if jackknife is not None:
-        groups["inbag"] = jackknife.index.arrays()
-        groups["jackknife"] = {"drawn": jackknife.drawn.astype(np.uint8)}
+        arrays |= _within("inbag", jackknife.index.arrays())
+        arrays["jackknife.drawn"] = jackknife.drawn.astype(np.uint8)
     part_facts: dict[str, list[Facts]] = {"fold": [], "output": []}
     for kind, parts in (("fold", fitted.folds), ("output", fitted.outputs)):
         for i, part in enumerate(parts):
             own = to_arrays(part, training_rows=False)
             part_facts[kind].append(own.facts)
-            groups[f"{kind}{i}"] = own.arrays
-            objects |= {f"{kind}{i}.{name}": each for name, each in own.objects.items()}
+            arrays |= _within(f"{kind}{i}", own.arrays)
+            objects |= _within(f"{kind}{i}", own.objects)
     facts = ModelFacts(
         **{name: getattr(fitted, name) for name in _FIELDS},
         n_features=forest.n_features,
@@ -115,7 +112,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         folds=part_facts["fold"],
         outputs=part_facts["output"],
     )
-    return Parts(schema.pack(facts, {}), _joined(groups), objects)
+    return Parts(schema.pack(facts, {}), arrays, objects)
 
 
 def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = True) -> FittedForest:
@@ -126,15 +123,18 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
     them. Raises as `unpack`, or if something is out of range.
     """
     facts = schema.unpack(ModelFacts, parts.facts)
-    read = _Reader(_grouped(parts.arrays), dict(parts.objects), origin, copy)
-    forest = read.forest("forest", facts.n_features)
-    index = read.index("index", facts.scalar_output)
+    read = _Reader(_grouped(parts.arrays), _grouped(parts.objects), origin, copy)
+    forest = read.made(Forest, "forest", facts.n_features)
+    index = read.made(LeafIndex, "index", facts.scalar_output)
     training = read.groups.get("training")
     rows, check_rows = _training_rows(read, facts, forest, index)
     if len(facts.outputs) not in (0, index.n_outputs):
         raise ValueError(f"outputs must be as many as the targets, {index.n_outputs}, or none")
     outputs = _forests(read, "output", facts.outputs, facts, training)
     names = _checked_names(facts.feature_names, "feature", facts.n_features)
+    reference = None
+    if facts.reference is not None:
+        reference = schema.unpack(Reference, facts.reference, read.groups.pop("reference", {}))
     fitted = partial(
         FittedForest,
         scorer=Scorer(forest, index),
@@ -148,7 +148,7 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
         folds=_forests(read, "fold", facts.folds, facts),
         outputs=outputs,
         jackknife=_jackknife(read, forest),
-        reference=_reference(facts, read),
+        reference=reference,
         encoder=_encoder(read, facts),
         **{name: getattr(facts, name) for name in _FIELDS},
     )
@@ -180,26 +180,26 @@ class IndexedLeaves:
 
 def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     """Return what `leaves_from_arrays` makes equal leaves of."""
-    groups: dict[str, Mapping[str, Any]] = {"index": leaves.index.arrays()}
-    calibration = None
+    arrays, calibration = _within("index", leaves.index.arrays()), None
     if leaves.calibration is not None:
-        calibration, groups["calibration"] = calibration_to_arrays(leaves.calibration)
+        calibration, own = calibration_to_arrays(leaves.calibration)
+        arrays |= _within("calibration", own)
     names = _texts(leaves.target_names)
     facts = schema.LeafFacts(leaves.index.scalar_output, leaves.n_training_rows, names, calibration)
-    return Parts(facts._asdict(), _joined(groups), {})
+    return Parts(facts._asdict(), arrays, {})
 
 
 def leaves_from_arrays(
-    parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = True
+    facts: Facts, arrays: Arrays, origin: schema.Origin = _HERE, *, copy: bool = True
 ) -> IndexedLeaves:
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
-    facts = schema.unpack(schema.LeafFacts, parts.facts)
-    read = _Reader(_grouped(parts.arrays), {}, origin, copy)
-    index = read.index("index", facts.scalar_output, _INDEX | {"pooled"})
-    calibration = cast("Calibration | None", _calibration(facts.calibration, read))
+    own = schema.unpack(schema.LeafFacts, facts)
+    read = _Reader(_grouped(arrays), {}, origin, copy)
+    index = read.made(LeafIndex, "index", own.scalar_output, more=("pooled",))
+    calibration = cast("Calibration | None", _calibration(own.calibration, read))
     schema.require_none(read.groups, "tensor")
-    targets = _checked_names(facts.target_names, "target", index.n_outputs)
-    return IndexedLeaves(index, facts.n_training_rows, calibration, targets)
+    targets = _checked_names(own.target_names, "target", index.n_outputs)
+    return IndexedLeaves(index, own.n_training_rows, calibration, targets)
 
 
 def _texts(names: Iterable[Any] | None) -> list[str] | None:
@@ -213,18 +213,13 @@ def _checked_names(names: list[str] | None, what: str, n: int) -> list[str] | No
     return names
 
 
-def _joined(groups: Mapping[str, Mapping[str, Any]]) -> Arrays:
-    """Return the arrays of all groups, each with the group's name in front of its own."""
-    return {
-        f"{group}.{name}" if name else group: array
-        for group, arrays in groups.items()
-        for name, array in arrays.items()
-        if array is not None
-    }
+def _within(group: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arrays or objects with the name of a group in front of their own."""
+    return {f"{group}.{name}": each for name, each in own.items() if each is not None}
 
 
 def _grouped(joined: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what `_joined` joined."""
+    """Return arrays or objects by group; what has no group is one by itself, of an empty name."""
     groups: dict[str, Any] = defaultdict(dict)
     for full, each in joined.items():
         group, _, name = full.partition(".")
@@ -237,17 +232,9 @@ class _Reader:
     """Makes compiled objects of groups of arrays, each of which is read once."""
 
     groups: dict[str, Arrays]  # those left
-    objects: dict[str, Any]  # those left
+    objects: dict[str, dict[str, Any]]  # groups that are left
     origin: schema.Origin
     copy: bool
-
-    def forest(self, group: str, n_features: int) -> Forest:
-        return self._made(Forest.from_arrays, group, _FOREST, n_features)
-
-    def index(
-        self, group: str, scalar_output: bool = True, known: frozenset[str] = _INDEX
-    ) -> LeafIndex:
-        return self._made(LeafIndex.from_arrays, group, known, scalar_output)
 
     def array(self, name: str) -> Any:
         """Return an array that is a group by itself, or the only one of a group."""
@@ -258,23 +245,23 @@ class _Reader:
         return arrays[own]
 
     def object(self, name: str) -> Any:
-        if name not in self.objects:
+        if "" not in self.objects.get(name, {}):
             raise ValueError(f"the object {name} is missing")
-        return self.objects.pop(name)
+        return self.objects.pop(name)[""]
 
-    def _made(
-        self, make: Callable[..., Made], group: str, known: frozenset[str], *argument: Any
+    def made(
+        self, kind: type[Made], group: str, argument: Any = True, more: tuple[str, ...] = ()
     ) -> Made:
-        arrays = self.groups.pop(group, {})
-        schema.require_none(
-            {f"{group}.{name}": None for name in arrays if name not in known}, "tensor"
-        )
+        """Return a compiled object, whose `argument` is a number of features, or scalar_output."""
+        arrays: Any = self.groups.pop(group, {})
+        known = (*_KNOWN[kind], *more)
+        schema.require_none((f"{group}.{name}" for name in arrays if name not in known), "tensor")
         is_mapped = all(
             isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
         )
         origin, copy = self.origin.part(group), self.copy and not is_mapped
         try:
-            return make(arrays, *argument, copy=copy, **origin._asdict())
+            return kind.from_arrays(arrays, argument, copy=copy, **origin._asdict())
         except ValueError as error:
             if origin.source is not None and str(error).startswith(origin.source):
                 raise
@@ -296,11 +283,13 @@ def _training_rows(
     schema.check_arrays(
         "training",
         arrays,
-        {"X": ("float32", (n, facts.n_features)), "y": ("float64", (n, *outputs))},
         {
+            "X": ("float32", (n, facts.n_features)),
+            "y": ("float64", (n, *outputs)),
             "sample_weight": ("float64", (n,)),
             "counts": ("uint8 uint16 uint32 uint64", (n, forest.n_trees)),
         },
+        optional=("sample_weight", "counts"),
     )
     check = partial(
         schema.check_training_values, arrays, atoms, allow_nan=facts.allow_nan, moved=moved
@@ -318,12 +307,6 @@ def _training_rows(
             raise ValueError(f"{read.origin.source}: {error}") from None
 
     return rows, check_rows
-
-
-def _reference(facts: ModelFacts, read: _Reader) -> Reference | None:
-    if facts.reference is None:
-        return None
-    return schema.unpack(Reference, facts.reference, read.groups.pop("reference", {}))
 
 
 def _encoder(read: _Reader, facts: ModelFacts) -> TableEncoder | TableSteps | None:
@@ -344,7 +327,8 @@ def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> residuals.Cent
     predicted = None if mean is None else _mean(read, mean, facts, forest)
     share = 0.0 if mean is None else mean.share
     origin = read.origin.part("centred.leaf_means")._asdict()
-    scorer = Scorer(forest, read.index("residuals"))  # raises unless they have the same leaves
+    index = read.made(LeafIndex, "residuals")
+    scorer = Scorer(forest, index)  # raises unless they have the same leaves
     return residuals.CentredForest(scorer, leaf_means, predicted, share, **origin)
 
 
@@ -354,22 +338,20 @@ def _mean(
     if mean.baseline is not None and mean.penalty is not None:
         raise ValueError("mean must have a baseline or a penalty, but has both")
     if mean.baseline is not None:
-        trees = read.forest("mean_forest", facts.n_features)
+        trees = read.made(Forest, "mean_forest", facts.n_features)
         return residuals.BoostedMean(trees, read.array("mean_values"), mean.baseline)
     if mean.penalty is not None:
         arrays = {name: np.array(each) for name, each in read.groups.pop("local", {}).items()}
         n, q = facts.n_training_rows, arrays.get("columns", np.empty(0)).size
-        schema.check_arrays(
-            "local",
-            arrays,
-            {
-                "columns": ("int64", (q,)),
-                **dict.fromkeys(("centre", "scale"), ("float64", (q,))),
-                "features": ("float32", (n, q)),
-                "targets": ("float64", (n,)),
-            },
-        )
-        return residuals.LocalLinearMean.checked(forest, read.index("drawn"), arrays, mean.penalty)
+        expected: schema.Expected = {
+            "columns": ("int64", (q,)),
+            **dict.fromkeys(("centre", "scale"), ("float64", (q,))),
+            "features": ("float32", (n, q)),
+            "targets": ("float64", (n,)),
+        }
+        schema.check_arrays("local", arrays, expected)
+        drawn = read.made(LeafIndex, "drawn")
+        return residuals.LocalLinearMean.checked(forest, drawn, arrays, mean.penalty)
     regressor = read.object("mean")
     if not hasattr(regressor, "predict"):
         raise ValueError("the mean must be a regressor")
@@ -380,7 +362,7 @@ def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
     if not {"jackknife", "inbag"} & read.groups.keys():
         return None
     drawn = read.array("jackknife.drawn")
-    return Jackknife.checked(forest, read.index("inbag"), drawn != 0)
+    return Jackknife.checked(forest, read.made(LeafIndex, "inbag"), drawn != 0)
 
 
 def _forests(
@@ -399,11 +381,9 @@ def _forests(
         arrays = read.groups.pop(name, {})
         if training is not None:
             y = training["y"].reshape(whole.n_training_rows, -1)[:, i]
-            arrays |= _joined({"training": training | {"y": np.ascontiguousarray(y)}})
+            arrays |= _within("training", training | {"y": np.ascontiguousarray(y)})
             facts = facts | {"counts_are_weighted": whole.counts_are_weighted}
-        own = [each for each in read.objects if each.startswith(f"{name}.")]
-        objects = {each.removeprefix(f"{name}."): read.object(each) for each in own}
-        parts = Parts(facts, arrays, objects)
+        parts = Parts(facts, arrays, read.objects.pop(name, {}))
         forests.append(from_arrays(parts, read.origin.part(name), copy=read.copy))
     return tuple(forests)
 

@@ -7,6 +7,7 @@ its import; quantile-forest itself need not be installed. Answers come from hdic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from inspect import Signature, signature
 from itertools import chain
 from typing import Any, Literal, Self, get_args
@@ -28,27 +29,9 @@ from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, Interpolation, Kind, Weights
 from hdiforest._utils.checks import check_choice, check_whole_number
 from hdiforest._utils.threads import thread_count
-from hdiforest.adapters.quantile_forest._leaf_samples import (
-    NUMBERS,
-    RANK_KINDS,
-    Duplicates,
-    LeafSamples,
-    RankKind,
-    Source,
-    Weighing,
-    leaf_limit,
-    mean_over_trees,
-    of_one_tree,
-    pairs,
-    ranks,
-    tree_mask,
-)
-from hdiforest.serving._serialization import (
-    IndexedLeaves,
-    Parts,
-    leaves_from_arrays,
-    leaves_to_arrays,
-)
+from hdiforest.adapters.quantile_forest import _leaf_samples as samples
+from hdiforest.adapters.quantile_forest._leaf_samples import Duplicates, RankKind, Source
+from hdiforest.serving import _serialization as serialization
 
 __all__ = ["ExtraTreesQuantileRegressor", "RandomForestQuantileRegressor"]
 
@@ -59,7 +42,7 @@ class QuantileForest(ForestRegressor):
     """A forest that answers from the samples of training targets that its leaves keep."""
 
     sample_weight_: Array | None
-    _samples: LeafSamples
+    _samples: samples.LeafSamples
 
     def fit(
         self,
@@ -84,7 +67,7 @@ class QuantileForest(ForestRegressor):
             The forest itself.
         """
         quantile_levels(self.default_quantiles, "default_quantiles")
-        limit = leaf_limit(self.max_samples_leaf, _num_samples(X))
+        limit = samples.leaf_limit(self.max_samples_leaf, _num_samples(X))
         if self.monotonic_cst is not None and limit != 1:
             raise ValueError(
                 "monotonic_cst needs leaves of one sample, so max_samples_leaf=1, got "
@@ -99,18 +82,17 @@ class QuantileForest(ForestRegressor):
             targets = targets[:, 0]
         self.sample_weight_ = None
         if sample_weight is not None:
-            weights = np.asarray(sample_weight, dtype=np.float64)
-            self.sample_weight_ = np.array(np.broadcast_to(weights, len(rows)))
-        samples = self._leaf_samples(rows, targets, limit)
-        samples.index("samples", self._n_threads)
-        self._samples = samples
+            self.sample_weight_ = np.full(len(rows), np.asarray(sample_weight, dtype=np.float64))
+        new = self._compiled(rows, targets, limit)
+        new.index("samples", self._n_threads)
+        self._samples = new
         return self
 
     @property
     def _n_threads(self) -> int:
         return thread_count(self.n_jobs)
 
-    def _index(self, weighing: Weighing) -> LeafIndex:
+    def _index(self, weighing: samples.Weighing = "samples") -> LeafIndex:
         """Return the index of a fitted forest that weighs samples in a certain way."""
         check_is_fitted(self, "_samples")
         return self._samples.index(weighing, self._n_threads)
@@ -154,7 +136,9 @@ class QuantileForest(ForestRegressor):
         """
         check_is_fitted(self, "_samples")
         levels = quantile_levels(self.default_quantiles if quantiles is None else quantiles)
-        method, n_threads = interpolation_name(interpolation), self._n_threads
+        method: Any = interpolation.decode() if isinstance(interpolation, bytes) else interpolation
+        check_choice("interpolation", method, get_args(Interpolation))
+        n_threads = self._n_threads
         index = self._index("leaves" if weighted_leaves and weighted_quantile else "samples")
         alone = not aggregate_leaves_first and (levels is None or self._samples.limit != 1)
 
@@ -164,16 +148,15 @@ class QuantileForest(ForestRegressor):
             wanted = levels if len(levels) > 1 else levels[0]
             return source.quantiles(rows, wanted, method, n_threads=n_threads)
 
-        blocks = self._blocks(X, index, oob_score, indices, duplicates, by_leaf=alone)
-        if not alone:
-            return concatenated(ask(source, rows) for _, source, rows in blocks)
-
         def ask_each(leaves: NDArray[Any]) -> Iterator[Array]:
             for tree, of_rows in enumerate(leaves.T):
                 leaf, which = np.unique(of_rows, return_inverse=True)
-                yield ask(index, of_one_tree(leaf, tree, index.n_trees))[which]
+                yield ask(index, samples.of_one_tree(leaf, tree, index.n_trees))[which]
 
-        return concatenated(mean_over_trees(ask_each(leaves)) for *_, leaves in blocks)
+        return concatenated(
+            samples.mean_over_trees(ask_each(rows)) if alone else ask(source, rows)
+            for _, source, rows in self._blocks(X, index, oob_score, indices, duplicates, alone)
+        )
 
     def predict_interval(
         self,
@@ -233,22 +216,23 @@ class QuantileForest(ForestRegressor):
         (n,) or (n, n_outputs) float64
             Between 0 and 1.
         """
-        check_is_fitted(self, "_samples")
-        check_choice("kind", kind, RANK_KINDS)
-        points = checked_points(y, _num_samples(X), self.n_outputs_)
-        index, n_threads = self._index("samples"), self._n_threads
+        index, n_threads, alone = self._index(), self._n_threads, not aggregate_leaves_first
+        check_choice("kind", kind, samples.RANK_KINDS)
+        points, n = np.asarray(y, dtype=np.float64), _num_samples(X)
+        wanted = (n,) if self.n_outputs_ == 1 else (n, self.n_outputs_)
+        if points.shape not in (wanted, (n, self.n_outputs_)):
+            raise ValueError(f"y must have the shape {wanted}, got {points.shape}")
+        points = points.reshape(wanted)
 
         def of_block(part: slice, source: Source, rows: NDArray[Any]) -> Array:
-            targets = points[part]
-            if aggregate_leaves_first:
-                return ranks(source, rows, targets, kind, n_threads)
-            return mean_over_trees(
-                ranks(index, of_one_tree(leaf, tree, index.n_trees), targets, kind, n_threads)
-                for tree, leaf in enumerate(rows.T)
-            )
+            ask = partial(samples.ranks, source, y=points[part], kind=kind, n_threads=n_threads)
+            if not alone:
+                return ask(rows)
+            trees = enumerate(rows.T)
+            each = (samples.of_one_tree(leaf, tree, index.n_trees) for tree, leaf in trees)
+            return samples.mean_over_trees(map(ask, each))
 
-        by_leaf = not aggregate_leaves_first
-        blocks = self._blocks(X, index, oob_score, indices, duplicates, by_leaf=by_leaf)
+        blocks = self._blocks(X, index, oob_score, indices, duplicates, alone)
         return concatenated(of_block(*block) for block in blocks)
 
     def proximity_counts(
@@ -282,7 +266,7 @@ class QuantileForest(ForestRegressor):
             check_whole_number("max_proximities", max_proximities)
         blocks = self._blocks(X, self._index("rows"), oob_score, indices, duplicates)
         counts = (source.proximities(rows, n_threads=self._n_threads) for _, source, rows in blocks)
-        found = (pairs(csr, max_proximities, return_sorted) for csr in counts)
+        found = (samples.pairs(csr, max_proximities, return_sorted) for csr in counts)
         return list(chain.from_iterable(found))
 
     def score(
@@ -307,13 +291,13 @@ class QuantileForest(ForestRegressor):
         options = {"sample_weight": sample_weight, "multioutput": "variance_weighted"}
         return float(r2_score(y, predicted, **options))
 
-    def _leaf_samples(self, X: NDArray[np.float32], y: Array, limit: int | None) -> LeafSamples:
+    def _compiled(self, X: NDArray[np.float32], y: Array, limit: int | None) -> samples.LeafSamples:
         """Compile the forest that was fitted on these rows."""
         forest, bags = forest_and_bags(self, len(X), self._n_threads)
         bounds = None if self.monotonic_cst is None else leaf_bounds(self.estimators_, forest)
         seeds = [tree.random_state for tree in self.estimators_]
         rows = TrainingRows(X, y, self.sample_weight_, bags, counts_are_weighted=False)
-        return LeafSamples(forest, rows, limit, seeds, bounds)
+        return samples.LeafSamples(forest, rows, limit, seeds, bounds)
 
     def _blocks(
         self,
@@ -322,7 +306,6 @@ class QuantileForest(ForestRegressor):
         oob_score: bool,
         indices: ArrayLike | None,
         duplicates: Duplicates,
-        *,
         by_leaf: bool = False,
     ) -> Iterator[tuple[slice, Source, NDArray[Any]]]:
         """Return some rows at a time, with what answers queries about them.
@@ -330,22 +313,18 @@ class QuantileForest(ForestRegressor):
         Either a scorer and the rows, or the index and their leaves: always that if `by_leaf`, and
         where some trees must not be asked.
         """
-        samples, n_threads = self._samples, self._n_threads
-        rows = self._validate_X_predict(X)
-        mask = tree_mask(samples.rows, rows.shape[0], indices, duplicates) if oob_score else None
-        scorer = Scorer(samples.forest, index)
-
-        def blocks() -> Iterator[tuple[slice, Source, NDArray[Any]]]:
-            widest = max(samples.forest.n_trees, samples.forest.n_features)
-            for part, block in frame_of(rows).blocks(max(1, BLOCK_IDS // widest)):
-                dense = block.native.toarray() if issparse(rows) else block.native
-                if mask is None and not by_leaf:
-                    yield part, scorer, dense
-                    continue
-                leaves = samples.forest.leaves(dense, n_threads=n_threads)
-                yield part, index, leaves if mask is None else np.where(mask[part], leaves, -1)
-
-        return blocks()
+        forest, rows, mask = self._samples.forest, self._validate_X_predict(X), None
+        if oob_score:
+            mask = samples.tree_mask(self._samples.rows, rows.shape[0], indices, duplicates)
+        scorer, n_threads = Scorer(forest, index), self._n_threads
+        n_at_once = max(1, BLOCK_IDS // max(forest.n_trees, forest.n_features))
+        for part, block in frame_of(rows).blocks(n_at_once):
+            dense = block.native.toarray() if issparse(rows) else block.native
+            if mask is None and not by_leaf:
+                yield part, scorer, dense
+                continue
+            leaves = forest.leaves(dense, n_threads=n_threads)
+            yield part, index, leaves if mask is None else np.where(mask[part], leaves, -1)
 
     def __copy__(self) -> Self:
         # By pickling, which is the default, a copy would get arrays of its own.
@@ -356,9 +335,9 @@ class QuantileForest(ForestRegressor):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         if "_samples" in state:
-            samples, index = self._samples, IndexedLeaves(self._index("samples"))
-            own = {"X": samples.rows.X, "y": samples.rows.y, "limit": samples.limit}
-            state["_samples"] = own | {"index": leaves_to_arrays(index).state()}
+            rows, leaves = self._samples.rows, serialization.IndexedLeaves(self._index())
+            own = {"X": rows.X, "y": rows.y, "limit": self._samples.limit}
+            state["_samples"] = own | {"index": serialization.leaves_to_arrays(leaves).state()}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -366,8 +345,9 @@ class QuantileForest(ForestRegressor):
         stored = state.pop("_samples", None)
         super().__setstate__(state)
         if stored is not None:
-            self._samples = self._leaf_samples(stored["X"], stored["y"], stored["limit"])
-            leaves = leaves_from_arrays(Parts(**stored["index"]))
+            self._samples = self._compiled(stored["X"], stored["y"], stored["limit"])
+            facts, arrays = (stored["index"][name] for name in ("facts", "arrays"))
+            leaves = serialization.leaves_from_arrays(facts, arrays)
             self._samples.indexes["samples"] = leaves.index
 
 
@@ -377,25 +357,9 @@ def quantile_levels(quantiles: Any, name: str = "quantiles") -> list[float] | No
     levels: list[Any] = list(np.atleast_1d(quantiles)) if several else [quantiles]
     if len(levels) == 1 and (levels[0] is None or str(levels[0]) == "mean"):
         return None
-    if levels and all(isinstance(level, NUMBERS) and 0 <= level <= 1 for level in levels):
+    if levels and all(isinstance(level, samples.NUMBERS) and 0 <= level <= 1 for level in levels):
         return [float(level) for level in levels]
     raise ValueError(f'{name} must be levels in [0, 1] or "mean", got {quantiles!r}')
-
-
-def interpolation_name(interpolation: Any) -> Any:
-    """Return the name of an interpolation, which may come as bytes, or raise ValueError."""
-    name = interpolation.decode() if isinstance(interpolation, bytes) else interpolation
-    check_choice("interpolation", name, get_args(Interpolation))
-    return name
-
-
-def checked_points(y: ArrayLike, n: int, n_outputs: int) -> NDArray[np.float64]:
-    """Return a target for each of n rows, (n,) or (n, n_outputs), or raise ValueError."""
-    points = np.asarray(y, dtype=np.float64)
-    wanted = (n,) if n_outputs == 1 else (n, n_outputs)
-    if points.shape != wanted and not (n_outputs == 1 and points.shape == (n, 1)):
-        raise ValueError(f"y must have the shape {wanted}, got {points.shape}")
-    return points.reshape(wanted)
 
 
 def constructor(forest: type) -> Callable[..., None]:
@@ -413,12 +377,11 @@ def constructor(forest: type) -> Callable[..., None]:
         self.default_quantiles = default_quantiles
         self.max_samples_leaf = max_samples_leaf
 
-    # Where scikit-learn reads the parameters of an estimator.
-    *own, _options = signature(__init__).parameters.values()
-    names = [parameter.name for parameter in own]
-    given = signature(forest.__init__).parameters.values()  # type: ignore[misc]
-    shared = [parameter for parameter in given if parameter.name not in names]
-    __init__.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]
+    # Where scikit-learn reads the parameters of an estimator: our own first.
+    *own, _options = signature(__init__).parameters.items()
+    shared = signature(forest.__init__).parameters  # type: ignore[misc]
+    parameters = list(dict([*own, *shared.items(), *own]).values())
+    __init__.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return __init__
 
 

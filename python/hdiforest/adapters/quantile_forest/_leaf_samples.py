@@ -88,27 +88,20 @@ class LeafSamples:
         for block in self.rows.blocks(self.forest, n_threads=n_threads):
             counts = self.rows.drawn(block)
             if self.limit is not None:
-                seeds = self.seeds[block.first :]
-                counts = _limit_counts(block.leaves, counts, self.limit, seeds)
+                trees = zip(block.leaves.T, counts.T, self.seeds[block.first :], strict=False)
+                counts = np.stack([_limited(*tree, self.limit) for tree in trees], axis=1)
             yield block, counts
 
 
-def _limit_counts(
-    leaves: NDArray[np.int32], counts: Counts, limit: int, seeds: list[int]
-) -> Counts:
-    """Choose at random which samples of each leaf are kept, as many as the limit allows."""
-    n = len(leaves)
-    limited = np.empty_like(counts)
-    for k in range(counts.shape[1]):
-        samples = np.repeat(np.arange(n), counts[:, k])
-        np.random.default_rng(seeds[k]).shuffle(samples)
-        leaf = leaves[samples, k]
-        order = np.argsort(leaf, kind="stable")
-        leaf = leaf[order]
-        begins = np.flatnonzero(np.diff(leaf, prepend=-1))  # of each leaf
-        place = np.arange(len(leaf)) - np.repeat(begins, np.diff(begins, append=len(leaf)))
-        limited[:, k] = np.bincount(samples[order[place < limit]], minlength=n)
-    return limited
+def _limited(leaves: NDArray[np.int32], counts: Counts, seed: int, limit: int) -> Counts:
+    """Choose at random which samples of each leaf of a tree are kept, within the limit, (n,)."""
+    samples = np.repeat(np.arange(len(counts)), counts)
+    np.random.default_rng(seed).shuffle(samples)
+    order = np.argsort(leaves[samples], kind="stable")
+    leaf = leaves[samples[order]]
+    place = np.arange(len(leaf)) - np.searchsorted(leaf, leaf)  # within its leaf
+    kept = np.bincount(samples[order[place < limit]], minlength=len(counts))
+    return kept.astype(counts.dtype)
 
 
 def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_threads: int) -> Array:
@@ -121,8 +114,7 @@ def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_thread
         return mean
     # The mean rank of tied values, counted from 1, lies half an observation higher.
     half = 0.5 / np.maximum(source.n_samples(rows, n_threads=n_threads), 1)
-    rank: Array = mean + ((weak > strict).T * half).T
-    return rank
+    return np.asarray(mean + ((weak > strict).T * half).T)
 
 
 def mean_over_trees(answers: Iterable[Array]) -> Array:
@@ -174,11 +166,6 @@ def tree_mask(
 ) -> NDArray[np.bool_]:
     """Say which trees may be asked about n rows, (n, n_trees); see `QuantileForest.predict`."""
     mask = out_of_bag_mask(rows, duplicates)
-    if indices is None and n != len(mask):
-        raise ValueError(
-            f"X must have the {len(mask)} rows of the fit if oob_score=True comes without "
-            f"indices, got {n} rows"
-        )
     if indices is not None:
         position = _positions(indices, "indices", -1, len(mask))
         if position.shape != (n,):
@@ -187,6 +174,11 @@ def tree_mask(
                 f"{position.shape}"
             )
         mask = mask[position] | (position == -1)[:, None]
+    elif n != len(mask):
+        raise ValueError(
+            f"X must have the {len(mask)} rows of the fit if oob_score=True comes without "
+            f"indices, got {n} rows"
+        )
     if not mask.any(axis=1).all():
         warnings.warn(
             "Some rows were seen by every tree, so their out-of-bag answers are empty; use more "
@@ -199,11 +191,9 @@ def tree_mask(
 def _positions(rows: ArrayLike, name: str, lowest: int, n: int) -> NDArray[np.intp]:
     """Return row numbers, which may be whole numbers of any type, after checking them."""
     numbers = np.asarray(rows)
-    if numbers.size == 0:
-        return numbers.astype(np.intp)
-    if numbers.dtype.kind not in "iuf" or (numbers != np.trunc(numbers)).any():
+    if numbers.size and (numbers.dtype.kind not in "iuf" or (numbers != np.trunc(numbers)).any()):
         raise ValueError(f"{name} must hold whole numbers, got {rows!r}")
-    if numbers.min() < lowest or numbers.max() >= n:
-        outside = numbers[(numbers < lowest) | (numbers >= n)][0]
-        raise ValueError(f"{name} must hold numbers from {lowest} to {n - 1}, got {outside}")
+    outside = numbers[(numbers < lowest) | (numbers >= n)]
+    if outside.size:
+        raise ValueError(f"{name} must hold numbers from {lowest} to {n - 1}, got {outside[0]}")
     return numbers.astype(np.intp)
