@@ -13,14 +13,14 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from cases import Case, load
 from hdiforest import HDIForestRegressor
-from hdiforest._estimators import hdi_forest
+from hdiforest._estimators import training
 from hdiforest._model import calibrate
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 # Functions that `fit` calls, one after the other, and where it looks them up.
 STEPS = {
-    "forest": (hdi_forest, "fit_estimator"),
-    "import": (hdi_forest, "import_training_forest"),
+    "forest": (training, "fit_estimator"),
+    "import": (training, "import_training_forest"),
     "calibration": (calibrate, "calibrate_finite_coverages"),
 }
 
