@@ -76,7 +76,7 @@ def test_a_changed_number_is_found(bench, tmp_path, monkeypatch, capsys):
         shutil.copytree(Path(hdicore.__file__).parent, tmp_path / tree / "hdicore")
     [path] = (tmp_path / "changed" / "python" / "hdiforest" / "metrics").glob("*intervals.py")
     text = path.read_text()
-    path.write_text(text.replace("2 / alpha", "2.000001 / alpha"))
+    path.write_text(text.replace("2 / np.asarray(alpha)", "2.000001 / np.asarray(alpha)"))
     assert path.read_text() != text
 
     monkeypatch.setattr(bench.run.revisions, "built_tree", lambda name: tmp_path / name)

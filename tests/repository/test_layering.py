@@ -79,6 +79,7 @@ def test_the_backend_imports_numpy_the_standard_library_and_itself(path):
         "numpy",
         "hdicore",
         "__future__",
+        "collections",
         "fractions",
         "itertools",
         "math",

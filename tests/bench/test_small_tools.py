@@ -1,0 +1,65 @@
+"""The small tools of bench: each runs on little, keeps its results and prints its table."""
+
+import importlib
+
+import pytest
+
+from ..oracle import scripts_of
+
+pytest.importorskip("tabulate", reason="tables of bench need tabulate")
+pytest.importorskip("filelock", reason="results of bench need filelock")
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A function that imports a tool of a folder of bench and replaces its constants."""
+
+    def imported(folder, name, **constants):
+        with scripts_of(folder, ""):
+            module = importlib.import_module(name)
+        for constant, value in constants.items():
+            monkeypatch.setattr(module, constant, value)
+        if hasattr(module, "RESULTS"):
+            monkeypatch.setattr(module, "RESULTS", tmp_path)
+        if hasattr(module, "FOLDER"):
+            monkeypatch.setattr(module, "FOLDER", tmp_path)
+        return module
+
+    return imported
+
+
+def test_shifted_rows(small, capsys, tmp_path):
+    # Whatever is covered counts.
+    constants = {"SETS": ("concrete",), "SPLITS": range(1), "MAX_ROWS": 300, "SHIFTED": 1.1}
+    shift = small("calibration", "shift", **constants)
+    shift.main()
+    shown = capsys.readouterr().out
+    assert "| dissimilarity" in shown
+    written = (tmp_path / "concrete.jsonl").read_bytes()
+    shift.main()  # what is there stays
+    assert (tmp_path / "concrete.jsonl").read_bytes() == written
+
+
+def test_order_of_time(small, capsys):
+    one = {"power_plant": None}  # in the order of its rows
+    drift = small("calibration", "drift", MAX_ROWS=400, MAX_LATER=300, IN_TIME=one)
+    drift.main()
+    shown = capsys.readouterr().out
+    assert all(method in shown for method in drift.METHODS)
+
+
+def test_alarms(small):
+    alarms = small("calibration", "alarms", N_RUNS=1, N_TRAIN=400, N_ALIKE=200, N_NOISY=200)
+    found = alarms.run(0)
+    assert 0.5 < found["coverage"] <= 1
+    assert set(found["alarms"]) <= {"coverage", "drift"}
+
+
+def test_times_after_the_fit(small, capsys, monkeypatch):
+    after_fit = small("speed", "after_fit", TURNS=1)
+    friedman = after_fit.datasets.friedman
+    monkeypatch.setattr(after_fit.datasets, "friedman", lambda _, seed: friedman(600, seed))
+    after_fit.main()
+    shown = capsys.readouterr().out
+    assert shown.count("diagnose / raw interval") == 4
+    assert shown.count("recalibrate / calibrated intervals") == 4

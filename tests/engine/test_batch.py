@@ -1,0 +1,213 @@
+"""Batches at one price: exact answers, hulls, the certified bound, streams, limits."""
+
+from fractions import Fraction
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from hdicore import LeafIndex, batch
+from hdicore.batch import Reading, Sums, find_rule, predict_batch
+
+# Values and weights, 10 in all, of three rows.
+ROWS = [([0, 1, 2, 3], [4, 3, 2, 1]), ([0, 5, 6, 10], [1, 5, 3, 1]), ([0, 2, 9, 30], [2, 5, 2, 1])]
+
+
+def index_of(rows):
+    """One tree with a leaf for each row, and the leaves of the rows."""
+    values = np.concatenate([values for values, _ in rows]).astype(float)
+    weights = np.concatenate([weights for _, weights in rows]).astype(float)
+    leaves = np.repeat(np.arange(len(rows)), [len(values) for values, _ in rows])[:, None]
+    return LeafIndex(leaves, values, sample_weight=weights), np.arange(len(rows))[:, None]
+
+
+def random_rows(rng):
+    """One to four rows of five atoms and a mass of 20 each."""
+    cuts = [
+        np.sort(rng.choice(np.arange(1, 20), 4, replace=False)) for _ in range(rng.integers(1, 5))
+    ]
+    return [
+        (np.cumsum(rng.integers(1, 9, 5)).tolist(), np.diff([0, *cut, 20]).tolist()) for cut in cuts
+    ]
+
+
+def intervals_of(values, weights, least):
+    """Mass and width of each interval between atoms that holds `least`."""
+    up_to = np.cumsum([0, *weights]).tolist()
+    pairs = [(i, j) for i in range(len(values)) for j in range(i, len(values))]
+    found = [(up_to[j + 1] - up_to[i], values[j] - values[i]) for i, j in pairs]
+    return [each for each in found if each[0] >= least]
+
+
+def exact(rows, target, least):
+    """Least total width, of all combinations of the rows' intervals."""
+    best = []
+    for row in rows:
+        of_mass = {}
+        for mass, width in intervals_of(*row, least):
+            of_mass[mass] = min(width, of_mass.get(mass, np.inf))
+        best.append(list(of_mass.items()))
+    together = (list(zip(*pick, strict=True)) for pick in product(*best))
+    return min(sum(widths) for masses, widths in together if sum(masses) >= target)
+
+
+def hull(values, weights, least):
+    """Lower hull of width over mass: vertices from that of least width on."""
+    points = sorted(intervals_of(values, weights, least), key=lambda each: (each[1], -each[0]))
+    vertices = [points[0]]
+    while heavier := [each for each in points if each[0] > vertices[-1][0]]:
+        mass, width = vertices[-1]
+        vertices.append(min(heavier, key=lambda e: (Fraction(e[1] - width) / (e[0] - mass), -e[0])))
+    return vertices
+
+
+def bound_and_segment(rows, target, least):
+    """Width at which the hulls together reach the target, and the widest of their segments."""
+    hulls = [hull(*row, least) for row in rows]
+    segments = [
+        (Fraction(b[1] - a[1]) / (b[0] - a[0]), b[0] - a[0])
+        for of_row in hulls
+        for a, b in pairwise(of_row)
+    ]
+    missing, width = target - sum(of_row[0][0] for of_row in hulls), sum(h[0][1] for h in hulls)
+    for slope, mass in sorted(segments):
+        taken = max(0, min(mass, missing))
+        missing, width = missing - taken, width + slope * taken
+    return float(width), float(max((slope * mass for slope, mass in segments), default=0))
+
+
+@pytest.mark.parametrize(
+    ("least", "total", "bound", "ends"),
+    [
+        (0.0, 6, 5, [(0, 3), (5, 6), (0, 2)]),
+        (0.7, 5, 5, [(0, 2), (5, 6), (0, 2)]),
+    ],
+)
+def test_three_rows_that_hold_24_of_30(least, total, bound, ends):
+    found = predict_batch(*index_of(ROWS), 1, 0.8, least)
+    np.testing.assert_array_equal(found.interval, ends)
+    assert found.total_width == total
+    assert found.bound == pytest.approx(bound, abs=1e-6)
+    assert found.bound <= exact(ROWS, 24, 10 * least) <= total
+    assert found.price == pytest.approx(10)  # 1 for each tenth; of the segment that was cut
+    assert found.mass.mean() >= 0.8 - 1e-9
+
+
+def test_a_price_of_a_half_reaches_it_with_the_floor():
+    index, leaves = index_of(ROWS)
+    ends, units = index.priced_intervals(leaves, 5.0, 0.7)
+    assert (ends[:, 1] - ends[:, 0]).sum() == 5
+    assert units.sum() / 2.0**31 == pytest.approx(2.4)
+
+
+def test_each_row_at_8_of_10_is_wider_by_far():
+    index, leaves = index_of(ROWS)
+    ends = index.intervals(leaves, 0.8)
+    assert (ends[:, 1] - ends[:, 0]).sum() == 12
+
+
+def test_bound_and_total_enclose_the_exact_answer():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        rows = random_rows(rng)
+        least, n = int(rng.choice([0, 6, 10])), len(rows)
+        target = int(np.ceil(rng.uniform(0.5, 0.99) * 20 * n))
+        index, leaves = index_of(rows)
+        coverage = min(target / (20 * n), 1 - 1e-9)
+        found = predict_batch(index, leaves, 1, coverage, least / 20)
+        optimum = exact(rows, target, least)
+        bound, segment = bound_and_segment(rows, target, least)
+        assert found.bound <= optimum <= found.total_width
+        assert found.bound == pytest.approx(bound, abs=1e-5)
+        assert found.total_width <= bound + segment + 1e-9
+        assert found.mass.mean() >= coverage - 1e-9
+        assert found.mass.min() >= least / 20 - 1e-9
+        widths = found.interval[:, 1] - found.interval[:, 0]
+        assert widths.sum() == found.total_width
+
+
+def stream(index, parts, coverage, least):
+    """Intervals and shares of rows that come in parts."""
+
+    def read(part, prices):
+        return Reading.of(index, part, prices, least, 1)
+
+    rule = find_rule(
+        lambda prices: [read(part, prices).sums() for part in parts],
+        coverage,
+        least,
+        float(np.ptp(index.atoms())),
+    )
+    found = [
+        rule.choose(read(part, rule.prices), missing)[:2]
+        for part, missing in zip(parts, rule.missing, strict=True)
+    ]
+    return rule, *map(np.concatenate, zip(*found, strict=True))
+
+
+def test_streams_have_the_total_of_the_batch_to_within_a_row():
+    rng = np.random.default_rng(1)
+    rows = [(np.cumsum(rng.integers(1, 9, 6)).tolist(), [4, 1, 5, 2, 3, 5]) for _ in range(400)]
+    index, leaves = index_of(rows)
+    for least in (0.0, 0.5):
+        whole = predict_batch(index, leaves, 1, 0.9, least)
+        for parts in ([leaves], [leaves[:100], leaves[100:]], np.array_split(leaves, 7)):
+            rule, ends, shares = stream(index, parts, 0.9, least)
+            widths = ends[:, 1] - ends[:, 0]
+            assert abs(widths.sum() - whole.total_width) <= widths.max()
+            assert rule.bound <= widths.sum()
+            assert shares.mean() >= 0.9 - 1e-9
+            assert shares.sum() - 0.9 * 400 < 1  # no more than one row too many
+    again = stream(index, [leaves[300:], leaves[:300]], 0.9, 0.0)[0]
+    np.testing.assert_array_equal(again.prices, stream(index, [leaves], 0.9, 0.0)[0].prices)
+
+
+def test_equal_rows_take_the_dear_interval_in_their_order():
+    index, leaves = index_of(ROWS[:1])
+    found = predict_batch(index, np.repeat(leaves, 10, axis=0), 1, 0.85, 0.0)
+    assert found.total_width == pytest.approx(found.bound, abs=1)
+    widths = np.diff(found.interval)[:, 0]
+    assert (np.diff(widths) <= 0).all()
+
+
+def test_one_row_gets_its_shortest_interval():
+    index, leaves = index_of(ROWS[2:])
+    found = predict_batch(index, leaves, 1, 0.8, 0.5)
+    np.testing.assert_array_equal(found.interval, index.intervals(leaves, 0.8))
+    assert found.bound <= found.total_width
+
+
+def test_rows_without_a_distribution_do_not_count():
+    index, leaves = index_of(ROWS)
+    with_empty = np.concatenate([[[-1]], leaves])
+    found = predict_batch(index, with_empty, 1, 0.8, 0.7)
+    assert np.isnan(found.interval[0]).all()
+    assert np.isnan(found.mass[0])
+    assert found.total_width == 5
+    none = predict_batch(index, with_empty[:1], 1, 0.8, 0.7)
+    assert none.total_width == 0
+
+
+def test_a_floor_that_holds_enough_gives_the_shortest_intervals_that_hold_it():
+    index, leaves = index_of(ROWS)
+    found = predict_batch(index, leaves, 1, 0.5, 0.7)
+    np.testing.assert_array_equal(found.interval, index.intervals(leaves, 0.7))
+    assert found.bound == pytest.approx(found.total_width, abs=1e-5)
+
+
+def test_targets_that_are_all_equal():
+    index, leaves = index_of([([3, 3], [1, 1])])
+    found = predict_batch(index, leaves, 1, 0.9, 0.5)
+    assert (found.total_width, found.bound) == (0, 0)
+
+
+def test_sums_of_shares_are_exact_in_any_order():
+    index, leaves = index_of(ROWS)
+    reading = Reading.of(index, leaves, np.array([2.0, 20.0]), 0.0, 1)
+    parts = [
+        Reading.of(index, leaves[[i]], np.array([2.0, 20.0]), 0.0, 1).sums() for i in (2, 0, 1)
+    ]
+    together = Sums.of(parts)
+    assert together.n_rows == 3
+    np.testing.assert_array_equal(together.masses, reading.sums().masses)
+    assert reading.masses.max() <= batch.UNITS
