@@ -24,16 +24,20 @@ def say(text: str, file: TextIO | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
-def report_error(message: str, code: int, what: str = "error") -> int:
+def report_error(message: str, code: int) -> int:
     """Print one line to standard error and return the code."""
-    with suppress(BrokenPipeError):
-        print(f"hdiforest: {what}: {printable(' '.join(message.split()))}", file=sys.stderr)
+    _report("error", message)
     return code
 
 
 def report_warning(message: Warning | str, *_args: object, **_kwargs: object) -> None:
     """Print one line to standard error; called as `warnings.showwarning`."""
-    report_error(str(message), 0, "warning")
+    _report("warning", message)
+
+
+def _report(what: str, message: Warning | str) -> None:
+    with suppress(BrokenPipeError):
+        print(f"hdiforest: {what}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def thirds(shares: Sequence[float | None]) -> list[str]:
@@ -75,9 +79,12 @@ def progress() -> Iterator[Progress]:
         transient=True,
     ) as bar:
         task = bar.add_task("scoring", total=None, rows=0)
+        n_done = 0
 
         def show(n_rows: int, share: float | None) -> None:
-            total, n_done = None if share is None else 1.0, bar.tasks[0].fields["rows"] + n_rows
+            nonlocal n_done
+            n_done += n_rows
+            total = None if share is None else 1.0
             bar.update(task, total=total, completed=share or 0.0, rows=n_done)
 
         yield show

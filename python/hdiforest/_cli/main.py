@@ -6,16 +6,14 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from types import FrameType
+from typing import Any
 
 from hdiforest._cli.arguments import UsageError, command_parser, with_options
 from hdiforest._cli.console import report_error, report_warning
 
-# Of the subcommands whose module has another name.
-_MODULES = {"calibrate": "fit", "recalibrate": "fit", "check": "report", "inspect": "report"}
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 
 
@@ -69,9 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _code_of(argv: Sequence[str] | None) -> int:
     try:
         options = command_parser().parse_args(argv)
-        # Modules of other subcommands are not imported.
-        module = import_module(f"hdiforest._cli.{_MODULES.get(options.command, options.command)}")
-        getattr(module, f"run_{options.command}")(options)
+        _subcommand(options.command)(options)
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else 1
     except Stopped as stop:
@@ -87,3 +83,22 @@ def _code_of(argv: Sequence[str] | None) -> int:
     except MemoryError:
         return report_error("not enough memory", 1)
     return 0
+
+
+def _subcommand(name: str) -> Callable[[Any], None]:
+    """Return what runs a subcommand; modules of others are not imported."""
+    if name == "score":
+        from hdiforest._cli.score import run_score as run
+    elif name == "demo":
+        from hdiforest._cli.demo import run_demo as run
+    elif name == "check":
+        from hdiforest._cli.report import run_check as run
+    elif name == "inspect":
+        from hdiforest._cli.report import run_inspect as run
+    elif name == "calibrate":
+        from hdiforest._cli.fit import run_calibrate as run
+    elif name == "recalibrate":
+        from hdiforest._cli.fit import run_recalibrate as run
+    else:
+        from hdiforest._cli.fit import run_fit as run
+    return run

@@ -141,8 +141,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     >>> X, y = make_regression(n_samples=500, n_features=4, noise=10, random_state=0)
     >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)
     >>> model = HDIForestRegressor.from_forest(forest, X, y)
-    >>> model.predict_interval(X[:3], coverage=0.9).shape
-    (3, 2)
+    >>> lower, upper = model.predict_interval(X[:3], coverage=0.9).T
+    >>> bool((lower <= upper).all())
+    True
     """
 
     _fitted: FittedForest

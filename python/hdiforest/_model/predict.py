@@ -88,8 +88,7 @@ def predict_calibrated(
     `mean` (n,) or (n, n_outputs) is filled with means. `of_folds` are the rows for the forest of
     each fold, if not X; `codes` are `FittedForest.group_codes`.
     """
-    is_cross = isinstance(fitted.calibration, CrossCalibration)
-    if mean is not None and (fitted.outputs or is_cross):
+    if fitted.outputs and mean is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
     if fitted.outputs:
 
@@ -99,6 +98,8 @@ def predict_calibrated(
         return of_outputs(fitted, answer, joint=joint)
     calibration, at = _calibration_up_to(fitted, coverage)
     if isinstance(calibration, CrossCalibration):
+        if mean is not None:
+            fitted.scorer.mean(X, out=mean, n_threads=n_threads)
         return _predict_by_folds(calibration, fitted, X, n_threads, of_folds)[..., at]
     ends = base_intervals(fitted, X, calibration.bases, n_threads, mean)
     return calibration.intervals(ends, codes)[..., at]

@@ -56,44 +56,55 @@ class GrownForest(NamedTuple):
         return None if self.draw is None else Bags.redrawn(n, len(self.members), self.draw)
 
 
-def _read_tree(tree: Any) -> GrownForest:
-    return GrownForest([tree], None, None, lambda _bags, _weight: [WeightingRule(True)])
+def _read_tree(estimator: Any) -> GrownForest:
+    return GrownForest([estimator], None, None, lambda _bags, _weight: [WeightingRule(True)])
 
 
-def _read_trees(estimator: Any) -> GrownForest:
-    drawn = copy.copy(estimator)  # a later refit must not change what is drawn
-    seeds: Any
-    if is_bagging := isinstance(estimator, BaggingRegressor):
-        name, seeds = "_seeds", np.array(estimator._seeds)
-    else:
-        members, name = estimator.estimators_, "estimators_"
-        seeds = [SimpleNamespace(random_state=member.random_state) for member in members]
-    setattr(drawn, name, seeds)  # in place of the trees, so that it does not keep them
+def _read_forest(estimator: Any) -> GrownForest:
+    # A later refit of the forest must not change what is drawn.
+    drawn = copy.copy(estimator)
+    seeds = [SimpleNamespace(random_state=tree.random_state) for tree in estimator.estimators_]
+    drawn.estimators_ = seeds  # so that it does not keep the trees
 
     def draw(tree: int) -> NDArray[np.integer]:
-        return _draw(drawn, **{name: seeds[tree : tree + 1]})
+        return _draw(drawn, estimators_=seeds[tree : tree + 1])
 
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
-        draw=draw if is_bagging or estimator.bootstrap else None,
+        draw=draw if estimator.bootstrap else None,
         weighting_rules=partial(_rules_of_draws, estimator),
-        features=estimator.estimators_features_ if is_bagging else None,
     )
 
 
-# By type; a subclass is read like its nearest base. A new kind is one more line and function.
+def _read_bagging(estimator: Any) -> GrownForest:
+    drawn = copy.copy(estimator)
+    seeds = np.array(estimator._seeds)
+
+    def draw(tree: int) -> NDArray[np.integer]:
+        return _draw(drawn, _seeds=seeds[tree : tree + 1])
+
+    return GrownForest(
+        members=list(estimator.estimators_),
+        n_rows=estimator._n_samples,
+        draw=draw,
+        weighting_rules=partial(_rules_of_draws, estimator),
+        features=estimator.estimators_features_,
+    )
+
+
+# By type; a subclass is read like its nearest base. A new kind is one more function and line.
 _READERS: dict[type, Callable[[Any], GrownForest]] = {
-    RandomForestRegressor: _read_trees,
-    ExtraTreesRegressor: _read_trees,
+    RandomForestRegressor: _read_forest,
+    ExtraTreesRegressor: _read_forest,
     DecisionTreeRegressor: _read_tree,
     ExtraTreeRegressor: _read_tree,
-    BaggingRegressor: _read_trees,
+    BaggingRegressor: _read_bagging,
 }
 
 _UNDERSTOOD = f"a fitted {alternatives(kind.__name__ for kind in _READERS)} of such trees"
 
-_READERS[ForestRegressor] = _read_trees  # of other libraries, like quantile-forest
+_READERS[ForestRegressor] = _read_forest  # of other libraries, like quantile-forest
 
 
 def import_forest(
@@ -358,12 +369,13 @@ def _rules_of_draws(
     if bags is None and isinstance(estimator, ForestRegressor):
         return [WeightingRule(True)]
     if bags is None or not hasattr(estimator, "_sample_weight"):
-        rules = [WeightingRule(True), WeightingRule(True, float32=True), WeightingRule(False)]
+        rules = [WeightingRule(True), WeightingRule(False)]
         # Before scikit-learn 1.9, weights given as float32 were multiplied as such.
-        is_single = sample_weight is not None and np.array_equal(
+        if sample_weight is not None and np.array_equal(
             sample_weight, sample_weight.astype(np.float32)
-        )
-        return rules if is_single else rules[::2]
+        ):
+            rules.insert(1, WeightingRule(True, float32=True))
+        return rules
     used = estimator._sample_weight
     if used is None and sample_weight is not None:
         raise ValueError("sample_weight was not used at the forest's last fit; leave it out")

@@ -122,7 +122,7 @@ class TableEncoder:
 
 def _codes(entry: Column, column: Any) -> Codes:
     """Return the codes of an Array, or of a ChunkedArray."""
-    parts, begin = [Codes(np.empty(0))], 0
+    parts, begin = [], 0
     for chunk in getattr(column, "chunks", [column]):
         try:
             is_null = pa.types.is_null(kinds.kind_of_cells(chunk))
@@ -131,10 +131,12 @@ def _codes(entry: Column, column: Any) -> Codes:
             row = None if error.row is None else begin + error.row
             raise ColumnError(error.clause, row) from None
         begin += len(chunk)
-    values, n_unseen, rounded = zip(*parts, strict=True)
-    # A single chunk, as batches have, is not copied.
+    if len(parts) == 1:
+        return parts[0]
     return Codes(
-        values[1] if len(parts) == 2 else np.concatenate(values), sum(n_unseen), any(rounded)
+        np.concatenate([np.empty(0), *(part.values for part in parts)]),
+        sum(part.n_unseen for part in parts),
+        any(part.rounded for part in parts),
     )
 
 

@@ -99,7 +99,10 @@ class Frame:
         return self.native
 
     def in_library(self, library: Library | None) -> Any:  # noqa: ARG002
-        """Return a table as one of that library (missing cells are None or NaN), others as is."""
+        """Return a table as one of that library, and what is no table as it is.
+
+        Steps do not read one value alike from all libraries: missing cells are None or NaN.
+        """
         return self.native
 
 

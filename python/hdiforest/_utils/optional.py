@@ -12,7 +12,10 @@ class MissingPackageError(ImportError):
 
 
 def need(module: str, who: str = "this command", extra: str | None = "cli") -> ModuleType:
-    """Import a module that `who` needs, or raise MissingPackageError; None: no extra has it."""
+    """Import a module of an optional package that `who` needs, or raise MissingPackageError.
+
+    An extra of this package installs it; None: it is installed by its own name.
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

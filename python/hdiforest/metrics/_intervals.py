@@ -116,6 +116,11 @@ def interval_score(
     float, or (k,) array for k levels
         In the unit of y_true.
 
+    Raises
+    ------
+    ValueError
+        As `coverage_score`, and if a coverage is out of range.
+
     Notes
     -----
     With a = 1 - coverage, the mean of (u - l) + (2 / a) max(l - y, 0) + (2 / a) max(y - u, 0)
@@ -159,6 +164,11 @@ def coverage_by_width(
     -------
     WidthStrata
         From width zero, then from narrow to wide.
+
+    Raises
+    ------
+    ValueError
+        As `coverage_score`, and if n_strata is below 1.
 
     Notes
     -----

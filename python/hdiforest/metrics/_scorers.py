@@ -77,6 +77,11 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
         `scoring` in ``cross_val_score``, ``GridSearchCV`` and the like. The estimator is as in
         `hdiforest.IntervalDisplay.from_estimator`.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
     Examples
     --------
     >>> from sklearn.datasets import make_regression

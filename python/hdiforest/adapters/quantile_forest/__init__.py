@@ -377,11 +377,12 @@ def constructor(forest: type) -> Callable[..., None]:
         self.default_quantiles = default_quantiles
         self.max_samples_leaf = max_samples_leaf
 
-    # Where scikit-learn reads the parameters of an estimator: our own first.
-    *own, _options = signature(__init__).parameters.items()
-    shared = signature(forest.__init__).parameters  # type: ignore[misc]
-    parameters = list(dict([*own, *shared.items(), *own]).values())
-    __init__.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    # Where scikit-learn reads the parameters of an estimator.
+    *own, _options = signature(__init__).parameters.values()
+    names = [parameter.name for parameter in own]
+    given = signature(forest.__init__).parameters.values()  # type: ignore[misc]
+    shared = [parameter for parameter in given if parameter.name not in names]
+    __init__.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]
     return __init__
 
 
