@@ -1,4 +1,9 @@
-"""Intervals of a batch: the least total width at a mean mass, by one price for all rows."""
+"""Intervals of a batch: the least total width at a mean mass, by one price for all rows.
+
+`predict_batch` takes rows that are in memory. Rows that come in parts are read pass after pass:
+`find_rule` asks for the `Sums` of each part at some prices, and returns a `PriceRule`, which
+chooses the intervals of one part after the other.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hdicore._core import LeafIndex, Scorer
+
+__all__ = ["BatchIntervals", "PriceRule", "Reading", "Sums", "find_rule", "predict_batch"]
 
 Array = NDArray[np.float64]
 Source = Scorer | LeafIndex
@@ -20,27 +27,29 @@ _N_PRICES = 32  # of one pass: the engine reads so many at once
 _REACH = 2.0**20  # of the prices of the first pass, relative to the range of the targets
 _NEAR = 2.0**-42  # prices so close count as one
 _MAX_PASSES = 50
+_MAX_RANGE = 2.0**900  # of targets, so that prices and sums of widths are finite
 _ROWS_AT_ONCE = 1 << 13
 
 
 class BatchIntervals(NamedTuple):
-    """Intervals of n rows that hold a mean mass together.
+    """Intervals of n rows that hold a mean mass together; what `predict_batch` returns.
 
     Parameters
     ----------
-    interval : (n, 2) float64, or table
-        Lower and upper ends; NaN where a row has no distribution.
+    interval : (n, 2) float64
+        Lower and upper ends, in the unit of the targets; NaN where a row has no distribution.
     mass : (n,) float64
         Share of its distribution that the interval of each row holds.
     price : float
-        Width for which rows buy the whole of their mass, in the unit of y.
+        Width that the whole distribution of a row is worth, in the same unit; 0 if intervals that
+        hold `min_coverage` are enough.
     total_width : float
         Sum of the widths.
     bound : float
         No intervals of this mean mass have a sum of widths below it.
     """
 
-    interval: Any
+    interval: Array
     mass: Array
     price: float
     total_width: float
@@ -48,40 +57,100 @@ class BatchIntervals(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What rows have together at each of k prices."""
+    """What rows have together at each of k prices.
 
-    n_rows: int  # with a distribution
-    masses: NDArray[np.int64]  # (k,) in UNITS
-    widths: Array  # (k,)
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows with a distribution.
+    masses : (k,) int64
+        Shares that their intervals hold, each rounded down to a whole number of 2**-32: sums do not
+        depend on the order of rows.
+    widths : (k,) float64
+        Widths of the intervals.
+    """
+
+    n_rows: int
+    masses: NDArray[np.int64]
+    widths: Array
 
     @classmethod
     def of(cls, parts: Sequence[Sums]) -> Self:
-        """Return the sums of several parts."""
+        """Add the sums of several parts.
+
+        Parameters
+        ----------
+        parts : sequence of Sums
+            At the same prices, one or more.
+
+        Returns
+        -------
+        Sums
+            Those of all rows.
+        """
         n_rows, masses, widths = zip(*parts, strict=True)
         return cls(sum(n_rows), np.asarray(sum(masses)), np.asarray(sum(widths)))
 
     @classmethod
-    def read(cls, *arguments: Any) -> Self:
-        """Return the sums of what `Reading.parts` yields."""
+    def read(
+        cls, source: Source, rows: Any, prices: Array, min_coverage: float, n_threads: int = 0
+    ) -> Self:
+        """Read the sums of rows, some thousands at a time.
+
+        Parameters
+        ----------
+        source, rows, prices, min_coverage, n_threads : as of `Reading.of`
+            Of any number of rows.
+
+        Returns
+        -------
+        Sums
+            Of these rows.
+        """
+        arguments = source, rows, prices, min_coverage, n_threads
         return cls.of([part.sums() for part in Reading.parts(*arguments)])
 
 
 class Reading(NamedTuple):
-    """Intervals and masses of n rows at each of k prices."""
+    """Intervals and masses of n rows at each of k prices.
 
-    ends: Array  # (n, 2, k)
-    masses: NDArray[np.int64]  # (n, k) in UNITS; -1: the row has no distribution
+    Parameters
+    ----------
+    ends : (n, 2, k) float64
+        Lower and upper ends.
+    masses : (n, k) int64
+        Shares in units of 2**-32, rounded down; -1 where a row has no distribution.
+    """
+
+    ends: Array
+    masses: NDArray[np.int64]
 
     @classmethod
     def of(
-        cls,
-        source: Source,
-        rows: Any,
-        prices: Array,
-        min_coverage: float,
-        n_threads: int,
+        cls, source: Source, rows: Any, prices: Array, min_coverage: float, n_threads: int = 0
     ) -> Self:
-        """Read from rows of features, or of leaves."""
+        """Read the intervals of rows.
+
+        Parameters
+        ----------
+        source : Scorer or LeafIndex
+            Of one target.
+        rows : (n, n_features) array, or (n, n_trees) int array
+            Features for a Scorer, leaves for a LeafIndex.
+        prices, min_coverage, n_threads : optional
+            As of `Scorer.priced_intervals`; the prices ascend.
+
+        Returns
+        -------
+        Reading
+            Of these rows.
+
+        Raises
+        ------
+        ValueError
+            If an argument is refused by `Scorer.priced_intervals`, or there are several targets.
+        """
+        _index_of(source)
         shares = np.empty((len(rows), len(prices)))
         ends, _ = source.priced_intervals(
             rows, prices, min_coverage, mass=shares, n_threads=n_threads
@@ -90,18 +159,35 @@ class Reading(NamedTuple):
 
     @property
     def widths(self) -> Array:
-        """Widths (n, k)."""
+        """Widths of the intervals, (n, k) float64."""
         widths: Array = self.ends[:, 1] - self.ends[:, 0]
         return widths
 
     @classmethod
     def parts(cls, source: Source, rows: Any, *arguments: Any) -> Iterator[Self]:
-        """Yield what `of` returns, for some rows at a time."""
+        """Read the intervals of rows, some thousands at a time.
+
+        Parameters
+        ----------
+        source, rows, *arguments : as of `of`
+            Of any number of rows.
+
+        Yields
+        ------
+        Reading
+            Of some rows after the others.
+        """
         for begin in range(0, max(1, len(rows)), _ROWS_AT_ONCE):
             yield cls.of(source, rows[begin : begin + _ROWS_AT_ONCE], *arguments)
 
     def sums(self) -> Sums:
-        """Return the sums over the rows with a distribution."""
+        """Add up masses and widths of the rows with a distribution.
+
+        Returns
+        -------
+        Sums
+            At the same prices.
+        """
         known = self.masses[:, 0] >= 0
         masses, widths = self.masses[known], self.widths[known]
         return Sums(len(masses), masses.sum(axis=0), widths.sum(axis=0))
@@ -110,9 +196,13 @@ class Reading(NamedTuple):
 class PriceSearch:
     """Brackets the price at which rows have a mean mass, by sums at up to 32 prices a pass."""
 
-    def __init__(self, coverage: float, unit: float) -> None:
+    def __init__(self, coverage: float, source: Source) -> None:
         self.coverage = coverage
         self.low, self.high = 0.0, math.inf
+        with np.errstate(over="ignore"):
+            unit = float(np.ptp(_index_of(source).atoms()))
+        if not unit <= _MAX_RANGE:
+            raise ValueError(f"source must have targets in a range of at most 2**900, got {unit:g}")
         self._unit = unit or 1.0
 
     def prices(self, slopes: Array | None = None) -> Array:
@@ -170,42 +260,90 @@ class PriceSearch:
 
 
 class PriceRule(NamedTuple):
-    """Two close prices: rows take the intervals of the higher one until the mass is reached."""
+    """Two close prices; what `find_rule` returns.
 
-    prices: Array  # (2,)
+    Rows take the intervals of the higher price, in their order, until the mean mass is reached, and
+    those of the lower price behind.
+
+    Parameters
+    ----------
+    prices : (2,) float64
+        Ascending.
+    min_coverage, coverage : float
+        As they were given.
+    missing : tuple of int
+        What rows have yet to add where each part begins, as `choose` takes it.
+    bound : float
+        No intervals of the mean mass have a total width below it.
+    """
+
+    prices: Array
     min_coverage: float
     coverage: float
-    missing: tuple[int, ...]  # UNITS that the rows of each part have yet to add
-    bound: float  # of the total width
+    missing: tuple[int, ...]
+    bound: float
 
     @staticmethod
     def choose(reading: Reading, missing: int) -> tuple[Array, Array, int]:
-        """Return intervals (n, 2) and shares (n,) of rows, and what is missing behind them."""
+        """Choose the intervals of rows.
+
+        Parameters
+        ----------
+        reading : Reading
+            Of some rows at the two prices.
+        missing : int
+            That of the part which the rows begin, or what the call for the rows before returned.
+
+        Returns
+        -------
+        ends : (n, 2) float64
+            NaN where a row has no distribution.
+        mass : (n,) float64
+            Shares that they hold.
+        missing : int
+            For the next rows of the part.
+        """
         gains = np.diff(reading.masses, axis=1)[:, 0]
         at = (np.cumsum(gains) - gains < missing).astype(np.intp)
         ends, masses = _chosen(reading, at)
         return ends, _shares(masses), missing - int(gains[at > 0].sum())
 
 
-def range_of_targets(source: Source) -> float:
-    """Return the largest less the least target of what is read."""
-    index = source.index if isinstance(source, Scorer) else source
-    return float(np.ptp(index.atoms()))
-
-
 def find_rule(
     ask: Callable[[Array], Sequence[Sums]],
-    coverage: float,
-    min_coverage: float,
-    unit: float,
+    source: Source,
+    coverage: float = 0.9,
+    min_coverage: float = 0.5,
 ) -> PriceRule:
-    """Return the rule for the rows of several parts, which are read pass after pass.
+    """Find the prices for rows that come in parts, in passes over all of them.
 
-    `ask` returns the sums of each part at ascending prices; `unit` is the range of the targets.
-    Passes end when the total width is within a hundredth of a row's mean width of the least one.
+    Parameters
+    ----------
+    ask : callable
+        Takes ascending prices, (k,), and returns the `Sums` of each part at these prices and
+        `min_coverage`. Called once for each pass, three to five times on most data.
+    source : Scorer or LeafIndex
+        What the parts are read from.
+    coverage, min_coverage : float, default=0.9 and 0.5
+        As of `predict_batch`.
+
+    Returns
+    -------
+    PriceRule
+        Chooses intervals whose total width is within a hundredth of a row's mean width of the least
+        one, and that of one row.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or there are several targets.
+
+    Notes
+    -----
     O(parts) memory.
     """
-    search = PriceSearch(coverage, unit)
+    _check_shares(coverage, min_coverage)
+    search = PriceSearch(coverage, source)
     for _ in range(_MAX_PASSES):
         prices = search.prices()
         parts = ask(prices)
@@ -224,15 +362,49 @@ def find_rule(
 
 
 def predict_batch(
-    source: Source, rows: Any, n_threads: int, coverage: float, min_coverage: float
+    source: Source,
+    rows: ArrayLike,
+    coverage: float = 0.9,
+    min_coverage: float = 0.5,
+    *,
+    n_threads: int = 0,
 ) -> BatchIntervals:
-    """Return the intervals of all rows, of features or of leaves.
+    """Find the intervals of least total width that hold a mean share of the rows' distributions.
 
-    The price is the slope of a segment of the lower hull of width over mass of some row, and the
-    total width exceeds the least one by less than the width of one segment. After the first pass
-    only rows are read whose intervals differ between the two prices that are left.
+    Parameters
+    ----------
+    source : Scorer or LeafIndex
+        Of one target.
+    rows : (n, n_features) array, or (n, n_trees) int array
+        All rows of the batch: features for a Scorer, leaves for a LeafIndex.
+    coverage : float, default=0.9
+        The mean share, above 0 and below 1. Rows without a distribution do not count.
+    min_coverage : float, default=0.5
+        The share in [0, 1) that each interval holds at least. If intervals that hold it are enough
+        these are returned.
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Returns
+    -------
+    BatchIntervals
+        Intervals and masses, the price, and the total width with a lower bound of it.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape, or there are several targets.
+
+    Notes
+    -----
+    All rows have one price t, and each takes the interval of most t * mass - width: of all ways to
+    reach a mean mass those of one price have the least total width. The price is the slope of a
+    segment of the lower hull of width over mass of some row, whose interval alone is cut back to
+    what is missing, so that total and bound differ by less than the width of a segment. After the
+    first pass only rows are read whose intervals differ between the two prices that are left.
     """
-    search = PriceSearch(coverage, range_of_targets(source))
+    _check_shares(coverage, min_coverage)
+    search, rows = PriceSearch(coverage, source), np.asarray(rows)
 
     def read(some: NDArray[np.intp], prices: Array) -> Iterator[Reading]:
         return Reading.parts(source, rows[some], prices, min_coverage, n_threads)
@@ -295,3 +467,20 @@ def _chosen(reading: Reading, at: NDArray[np.intp]) -> tuple[Array, NDArray[np.i
 
 def _shares(masses: NDArray[np.int64]) -> Array:
     return np.where(masses < 0, np.nan, masses / UNITS)
+
+
+def _index_of(source: Source) -> LeafIndex:
+    """Return the index that is read, or raise ValueError."""
+    index = source.index if isinstance(source, Scorer) else source
+    if not index.scalar_output:
+        raise ValueError(f"source must be of one target, got {index.n_outputs}")
+    return index
+
+
+def _check_shares(coverage: Any, min_coverage: Any) -> None:
+    if not (np.ndim(coverage) == 0 and 0 < coverage < 1):
+        raise ValueError(f"coverage must be a number above 0 and below 1, got {coverage!r}")
+    if not (np.ndim(min_coverage) == 0 and 0 <= min_coverage < 1):
+        raise ValueError(
+            f"min_coverage must be a number from 0 on and below 1, got {min_coverage!r}"
+        )

@@ -1,5 +1,6 @@
 """Batches at one price: exact answers, hulls, the certified bound, streams, limits."""
 
+import re
 from fractions import Fraction
 from itertools import pairwise, product
 
@@ -84,7 +85,7 @@ def bound_and_segment(rows, target, least):
     ],
 )
 def test_three_rows_that_hold_24_of_30(least, total, bound, ends):
-    found = predict_batch(*index_of(ROWS), 1, 0.8, least)
+    found = predict_batch(*index_of(ROWS), 0.8, least)
     np.testing.assert_array_equal(found.interval, ends)
     assert found.total_width == total
     assert found.bound == pytest.approx(bound, abs=1e-6)
@@ -114,7 +115,7 @@ def test_bound_and_total_enclose_the_exact_answer():
         target = int(np.ceil(rng.uniform(0.5, 0.99) * 20 * n))
         index, leaves = index_of(rows)
         coverage = min(target / (20 * n), 1 - 1e-9)
-        found = predict_batch(index, leaves, 1, coverage, least / 20)
+        found = predict_batch(index, leaves, coverage, least / 20)
         optimum = exact(rows, target, least)
         bound, segment = bound_and_segment(rows, target, least)
         assert found.bound <= optimum <= found.total_width
@@ -133,10 +134,10 @@ def stream(index, parts, coverage, least):
         return Reading.of(index, part, prices, least, 1)
 
     rule = find_rule(
-        lambda prices: [read(part, prices).sums() for part in parts],
+        lambda prices: [Sums.read(index, part, prices, least, 1) for part in parts],
+        index,
         coverage,
         least,
-        float(np.ptp(index.atoms())),
     )
     found = [
         rule.choose(read(part, rule.prices), missing)[:2]
@@ -150,7 +151,7 @@ def test_streams_have_the_total_of_the_batch_to_within_a_row():
     rows = [(np.cumsum(rng.integers(1, 9, 6)).tolist(), [4, 1, 5, 2, 3, 5]) for _ in range(400)]
     index, leaves = index_of(rows)
     for least in (0.0, 0.5):
-        whole = predict_batch(index, leaves, 1, 0.9, least)
+        whole = predict_batch(index, leaves, 0.9, least)
         for parts in ([leaves], [leaves[:100], leaves[100:]], np.array_split(leaves, 7)):
             rule, ends, shares = stream(index, parts, 0.9, least)
             widths = ends[:, 1] - ends[:, 0]
@@ -164,7 +165,7 @@ def test_streams_have_the_total_of_the_batch_to_within_a_row():
 
 def test_equal_rows_take_the_dear_interval_in_their_order():
     index, leaves = index_of(ROWS[:1])
-    found = predict_batch(index, np.repeat(leaves, 10, axis=0), 1, 0.85, 0.0)
+    found = predict_batch(index, np.repeat(leaves, 10, axis=0), 0.85, 0.0)
     assert found.total_width == pytest.approx(found.bound, abs=1)
     widths = np.diff(found.interval)[:, 0]
     assert (np.diff(widths) <= 0).all()
@@ -172,7 +173,7 @@ def test_equal_rows_take_the_dear_interval_in_their_order():
 
 def test_one_row_gets_its_shortest_interval():
     index, leaves = index_of(ROWS[2:])
-    found = predict_batch(index, leaves, 1, 0.8, 0.5)
+    found = predict_batch(index, leaves, 0.8, 0.5)
     np.testing.assert_array_equal(found.interval, index.intervals(leaves, 0.8))
     assert found.bound <= found.total_width
 
@@ -180,25 +181,75 @@ def test_one_row_gets_its_shortest_interval():
 def test_rows_without_a_distribution_do_not_count():
     index, leaves = index_of(ROWS)
     with_empty = np.concatenate([[[-1]], leaves])
-    found = predict_batch(index, with_empty, 1, 0.8, 0.7)
+    found = predict_batch(index, with_empty, 0.8, 0.7)
     assert np.isnan(found.interval[0]).all()
     assert np.isnan(found.mass[0])
     assert found.total_width == 5
-    none = predict_batch(index, with_empty[:1], 1, 0.8, 0.7)
+    none = predict_batch(index, with_empty[:1], 0.8, 0.7)
     assert none.total_width == 0
 
 
 def test_a_floor_that_holds_enough_gives_the_shortest_intervals_that_hold_it():
     index, leaves = index_of(ROWS)
-    found = predict_batch(index, leaves, 1, 0.5, 0.7)
+    found = predict_batch(index, leaves, 0.5, 0.7)
     np.testing.assert_array_equal(found.interval, index.intervals(leaves, 0.7))
     assert found.bound == pytest.approx(found.total_width, abs=1e-5)
 
 
 def test_targets_that_are_all_equal():
     index, leaves = index_of([([3, 3], [1, 1])])
-    found = predict_batch(index, leaves, 1, 0.9, 0.5)
+    found = predict_batch(index, leaves, 0.9, 0.5)
     assert (found.total_width, found.bound) == (0, 0)
+
+
+def test_a_batch_without_rows():
+    index, leaves = index_of(ROWS)
+    found = predict_batch(index, leaves[:0], 0.9)
+    assert found.interval.shape == (0, 2)
+    assert (found.total_width, found.bound) == (0, 0)
+
+
+def test_blocks_and_threads_change_nothing(monkeypatch):
+    rng = np.random.default_rng(3)
+    rows = [(np.cumsum(rng.integers(1, 9, 6)).tolist(), [4, 1, 5, 2, 3, 5]) for _ in range(50)]
+    index, leaves = index_of(rows)
+    whole = predict_batch(index, leaves, 0.8, n_threads=1)
+    monkeypatch.setattr(batch, "_ROWS_AT_ONCE", 7)
+    in_blocks = predict_batch(index, leaves, 0.8, n_threads=2)
+    for one, other in zip(whole, in_blocks, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    np.testing.assert_array_equal(whole.interval, in_blocks.interval)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coverage": 0}, "coverage must be a number above 0 and below 1, got 0"),
+        ({"coverage": 1.0}, "coverage must be a number above 0 and below 1, got 1.0"),
+        ({"coverage": np.nan}, "coverage must be a number above 0 and below 1, got nan"),
+        ({"coverage": [0.5, 0.9]}, "coverage must be a number above 0 and below 1"),
+        ({"min_coverage": 1}, "min_coverage must be a number from 0 on and below 1, got 1"),
+        ({"min_coverage": -0.1}, "min_coverage must be a number from 0 on and below 1, got -0.1"),
+        ({"rows": np.zeros((2, 3), int)}, "leaves must have shape"),
+    ],
+)
+def test_bad_arguments(options, message):
+    index, leaves = index_of(ROWS)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        predict_batch(index, **({"rows": leaves} | options))
+    if "rows" not in options:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            find_rule(lambda _: [], index, **options)
+
+
+def test_several_targets_and_too_wide_a_range_are_refused():
+    leaves = np.zeros((2, 1), int)
+    several = LeafIndex(leaves, np.array([[0.0, 1.0], [2.0, 3.0]]))
+    with pytest.raises(ValueError, match="source must be of one target, got 2"):
+        predict_batch(several, leaves)
+    wide = LeafIndex(leaves, np.array([-1e300, 1e308]))
+    with pytest.raises(ValueError, match=re.escape("in a range of at most 2**900")):
+        predict_batch(wide, leaves)
 
 
 def test_sums_of_shares_are_exact_in_any_order():

@@ -4,7 +4,14 @@ import importlib
 from contextlib import suppress
 
 PACKAGES = [
-    *("hdicore", "hdiforest", "hdiforest.calibration", "hdiforest.metrics", "hdiforest.serving"),
+    *(
+        "hdicore",
+        "hdicore.batch",
+        "hdiforest",
+        "hdiforest.calibration",
+        "hdiforest.metrics",
+        "hdiforest.serving",
+    ),
     *("hdiforest.adapters.boosters", "hdiforest.adapters.dask"),
     "hdiforest.adapters.quantile_forest",
 ]
