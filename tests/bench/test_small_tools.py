@@ -63,3 +63,17 @@ def test_times_after_the_fit(small, capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert shown.count("diagnose / raw interval") == 4
     assert shown.count("recalibrate / calibrated intervals") == 4
+
+
+def test_batches(small):
+    batch = small("speed", "batch", TURNS=1, BLOCK=200)
+    forest = batch.ExtraTreesRegressor(5, bootstrap=True, min_samples_leaf=5, random_state=0)
+    scorer = batch.HDIForestRegressor(forest, calibration=False).fit(*batch._rows(300, 0)).scorer_
+    assert [row["what"] for row in batch.ratios(scorer)] == ["one price", "32 prices", "batch"]
+    passes, memory, streamed, in_memory = batch.stream(scorer, 500)
+    assert passes.startswith("stream of 500 rows")
+    assert "peak memory" in memory
+    total, bound = (float(streamed.split(word)[1].split(",")[0]) for word in ("width ", "bound "))
+    assert bound <= total
+    widest = float(in_memory.split("widest row ")[1])
+    assert abs(total - float(in_memory.split(",")[0].removeprefix("in memory "))) <= widest
