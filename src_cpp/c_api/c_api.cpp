@@ -274,8 +274,8 @@ int index_priced_intervals(const hdicore_index* index, const std::int32_t* leave
         checked_levels(&min_coverage, 1, "min_coverage", true);
         const std::size_t n_results = product(n, outputs, "intervals");
         const auto ends = matrix(intervals, n_results, 2 * given.size(), "intervals");
-        return Request{.priced = {given, min_coverage, ends,
-                                  matrix(units, n_results, given.size(), "units")}};
+        return Request{
+            .priced = {given, min_coverage, ends, matrix(units, n_results, given.size(), "units")}};
     });
 }
 
@@ -309,21 +309,9 @@ int index_regions(const hdicore_index* index, const std::int32_t* leaves, std::i
 }
 
 constexpr hdicore_api table{
-    HDICORE_API_VERSION,
-    sizeof(hdicore_api),
-    weighted_hdi,
-    weighted_quantiles,
-    index_build,
-    index_share,
-    index_release,
-    index_n_trees,
-    index_n_outputs,
-    index_mean,
-    index_intervals,
-    index_quantiles,
-    index_cdf,
-    index_priced_intervals,
-    index_regions,
+    HDICORE_API_VERSION, sizeof(hdicore_api), weighted_hdi,  weighted_quantiles,     index_build,
+    index_share,         index_release,       index_n_trees, index_n_outputs,        index_mean,
+    index_intervals,     index_quantiles,     index_cdf,     index_priced_intervals, index_regions,
 };
 
 }  // namespace

@@ -29,8 +29,8 @@ RegionGrid::RegionGrid(double low, double high, std::size_t n_bins, double bandw
                                     ", got " + std::to_string(n_bins));
     }
     if (!(low < high && std::isfinite(high - low))) {
-        throw std::invalid_argument("grid must run from low to a higher, finite high, got " + text(low) +
-                                    " and " + text(high));
+        throw std::invalid_argument("grid must run from low to a higher, finite high, got " +
+                                    text(low) + " and " + text(high));
     }
     if (!(bandwidth >= 0 && std::isfinite(bandwidth))) {
         throw std::invalid_argument("bandwidth of grid must be at least 0 and finite, got " +

@@ -29,9 +29,9 @@ class RegionGrid {
     // Masses of the bins (n_bins,), in whole units whose sum is the total of the distribution.
     // Atoms outside count in the first or the last bin, an atom at an edge in the bin above it.
     //
-    // A bin's mass is spread by exp(-d^2 / 2) at the centres of the bins, where d is the distance in
-    // standard deviations, up to d = 4. What would leave the range stays in it: the weights of each
-    // bin are divided by their sum over bins. Running sums are rounded to whole units.
+    // A bin's mass is spread by exp(-d^2 / 2) at the centres of the bins, where d is the distance
+    // in standard deviations, up to d = 4. What would leave the range stays in it: the weights of
+    // each bin are divided by their sum over bins. Running sums are rounded to whole units.
     // `smoothed` (n_bins,) is scratch memory.
     void masses(const Pmf& pmf, std::span<mass_t> bins, std::span<double> smoothed) const noexcept;
 

@@ -30,10 +30,10 @@ Region RegionSearch::find(const Pmf& pmf, mass_t needed, const RegionShape& shap
     const double widest = (values_[n_atoms_ - 1] - values_[0]) + thickness_;
     gap_ = std::min(shape.gap / unit, 2 * widest);
 
-    const std::span values = shape.grid == nullptr ? pmf.values : std::span(values_).first(n_atoms_);
+    const std::span values =
+        shape.grid == nullptr ? pmf.values : std::span(values_).first(n_atoms_);
     const std::span cumulative(cumulative_, n_atoms_ + 1);
-    const Interval hdi =
-        shortest_interval(Pmf(values, cumulative, pmf.n_trees, pmf.shift), needed);
+    const Interval hdi = shortest_interval(Pmf(values, cumulative, pmf.n_trees, pmf.shift), needed);
     const double of_hdi = shape.grid == nullptr ? hdi.upper / unit - hdi.lower / unit
                                                 : (hdi.upper - hdi.lower) + thickness_;
 
@@ -201,7 +201,10 @@ void RegionSearch::of_all(Choice& found) const noexcept {
         for (std::size_t k = n_cuts - 1; k > at; --k) cuts[k] = cuts[k - 1];
         cuts[at] = i;
     }
-    std::sort(cuts.begin(), cuts.begin() + n_cuts);
+    for (std::size_t k = 1; k < n_cuts; ++k) {
+        for (std::size_t l = k; l > 0 && cuts[l] < cuts[l - 1]; --l)
+            std::swap(cuts[l], cuts[l - 1]);
+    }
     found.n = n_cuts + 1;
     for (std::size_t q = 0; q < found.n; ++q) {
         found.pieces[q] = {q == 0 ? 0 : cuts[q - 1], q == n_cuts ? n_atoms_ - 1 : cuts[q] - 1};

@@ -111,11 +111,11 @@ struct PricedRequest {
 };
 
 struct RegionRequest {
-    double coverage = 0;           // in (0, 1]; 0: nothing is asked
+    double coverage = 0;  // in (0, 1]; 0: nothing is asked
     RegionShape shape{};
-    Matrix<double> results{};      // (n_rows * n_outputs, 2 * max_pieces) ends, NaN behind the last
+    Matrix<double> results{};  // (n_rows * n_outputs, 2 * max_pieces) ends, NaN behind the last
     std::span<std::int64_t> n_pieces{};  // (n_rows * n_outputs,) 0 without an atom
-    std::span<double> bounds{};    // (n_rows * n_outputs,) lower bounds of the least cost
+    std::span<double> bounds{};          // (n_rows * n_outputs,) lower bounds of the least cost
 
     bool is_empty() const noexcept { return coverage == 0; }
     void fill_nan(std::size_t at) const noexcept;

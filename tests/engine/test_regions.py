@@ -174,14 +174,15 @@ def test_equal_to_the_twin(targets):
         index = LeafIndex(leaves, y, **options)
         query = leaves[rng.integers(0, len(y), 3)]
         query[0] = -1
-        scale = max(np.ptp(y), 1e-310) if targets != "huge" else 1e307
+        scale = (np.ptp(y) or 1e-2) if targets != "huge" else 1e307
         low = float(np.clip(y.min() - 0.1 * scale, -8e307, 8e307))
         grids = [None, None, (low, float(min(low + 1.1 * scale, 8e307)), 23, 0.0)]
-        grids += [(low, grids[2][1], 23, float(rng.choice([0.01, 0.08, 0.5, 100]) * scale))]
+        bandwidth = min(float(rng.choice([0.01, 0.08, 0.5, 100])) * float(scale), 1e308)
+        grids.append((*grids[2][:3], bandwidth))
         for grid in grids:
             coverage = float(rng.choice([0.05, 0.3, 0.7, 0.9, 1]))
             max_pieces = int(rng.choice([1, 2, 3, 8]))
-            gap = float(rng.choice([0, 0.02, 0.2, 1e300]) * min(scale, 1))
+            gap = float(rng.choice([0, 0.02, 0.2, 1e300])) * min(float(scale), 1.0)
             offsets, ends, bounds = index.regions(query, coverage, max_pieces, gap, grid=grid)
             assert (offsets.dtype, offsets[0], offsets[-1]) == (np.int64, 0, len(ends))
             for i, leaf in enumerate(query):

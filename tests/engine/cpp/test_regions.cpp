@@ -60,7 +60,8 @@ void near_the_least_cost_and_the_bound_holds() {
     for (int round = 0; round < 600; ++round) {
         const Sample sample = random_sample(random, 1 + below(random, 8));
         const Pmf pmf = sample.pmf();
-        const auto needed = 1 + static_cast<mass_t>(below(random, static_cast<std::size_t>(pmf.total())));
+        const auto needed =
+            1 + static_cast<mass_t>(below(random, static_cast<std::size_t>(pmf.total())));
         const std::size_t n = 1 + below(random, 3);
         const double gap = 0.3 * static_cast<double>(below(random, 3));
         const Region found = find(pmf, needed, {n, gap, nullptr});
@@ -154,7 +155,8 @@ void hostile_atoms() {
         const Pmf pmf(values, thirds, 0, 3);
         for (const double gap : {0.0, tiny, 1.0, largest}) {
             for (mass_t needed = 1; needed <= 8; ++needed) {
-                for (const RegionGrid* bins : {static_cast<const RegionGrid*>(nullptr), &grid, &narrow}) {
+                for (const RegionGrid* bins :
+                     {static_cast<const RegionGrid*>(nullptr), &grid, &narrow}) {
                     const Region found = find(pmf, needed, {3, gap, bins});
                     CHECK(found.n_pieces >= 1 && found.n_pieces <= 3 && found.bound >= 0);
                     if (bins == nullptr) CHECK(mass(pmf, found) >= needed);
