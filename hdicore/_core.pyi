@@ -963,8 +963,8 @@ class Scorer:
             Length that one more piece has to save, at least 0 and finite.
         grid : (low, high, n_bins, bandwidth), optional
             Put each distribution on equal bins of [low, high] first, 4096 at most, and smooth it by
-            a Gaussian kernel of this standard deviation, in the unit of y; 0: not at all. Pieces are
-            then of whole bins. Without a grid they run from atom to atom.
+            a Gaussian kernel of this standard deviation, in the unit of y; 0: not at all. Pieces
+            are then of whole bins. Without a grid they run from atom to atom.
         leave_out : (n,) int, optional
             For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
             `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
@@ -995,10 +995,10 @@ class Scorer:
         ``cost + price * (needed mass - mass)`` over the prices asked, less what rounding may add to
         it; that of one piece is its length, that of regions which single atoms make up is 0.
 
-        On a grid, an atom at an edge counts in the bin above, atoms outside in the first or the last
-        bin. The kernel is read at centres of bins up to 4 standard deviations, and divided for each
-        bin by its sum over the bins that there are, so that no mass leaves the range. Targets that
-        are whole numbers need a bin for each: without a grid single atoms have no length.
+        On a grid, an atom at an edge counts in the bin above, atoms outside in the first or the
+        last bin. The kernel is read at centres of bins up to 4 standard deviations, and divided for
+        each bin by its sum over the bins that there are, so that no mass leaves the range. Targets
+        that are whole numbers need a bin for each: without a grid single atoms have no length.
         """
 
     def quantiles(
