@@ -8,7 +8,6 @@ else imports them. Masses are Python or NumPy integers; `shift` units are 2**shi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -614,7 +613,7 @@ class Grid(NamedTuple):
         smoothed = [0.0] * n
         for b, mass in enumerate(bins):
             near = range(max(0, b - reach), min(n, b + reach + 1))
-            of_kernel = sum_in_order(kernel[abs(t - b)] for t in near)
+            of_kernel = sum_in_order([kernel[abs(t - b)] for t in near])
             for t in near:
                 smoothed[t] += mass / of_kernel * kernel[abs(t - b)]
         upto = list(accumulate(smoothed))
@@ -624,7 +623,7 @@ class Grid(NamedTuple):
         return [b - a for a, b in pairwise([0, *units])]
 
 
-def sum_in_order(numbers: Iterable[float]) -> float:
+def sum_in_order(numbers: list[float]) -> float:
     """Sum with one rounding for each number, which `sum` of Python 3.12 does not do."""
     total = 0.0
     for x in numbers:
@@ -654,7 +653,9 @@ class RegionProblem(NamedTuple):
 
     def cost(self, pieces: Pieces) -> float:
         """Cost of all pieces."""
-        return sum_in_order(self.length(*piece) for piece in pieces) + (len(pieces) - 1) * self.gap
+        return (
+            sum_in_order([self.length(*piece) for piece in pieces]) + (len(pieces) - 1) * self.gap
+        )
 
     def at_price(self, price: float, max_pieces: int) -> Pieces:
         """Pieces of most price * mass - cost; ties: most mass, then fewest pieces.
