@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 # Types and numbers, as hdicore/c_api.h declares and explains them.
 
 cdef enum:
-    HDICORE_API_VERSION = 3
+    HDICORE_API_VERSION = 4
 
 ctypedef enum hdicore_status:
     hdicore_ok = 0
@@ -54,6 +54,12 @@ ctypedef struct hdicore_training_rows:
     const int32_t *counts
     const double *sample_weight
 
+ctypedef struct hdicore_grid:
+    double low
+    double high
+    int64_t n_bins
+    double bandwidth
+
 ctypedef struct hdicore_api:
     uint32_t version
     uint32_t size
@@ -84,6 +90,14 @@ ctypedef struct hdicore_api:
     int (*index_cdf)(
         const hdicore_index *index, const int32_t *leaves, int64_t n_rows, const double *points,
         int64_t n_points, int n_threads, double *cdf, hdicore_error *error) noexcept nogil
+    int (*index_priced_intervals)(
+        const hdicore_index *index, const int32_t *leaves, int64_t n_rows, const double *prices,
+        int64_t n_prices, double min_coverage, int n_threads, double *intervals, int64_t *units,
+        hdicore_error *error) noexcept nogil
+    int (*index_regions)(
+        const hdicore_index *index, const int32_t *leaves, int64_t n_rows, double coverage,
+        int max_pieces, double gap, const hdicore_grid *grid, int n_threads, int64_t *n_pieces,
+        double *ends, double *bounds, hdicore_error *error) noexcept nogil
 
 
 # The table. Each module that cimports this file has its own pointer to it, set at the first call;
@@ -231,3 +245,26 @@ cdef inline int index_cdf(
     cdef hdicore_error error
     return hdicore_check(hdicore_get_api().index_cdf(
         index, leaves, n_rows, points, n_points, n_threads, cdf, &error), &error)
+
+
+cdef inline int index_priced_intervals(
+    const hdicore_index *index, const int32_t *leaves, int64_t n_rows, const double *prices,
+    int64_t n_prices, double min_coverage, int n_threads, double *intervals, int64_t *units,
+) except -1 nogil:
+    """Intervals (n_rows, n_outputs, 2, n_prices) at prices; units (n_rows, n_outputs, n_prices)."""
+    cdef hdicore_error error
+    return hdicore_check(hdicore_get_api().index_priced_intervals(
+        index, leaves, n_rows, prices, n_prices, min_coverage, n_threads, intervals, units, &error),
+        &error)
+
+
+cdef inline int index_regions(
+    const hdicore_index *index, const int32_t *leaves, int64_t n_rows, double coverage,
+    int max_pieces, double gap, const hdicore_grid *grid, int n_threads, int64_t *n_pieces,
+    double *ends, double *bounds,
+) except -1 nogil:
+    """Regions: n_pieces and bounds (n_rows, n_outputs), ends (n_rows, n_outputs, max_pieces, 2)."""
+    cdef hdicore_error error
+    return hdicore_check(hdicore_get_api().index_regions(
+        index, leaves, n_rows, coverage, max_pieces, gap, grid, n_threads, n_pieces, ends, bounds,
+        &error), &error)

@@ -711,6 +711,17 @@ class LeafIndex:
         n_threads: int = 0,
         out: _Floats | None = None,
     ) -> tuple[_Floats, NDArray[np.int64]]: ...
+    def regions(
+        self,
+        leaves: ArrayLike,
+        coverage: float,
+        max_pieces: int = 2,
+        gap: float = 0.0,
+        *,
+        grid: tuple[float, float, int, float] | None = None,
+        leave_out: ArrayLike | None = None,
+        n_threads: int = 0,
+    ) -> tuple[NDArray[np.int64], _Floats, _Floats]: ...
     def quantiles(
         self,
         leaves: ArrayLike,
@@ -923,6 +934,71 @@ class Scorer:
         mean mass, those of one price for all rows have the least total width. Of intervals of equal
         surplus (to within the price of two units a tree, and 2**-48 of the largest atom) the one
         with most mass is taken, then the leftmost. O(atoms) for each price.
+        """
+
+    def regions(
+        self,
+        X: ArrayLike,
+        coverage: float,
+        max_pieces: int = 2,
+        gap: float = 0.0,
+        *,
+        grid: tuple[float, float, int, float] | None = None,
+        leave_out: ArrayLike | None = None,
+        n_threads: int = 0,
+    ) -> tuple[NDArray[np.int64], _Floats, _Floats]:
+        """Find regions of few closed pieces that hold the coverage at little cost.
+
+        The cost of a region is its total length, plus `gap` for each piece after the first.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        coverage : float
+            Share in (0, 1] of the distribution to hold.
+        max_pieces : int, default=2
+            From 1 to 8. One piece is the HDI of `intervals`.
+        gap : float, default=0.0
+            Length that one more piece has to save, at least 0 and finite.
+        grid : (low, high, n_bins, bandwidth), optional
+            Put each distribution on equal bins of [low, high] first, 4096 at most, and smooth it by
+            a Gaussian kernel of this standard deviation, in the unit of y; 0: not at all. Pieces
+            are then of whole bins. Without a grid they run from atom to atom.
+        leave_out : (n,) int, optional
+            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
+            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        offsets : (n * n_outputs + 1,) int64
+            The pieces of row i and output o are ``ends[offsets[at]:offsets[at + 1]]``, where ``at =
+            i * n_outputs + o``; none where no tree contributes.
+        ends : (n_pieces, 2) float64
+            Lower and upper ends, ascending in a row.
+        bounds : (n,) or (n, n_outputs) float64
+            Lower bounds of the least cost of any region of as many pieces or fewer. NaN where no
+            tree contributes.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+
+        Notes
+        -----
+        The least cost at a price of mass is found exactly, by a recursion over the atoms, and the
+        price is searched; what it leaves open between two corners of the lower hull of cost by mass
+        is filled heuristically. No region costs more than the HDI. A bound is the greatest of
+        ``cost + price * (needed mass - mass)`` over the prices asked, less what rounding may add to
+        it; that of one piece is its length, that of regions which single atoms make up is 0.
+
+        On a grid, an atom at an edge counts in the bin above, atoms outside in the first or the
+        last bin. The kernel is read at centres of bins up to 4 standard deviations, and divided for
+        each bin by its sum over the bins that there are, so that no mass leaves the range. Targets
+        that are whole numbers need a bin for each: without a grid single atoms have no length.
         """
 
     def quantiles(

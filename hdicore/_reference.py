@@ -17,6 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 NARROW_SHIFT, WIDE_SHIFT = 31, 40
 
+# First and last atom of each piece of a region.
+Pieces = list[tuple[int, int]]
+
 # Alpha and beta of Hyndman, Fan: Sample quantiles in statistical packages (1996); others have 1, 1.
 PLOTTING = {
     "interpolated_inverted_cdf": (0, 1),
@@ -546,6 +549,261 @@ def priced_interval(
     heavy = [pair for pair in tied if mass[pair] >= heaviest - slack]
     i, j = min(heavy, key=lambda pair: (pair[0], -pair[1]))
     return float(atoms.values[i]), float(atoms.values[j]), mass[i, j]
+
+
+# Coefficients log(2)**k / k! of the series of 2**r, from k = 11 down.
+POWER_OF_TWO = [
+    float.fromhex(digits)
+    for digits in (
+        "0x1.e8cac7351bb25p-32",
+        "0x1.e4cf5158b8ecap-28",
+        "0x1.b5253d395e7c4p-24",
+        "0x1.62c0223a5c824p-20",
+        "0x1.ffcbfc588b0c7p-17",
+        "0x1.430912f86c787p-13",
+        "0x1.5d87fe78a6731p-10",
+        "0x1.3b2ab6fba4e77p-7",
+        "0x1.c6b08d704a0c0p-5",
+        "0x1.ebfbdff82c58fp-3",
+        "0x1.62e42fefa39efp-1",
+        "0x1p0",
+    )
+]
+
+
+def exp_of_minus(t: float) -> float:
+    """exp(-t) by basic operations, of which every processor makes the same bits."""
+    x = -float.fromhex("0x1.71547652b82fep+0") * t
+    whole = x + 1.5 * 2.0**52 - 1.5 * 2.0**52
+    r = x - whole
+    power = POWER_OF_TWO[0]
+    for coefficient in POWER_OF_TWO[1:]:
+        power = power * r + coefficient
+    return math.ldexp(power, int(whole))
+
+
+class Grid(NamedTuple):
+    """Equal bins of [low, high], and the standard deviation of a Gaussian kernel."""
+
+    low: float
+    high: float
+    n_bins: int
+    bandwidth: float
+
+    @property
+    def width(self) -> float:
+        """Width of a bin."""
+        return (self.high - self.low) / self.n_bins
+
+    def edges(self) -> list[float]:
+        """Return low + i * width, and high itself."""
+        return [self.low + i * self.width for i in range(self.n_bins)] + [self.high]
+
+    def masses(self, atoms: Atoms) -> list[int]:
+        """Masses of the bins, smoothed; running sums are rounded to whole units."""
+        n, edges = self.n_bins, self.edges()
+        bins = [0] * n
+        for z, mass in zip(atoms.values, atoms.masses, strict=True):
+            bins[sum(edge <= z for edge in edges[1:n])] += mass
+        reach = int(min(4.0 * self.bandwidth / self.width, n - 1))
+        if reach == 0:
+            return bins
+        distances = [d * (self.width / self.bandwidth) for d in range(reach + 1)]
+        kernel = [exp_of_minus(d * d / 2) for d in distances]
+        smoothed = [0.0] * n
+        for b, mass in enumerate(bins):
+            near = range(max(0, b - reach), min(n, b + reach + 1))
+            of_kernel = sum_in_order([kernel[abs(t - b)] for t in near])
+            for t in near:
+                smoothed[t] += mass / of_kernel * kernel[abs(t - b)]
+        upto = list(accumulate(smoothed))
+        scale = atoms.total / upto[-1]
+        units = [min(math.floor(x * scale + 0.5), atoms.total) for x in upto]
+        units = [atoms.total if x == upto[-1] else u for x, u in zip(upto, units, strict=True)]
+        return [b - a for a, b in pairwise([0, *units])]
+
+
+def sum_in_order(numbers: list[float]) -> float:
+    """Sum with one rounding for each number, which `sum` of Python 3.12 does not do."""
+    total = 0.0
+    for x in numbers:
+        total += x
+    return total
+
+
+class RegionProblem(NamedTuple):
+    """Atoms at z of masses w, in ascending order; a piece of atoms i to j is (i, j).
+
+    A piece's length is z[j] - z[i] + thickness, the cost of pieces their length, and `gap` for each
+    after the first.
+    """
+
+    z: list[float]
+    w: list[int]
+    gap: float
+    thickness: float
+
+    def length(self, i: int, j: int) -> float:
+        """Length of a piece."""
+        return self.z[j] - self.z[i] + self.thickness
+
+    def mass(self, pieces: Pieces) -> int:
+        """Mass of all pieces."""
+        return sum(sum(self.w[i : j + 1]) for i, j in pieces)
+
+    def cost(self, pieces: Pieces) -> float:
+        """Cost of all pieces."""
+        return (
+            sum_in_order([self.length(*piece) for piece in pieces]) + (len(pieces) - 1) * self.gap
+        )
+
+    def at_price(self, price: float, max_pieces: int) -> Pieces:
+        """Pieces of most price * mass - cost; ties: most mass, then fewest pieces.
+
+        open_[p] is the value and mass of the best p pieces the last of which holds the current
+        atom, shut[p] that of the best p up to it, both with the pieces themselves.
+        """
+        none: tuple[float, int, Pieces] = (-math.inf, 0, [])
+        open_ = [none] * (max_pieces + 1)
+        shut = [(0.0, 0, []), *[none] * max_pieces]
+        for i, w in enumerate(self.w):
+            step = self.z[i] - self.z[i - 1] if i else 0.0
+            for p in range(max_pieces, 0, -1):
+                value, mass, pieces = open_[p]
+                best = value - step, mass, [*pieces[:-1], (pieces[-1][0], i)] if pieces else []
+                value, mass, pieces = shut[p - 1]
+                value = (value - self.gap if p > 1 else value) - self.thickness
+                if (value, mass) > best[:2]:
+                    best = value, mass, [*pieces, (i, i)]
+                if best[0] > -math.inf:
+                    open_[p] = best[0] + price * float(w), best[1] + w, best[2]
+                    shut[p] = max(shut[p], open_[p], key=lambda state: state[:2])
+        return max(shut[1:], key=lambda state: state[:2])[2]
+
+    def of_all(self, max_pieces: int) -> Pieces:
+        """All mass at the least cost: the longest steps that exceed a gap are left out."""
+        steps = [b - a for a, b in pairwise(self.z)]
+        dear = [i for i, step in enumerate(steps) if step - self.thickness > self.gap]
+        cuts = sorted(sorted(dear, key=lambda i: -steps[i])[: max_pieces - 1])
+        firsts, lasts = [0, *(i + 1 for i in cuts)], [*cuts, len(self.z) - 1]
+        return list(zip(firsts, lasts, strict=True))
+
+    def trimmed(self, pieces: Pieces, least: int) -> Pieces:
+        """Drop end atoms, or whole pieces, while `least` is left.
+
+        The largest saving first; ties: the least mass, then from the left.
+        """
+        while True:
+            options = []
+            for n, (i, j) in enumerate(pieces):
+                parts = [[(i + 1, j)], [(i, j - 1)]] if i < j else []
+                savings = [self.z[i + 1] - self.z[i], self.z[j] - self.z[j - 1]] if i < j else []
+                if len(pieces) > 1:
+                    parts.append([])
+                    savings.append(self.length(i, j) + self.gap)
+                for part, saving in zip(parts, savings, strict=True):
+                    loss = self.mass([(i, j)]) - self.mass(part)
+                    left = pieces[:n] + part + pieces[n + 1 :]
+                    if saving > 0 and self.mass(left) >= least:
+                        options.append((saving, -loss, left))
+            if not options:
+                return pieces
+            pieces = max(options, key=lambda option: option[:2])[2]
+
+    def polished(self, pieces: Pieces, least: int) -> Pieces:
+        """Make each piece the shortest in its place that supplies what the others lack.
+
+        While that helps, 16 times at most.
+        """
+        for _ in range(16):
+            before = pieces
+            for n, (i, j) in enumerate(pieces):
+                missing = least - self.mass(pieces[:n] + pieces[n + 1 :])
+                begin = pieces[n - 1][1] + 1 if n else 0
+                end = pieces[n + 1][0] if n + 1 < len(pieces) else len(self.z)
+                if missing > 0:
+                    found = self.shortest(begin, end, missing)
+                    if self.length(*found) < self.length(i, j):
+                        pieces = [*pieces[:n], found, *pieces[n + 1 :]]
+            if pieces == before:
+                break
+        return pieces
+
+    def shortest(self, begin: int, end: int, least: int) -> tuple[int, int]:
+        """Shortest piece of atoms [begin, end) that holds `least`; ties: most mass, leftmost."""
+        windows = []
+        for i in range(begin, end):
+            enough = [j for j in range(i, end) if self.mass([(i, j)]) >= least]
+            windows += [(i, enough[0])] if enough else []
+        return min(windows, key=lambda piece: (self.length(*piece), -self.mass([piece])))
+
+    def joined(self, pieces: Pieces) -> Pieces:
+        """Join neighbours where what lies between costs no more than a gap."""
+        found = pieces[:1]
+        for i, j in pieces[1:]:
+            last = found[-1]
+            if self.z[i] - self.z[last[1]] - self.thickness <= self.gap:
+                found[-1] = last[0], j
+            else:
+                found.append((i, j))
+        return found
+
+    def search(self, least: int, max_pieces: int) -> tuple[Pieces, float]:
+        """Pieces that hold `least`, and a lower bound of the cost of any."""
+        low, high = self.at_price(0.0, max_pieces), self.of_all(max_pieces)
+        bound = self.cost(low)
+        if self.mass(low) >= least:
+            high = low
+        widest = self.z[-1] - self.z[0] + self.thickness
+        others = max_pieces * (self.gap + self.thickness)
+        for _ in range(0 if high is low else 64):
+            held = self.mass(low)
+            price = (self.cost(high) - self.cost(low)) / float(self.mass(high) - held)
+            found = self.at_price(price, max_pieces)
+            mass, cost = self.mass(found), self.cost(found)
+            rounding = (
+                (len(self.z) + 8) * 2.0**-49 * (price * float(sum(self.w)) + (widest + others))
+            )
+            bound = max(bound, cost + price * float(least - mass) - rounding)
+            if not held < mass < self.mass(high):
+                break
+            if price * float(mass - held) <= cost - self.cost(low):
+                break
+            low, high = (low, found) if mass >= least else (found, high)
+        return self.joined(self.polished(self.trimmed(high, least), least)), bound
+
+
+def region(
+    atoms: Atoms, coverage: float, max_pieces: int = 2, gap: float = 0.0, grid: Grid | None = None
+) -> tuple[list[tuple[float, float]], float]:
+    """Find the ends of the pieces of a region, and a lower bound of the least cost of any.
+
+    What `RegionProblem` finds for lengths scaled by a power of two, or for numbers of bins; the HDI
+    if that is one piece or costs no less.
+    """
+    edges: list[float] = []
+    if grid is None:
+        largest = float(max(abs(atoms.values[0]), abs(atoms.values[-1])))
+        unit = 1.0 / math.ldexp(1.0, min(1000, 100 - math.frexp(largest)[1]))
+        z, w, thickness = [float(x) / unit for x in atoms.values], list(atoms.masses), 0.0
+    else:
+        unit, thickness, edges = grid.width, 1.0, grid.edges()
+        bins = {b: mass for b, mass in enumerate(grid.masses(atoms)) if mass > 0}
+        z, w = [float(b) for b in bins], list(bins.values())
+        atoms = atoms._replace(values=np.array(z), masses=w, observations=[1] * len(z))
+    gap = min(gap / unit, 2 * (z[-1] - z[0] + thickness))
+    problem = RegionProblem(z, w, gap, thickness)
+    lower, upper = hdi(atoms, coverage)
+    found = [(lower, upper)]
+    cost = bound = (upper / unit - lower / unit) if grid is None else (upper - lower + thickness)
+    if max_pieces > 1:
+        pieces, bound = problem.search(needed(atoms, coverage), max_pieces)
+        if len(pieces) > 1 and problem.cost(pieces) < cost:
+            cost = problem.cost(pieces)
+            found = [(float(atoms.values[i]), float(atoms.values[j])) for i, j in pieces]
+    if edges:
+        found = [(edges[int(lower)], edges[int(upper) + 1]) for lower, upper in found]
+    return found, min(bound, cost) * unit
 
 
 def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") -> float:

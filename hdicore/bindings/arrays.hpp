@@ -225,6 +225,21 @@ inline Levels prices_of(py::handle object, const char* name) {
     return prices;
 }
 
+// One finite number.
+inline double number_of(py::handle object, const char* name) {
+    const py::array array = as_array(object);
+    const bool is_number = std::string("iuf").find(array.dtype().kind()) != std::string::npos;
+    if (!is_number || array.ndim() > 0) {
+        throw py::value_error(std::string(name) + " must be a number, got " +
+                              std::string(py::repr(object)));
+    }
+    const double x = *as_c_array<double>(array).data();
+    if (!std::isfinite(x)) {
+        throw py::value_error(py::str("{} must be finite, got {:g}").format(name, x));
+    }
+    return x;
+}
+
 // Asks Python for signals while the engine works without its lock; handlers run on the main thread
 // alone, so only that is worth asking.
 inline std::function<void()> pending_signals() {

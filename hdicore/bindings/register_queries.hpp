@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "query.hpp"
 
@@ -139,6 +143,55 @@ py::tuple priced_intervals(const Self& self, const py::object& rows, const py::o
     return py::make_tuple(result, units);
 }
 
+// What (low, high, n_bins, bandwidth) says.
+inline RegionGrid grid_of(const py::object& given) {
+    if (!py::isinstance<py::sequence>(given) || py::isinstance<py::str>(given) ||
+        py::len(given) != 4) {
+        throw py::value_error("grid must be (low, high, n_bins, bandwidth), got " +
+                              std::string(py::repr(given)));
+    }
+    const auto entry = [&](std::size_t k) { return py::object(given[py::int_(k)]); };
+    const auto n_bins = whole_number(entry(2), "n_bins of grid", 1, max_bins);
+    return {number_of(entry(0), "low end of grid"), number_of(entry(1), "high end of grid"),
+            static_cast<std::size_t>(n_bins), number_of(entry(3), "bandwidth of grid")};
+}
+
+template <class Self>
+py::tuple regions(const Self& self, const py::object& rows, const py::object& coverage,
+                  const py::object& max_pieces, const py::object& gap, const py::object& grid,
+                  const py::object& leave_out, const py::object& n_threads) {
+    Query query(self, rows, leave_out, n_threads);
+    const Levels level = levels_of(coverage, "coverage", false);
+    if (!level.is_scalar) throw py::value_error("coverage must be one number");
+    const auto k = static_cast<std::size_t>(
+        whole_number(max_pieces, "max_pieces", 1, static_cast<std::int64_t>(max_region_pieces)));
+    const double price = number_of(gap, "gap");
+    if (price < 0) throw py::value_error(py::str("gap must be at least 0, got {:g}").format(price));
+    std::optional<RegionGrid> bins;
+    if (!grid.is_none()) bins.emplace(grid_of(grid));
+
+    auto bounds = query.output(py::none(), {});
+    const auto n = static_cast<std::size_t>(bounds.size());
+    std::vector<double> pieces(2 * k * n);
+    std::vector<std::int64_t> n_pieces(n);
+    query.score({.regions = {level.values[0],
+                             {k, price, bins ? &*bins : nullptr},
+                             {pieces.data(), n, 2 * k},
+                             n_pieces,
+                             mutable_span_of(bounds)}});
+
+    py::array_t<std::int64_t> offsets(static_cast<py::ssize_t>(n + 1));
+    const std::span starts = mutable_span_of(offsets);
+    starts[0] = 0;
+    std::partial_sum(n_pieces.begin(), n_pieces.end(), starts.begin() + 1);
+    py::array_t<double> ends({static_cast<py::ssize_t>(starts[n]), py::ssize_t{2}});
+    double* to = ends.mutable_data();
+    for (std::size_t at = 0; at < n; ++at) {
+        to = std::copy_n(pieces.data() + 2 * k * at, 2 * n_pieces[at], to);
+    }
+    return py::make_tuple(offsets, ends, bounds);
+}
+
 template <class Self>
 py::object quantiles(const Self& self, const py::object& rows, const py::object& levels_given,
                      const py::object& interpolation, const py::object& leave_out,
@@ -239,6 +292,7 @@ void register_queries(py::class_<Self>& cls) {
     Stub::mean(cls, &mean<Self>);
     Stub::intervals(cls, &intervals<Self>);
     Stub::priced_intervals(cls, &priced_intervals<Self>);
+    Stub::regions(cls, &regions<Self>);
     Stub::quantiles(cls, &quantiles<Self>);
     Stub::cdf(cls, &cdf<Self>);
     Stub::draws(cls, &draws<Self>);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -260,10 +261,57 @@ int index_cdf(const hdicore_index* index, const std::int32_t* leaves, std::int64
     });
 }
 
+int index_priced_intervals(const hdicore_index* index, const std::int32_t* leaves,
+                           std::int64_t n_rows, const double* prices, std::int64_t n_prices,
+                           double min_coverage, int n_threads, double* intervals,
+                           std::int64_t* units, hdicore_error* error) noexcept {
+    return query(index, leaves, n_rows, n_threads, error, [&](std::size_t n, std::size_t outputs) {
+        const auto given = elements(prices, size(n_prices, "n_prices"), "prices");
+        for (const double x : given) {
+            if (x > 0 && std::isfinite(x)) continue;
+            refuse("prices must be above 0 and finite, got " + std::to_string(x));
+        }
+        checked_levels(&min_coverage, 1, "min_coverage", true);
+        const std::size_t n_results = product(n, outputs, "intervals");
+        const auto ends = matrix(intervals, n_results, 2 * given.size(), "intervals");
+        return Request{
+            .priced = {given, min_coverage, ends, matrix(units, n_results, given.size(), "units")}};
+    });
+}
+
+int index_regions(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n_rows,
+                  double coverage, int max_pieces, double gap, const hdicore_grid* grid,
+                  int n_threads, std::int64_t* n_pieces, double* ends, double* bounds,
+                  hdicore_error* error) noexcept {
+    std::optional<RegionGrid> bins;
+    return query(index, leaves, n_rows, n_threads, error, [&](std::size_t n, std::size_t outputs) {
+        checked_levels(&coverage, 1, "coverage", false);
+        constexpr int most = static_cast<int>(max_region_pieces);
+        if (max_pieces < 1 || max_pieces > most) {
+            refuse("max_pieces must be from 1 to " + std::to_string(most) + ", got " +
+                   std::to_string(max_pieces));
+        }
+        if (!(gap >= 0 && std::isfinite(gap))) {
+            refuse("gap must be at least 0 and finite, got " + std::to_string(gap));
+        }
+        if (grid != nullptr) {
+            bins.emplace(grid->low, grid->high, size(grid->n_bins, "n_bins of grid"),
+                         grid->bandwidth);
+        }
+        const auto k = static_cast<std::size_t>(max_pieces);
+        const std::size_t n_results = product(n, outputs, "ends");
+        return Request{.regions = {coverage,
+                                   {k, gap, bins ? &*bins : nullptr},
+                                   matrix(ends, n_results, 2 * k, "ends"),
+                                   elements(n_pieces, n_results, "n_pieces"),
+                                   elements(bounds, n_results, "bounds")}};
+    });
+}
+
 constexpr hdicore_api table{
-    HDICORE_API_VERSION, sizeof(hdicore_api), weighted_hdi,  weighted_quantiles, index_build,
-    index_share,         index_release,       index_n_trees, index_n_outputs,    index_mean,
-    index_intervals,     index_quantiles,     index_cdf,
+    HDICORE_API_VERSION, sizeof(hdicore_api), weighted_hdi,  weighted_quantiles,     index_build,
+    index_share,         index_release,       index_n_trees, index_n_outputs,        index_mean,
+    index_intervals,     index_quantiles,     index_cdf,     index_priced_intervals, index_regions,
 };
 
 }  // namespace

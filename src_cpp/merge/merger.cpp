@@ -19,6 +19,9 @@ Merger::Merger(const LeafIndex& index, const Request& request, Strategy strategy
     if (index.tables().bucket_counts) buckets_.emplace(index);
     if (index.row_weights()) leave_one_out_.emplace(index);
     if (needs_.observation) row_counts_.emplace(index);
+    if (!request.regions.is_empty()) {
+        regions_.emplace(index.max_atoms(), request.regions.shape.grid);
+    }
 }
 
 // The strategy that reads fewest entries, of those that are sufficient, asked for and probably
@@ -73,7 +76,7 @@ void Merger::evaluate_pmf(Pmf pmf, RowSlices slices, rank_t left_out, std::size_
     if (row_counts_) {
         pmf.observation = row_counts_->observation(pmf, accumulator_.ranks(), slices, left_out);
     }
-    read(pmf, request_, at);
+    read(pmf, request_, at, regions_ ? &*regions_ : nullptr);
 }
 
 void Merger::prefetch(RowSlices slices) const noexcept {

@@ -60,6 +60,7 @@ class Merger {
     std::optional<BucketMerge> buckets_;
     std::optional<LeaveOneOut> leave_one_out_;
     std::optional<RowCounts> row_counts_;
+    std::optional<RegionSearch> regions_;
 };
 
 }  // namespace hdicore

@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <type_traits>
 
 namespace hdicore {
 namespace {
@@ -28,7 +29,8 @@ bool each_statistic(const Request& request, const Use& use) noexcept {
         return statistic.is_empty() || use(statistic);
     };
     return use_one(request.mean) && use_one(request.intervals) && use_one(request.quantiles) &&
-           use_one(request.cdf) && use_one(request.draws) && use_one(request.priced);
+           use_one(request.cdf) && use_one(request.draws) && use_one(request.priced) &&
+           use_one(request.regions);
 }
 
 bool uses_observation(Interpolation interpolation) noexcept {
@@ -173,6 +175,23 @@ void PricedRequest::mark(const BucketMasses& masses, BucketSet& marked) const no
     masses.mark_ends(masses.needed(min_coverage), marked);
 }
 
+void RegionRequest::fill_nan(std::size_t at) const noexcept {
+    std::ranges::fill(results.row(at), nan);
+    n_pieces[at] = 0;
+    bounds[at] = nan;
+}
+
+void RegionRequest::read(const Pmf& pmf, std::size_t at, RegionSearch& search) const noexcept {
+    const Region found = search.find(pmf, pmf.needed(coverage), shape);
+    std::ranges::fill(results.row(at), nan);
+    for (std::size_t q = 0; q < found.n_pieces; ++q) {
+        results(at, 2 * q) = found.pieces[q].lower;
+        results(at, 2 * q + 1) = found.pieces[q].upper;
+    }
+    n_pieces[at] = static_cast<std::int64_t>(found.n_pieces);
+    bounds[at] = found.bound;
+}
+
 Needs needs(const Request& request) noexcept {
     Needs all;
     each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
@@ -195,9 +214,15 @@ void mark(const BucketMasses& masses, const Request& request, BucketSet& marked)
     });
 }
 
-void read(const Pmf& pmf, const Request& request, std::size_t at) noexcept {
-    each_statistic(request, [&](const auto& statistic) {
-        pmf.size() == 0 ? statistic.fill_nan(at) : statistic.read(pmf, at);
+void read(const Pmf& pmf, const Request& request, std::size_t at, RegionSearch* search) noexcept {
+    each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
+        if (pmf.size() == 0) {
+            statistic.fill_nan(at);
+        } else if constexpr (std::is_same_v<Statistic, RegionRequest>) {
+            statistic.read(pmf, at, *search);
+        } else {
+            statistic.read(pmf, at);
+        }
         return true;
     });
 }

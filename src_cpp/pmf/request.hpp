@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 
@@ -11,6 +12,7 @@
 #include "pmf/pmf.hpp"
 #include "pmf/priced_intervals.hpp"
 #include "pmf/quantile.hpp"
+#include "pmf/regions.hpp"
 
 namespace hdicore {
 
@@ -108,6 +110,18 @@ struct PricedRequest {
     bool read_any(const AnyPmf& pmf, std::size_t at) const noexcept;
 };
 
+struct RegionRequest {
+    double coverage = 0;  // in (0, 1]; 0: nothing is asked
+    RegionShape shape{};
+    Matrix<double> results{};  // (n_rows * n_outputs, 2 * max_pieces) ends, NaN behind the last
+    std::span<std::int64_t> n_pieces{};  // (n_rows * n_outputs,) 0 without an atom
+    std::span<double> bounds{};          // (n_rows * n_outputs,) lower bounds of the least cost
+
+    bool is_empty() const noexcept { return coverage == 0; }
+    void fill_nan(std::size_t at) const noexcept;
+    void read(const Pmf& pmf, std::size_t at, RegionSearch& search) const noexcept;
+};
+
 // All that is asked of each row; what is empty is not read. One merge of the row's leaves serves
 // all of it. Results are NaN where no tree contributes.
 struct Request {
@@ -117,6 +131,7 @@ struct Request {
     CdfRequest cdf{};
     DrawRequest draws{};
     PricedRequest priced{};
+    RegionRequest regions{};
 };
 
 // How much of a distribution a request needs.
@@ -132,8 +147,10 @@ Needs needs(const Request& request) noexcept;
 // Marks the buckets that may hold the answers. The request must not need every atom.
 void mark(const BucketMasses& masses, const Request& request, BucketSet& marked) noexcept;
 
-// Writes the results of row and output number `at`, NaN if the distribution has no atom.
-void read(const Pmf& pmf, const Request& request, std::size_t at) noexcept;
+// Writes the results of row and output number `at`, NaN if the distribution has no atom. Regions
+// need a search.
+void read(const Pmf& pmf, const Request& request, std::size_t at,
+          RegionSearch* search = nullptr) noexcept;
 
 // The same; false, with results undefined, if a statistic needs every atom or what lies in a gap.
 [[nodiscard]] bool read_partial(const PartialPmf& pmf, const Request& request,

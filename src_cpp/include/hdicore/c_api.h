@@ -27,7 +27,8 @@
 extern "C" {
 #endif
 
-#define HDICORE_API_VERSION 3  // 2: interpolations from 7 on, 3: hdicore_smoothed_hdi
+// 2: interpolations from 7 on, 3: hdicore_smoothed_hdi, 4: index_priced_intervals, index_regions
+#define HDICORE_API_VERSION 4
 
 typedef enum hdicore_status {
     hdicore_ok = 0,
@@ -80,6 +81,14 @@ typedef struct hdicore_training_rows {
     const double* sample_weight;  // (n_rows,) weights of the rows; null: 1
 } hdicore_training_rows;
 
+// Equal bins that a distribution is put on.
+typedef struct hdicore_grid {
+    double low;
+    double high;
+    int64_t n_bins;    // from 1 to 4096
+    double bandwidth;  // standard deviation of the Gaussian kernel that smooths; 0: none
+} hdicore_grid;
+
 typedef struct hdicore_api {
     uint32_t version;  // HDICORE_API_VERSION of whoever made the table
     uint32_t size;     // and sizeof(hdicore_api)
@@ -131,6 +140,26 @@ typedef struct hdicore_api {
     int (*index_cdf)(const hdicore_index* index, const int32_t* leaves, int64_t n_rows,
                      const double* points, int64_t n_points, int n_threads, double* cdf,
                      hdicore_error* error);
+
+    // Since version 4:
+
+    // Intervals of most price * mass - width, (n_rows, n_outputs, 2, n_prices), at prices above 0
+    // of a row's whole mass, that hold min_coverage in [0, 1]; their masses in whole units,
+    // (n_rows, n_outputs, n_prices), 0 where no tree contributes.
+    int (*index_priced_intervals)(const hdicore_index* index, const int32_t* leaves, int64_t n_rows,
+                                  const double* prices, int64_t n_prices, double min_coverage,
+                                  int n_threads, double* intervals, int64_t* units,
+                                  hdicore_error* error);
+
+    // Regions of at most max_pieces, 1 to 8, closed pieces that hold a coverage in (0, 1] at little
+    // cost: their total length, and a gap, not negative, for each piece after the first. A grid
+    // makes them of whole bins; null: from atom to atom. ends (n_rows, n_outputs, max_pieces, 2)
+    // ascend and are NaN behind the last of n_pieces (n_rows, n_outputs); bounds (n_rows,
+    // n_outputs) are lower bounds of the least cost.
+    int (*index_regions)(const hdicore_index* index, const int32_t* leaves, int64_t n_rows,
+                         double coverage, int max_pieces, double gap, const hdicore_grid* grid,
+                         int n_threads, int64_t* n_pieces, double* ends, double* bounds,
+                         hdicore_error* error);
 } hdicore_api;
 
 // For programs that contain the engine.

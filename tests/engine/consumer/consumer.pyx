@@ -1,7 +1,7 @@
 # consumer.pyx: what an author of a Cython module writes to use hdicore's C functions
 # cython: language_level=3
 from libc.math cimport NAN
-from libc.stdint cimport int32_t, intptr_t
+from libc.stdint cimport int32_t, int64_t, intptr_t
 
 cimport hdicore as hc
 
@@ -100,6 +100,25 @@ cdef class Index:
             hc.index_cdf(
                 self.handle, &leaves[0, 0], leaves.shape[0], &points[0, 0, 0], points.shape[2], 0,
                 &out[0, 0, 0])
+
+    def priced_intervals(self, const int32_t[:, ::1] leaves, const double[::1] prices,
+                         double min_coverage, double[:, :, :, ::1] out, int64_t[:, :, ::1] units):
+        with nogil:
+            hc.index_priced_intervals(
+                self.handle, &leaves[0, 0], leaves.shape[0], &prices[0], prices.shape[0],
+                min_coverage, 1, &out[0, 0, 0, 0], &units[0, 0, 0])
+
+    def regions(self, const int32_t[:, ::1] leaves, double coverage, int max_pieces, double gap,
+                grid, int64_t[:, ::1] n_pieces, double[:, :, :, ::1] ends, double[:, ::1] bounds):
+        cdef hc.hdicore_grid bins
+        cdef const hc.hdicore_grid *given = NULL
+        if grid is not None:
+            bins.low, bins.high, bins.n_bins, bins.bandwidth = grid
+            given = &bins
+        with nogil:
+            hc.index_regions(
+                self.handle, &leaves[0, 0], leaves.shape[0], coverage, max_pieces, gap, given, 1,
+                &n_pieces[0, 0], &ends[0, 0, 0, 0], &bounds[0, 0])
 
 
 # For scipy.ndimage.generic_filter: the width of the shortest half of a window. A callback must not

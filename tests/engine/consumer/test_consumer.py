@@ -104,7 +104,7 @@ def test_cython_declares_what_the_c_header_does():
     version = re.search(r"#define HDICORE_API_VERSION (\d+)", header)[1]
     assert re.search(rf"^ +HDICORE_API_VERSION = {version}$", pxd, re.M)
     types = re.findall(r"typedef (enum|struct) (\w+) \{\n(.*?)\n\}", header, re.S)
-    assert len(types) == 6
+    assert len(types) == 7
     for kind, name, members in types:
         declared = re.search(rf"^ctypedef {kind} {name}:\n((?:    .*\n)+)", pxd, re.M)
         assert words(declared[1]) == words(members)

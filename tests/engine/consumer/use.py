@@ -109,10 +109,35 @@ def indices(module):
             index.quantiles, query, levels + 1, 2, quantiles
         )
         assert "points must not hold NaN" in refused(index.cdf, query, points * np.nan, cdf)
+        at_prices(index, expected, query)
+        regions(index, expected, query)
     assert "leaves[0, 0] must not be" in refused(module.Index.build, leaves - 5, y)
     for other in (3, "none", hdicore.Forest):
         wanted = f"leaf_index must be a hdicore.LeafIndex, got {type(other).__name__}"
         assert refused(module.Index.of, other) == wanted
+
+
+def at_prices(index, expected, query):
+    prices, ends, units = np.array([0.3, 1.0]), np.empty((50, 2, 2, 2)), np.empty((50, 2, 2), int)
+    index.priced_intervals(query, prices, 0.1, ends, units)
+    wanted = expected.priced_intervals(query, prices, 0.1)
+    same(ends, wanted[0])
+    same(units, wanted[1])
+    assert "prices must be above 0" in refused(
+        index.priced_intervals, query, -prices, 0.1, ends, units
+    )
+
+
+def regions(index, expected, query):
+    n_pieces, ends, bounds = np.empty((50, 2), int), np.empty((50, 2, 3, 2)), np.empty((50, 2))
+    for grid in (None, (0.0, 1.0, 20, 0.05)):
+        index.regions(query, 0.7, 3, 0.01, grid, n_pieces, ends, bounds)
+        offsets, pieces, least = expected.regions(query, 0.7, 3, 0.01, grid=grid)
+        same(n_pieces.ravel(), np.diff(offsets))
+        same(ends[~np.isnan(ends)].reshape(-1, 2), pieces)
+        same(bounds, least)
+    for bad, why in (((0.7, 9, 0.0, None), "max_pieces"), ((0.7, 2, 0.0, (1, 0, 5, 0)), "grid")):
+        assert f"{why} must" in refused(index.regions, query, *bad, n_pieces, ends, bounds)
 
 
 def callbacks(module):

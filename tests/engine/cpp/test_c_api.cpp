@@ -139,6 +139,37 @@ void an_index_answers_as_the_engine_does() {
     CHECK(same(cdf));
 }
 
+void prices_and_regions_are_answered_as_the_engine_does() {
+    Random random(5);
+    const Training rows = random_training(random, 200, 7, 6, 2);
+    const LeafIndex engine(rows.rows(), false, 1);
+    const Index index(rows);
+    const std::int32_t* leaves = rows.leaves.data();
+    const GivenLeaves source(engine, Matrix(leaves, 200, engine.n_trees()));
+    std::vector<double> expected(400 * 6), found(400 * 6), bounds(400), least(400);
+    std::vector<std::int64_t> wanted(800), counts(800);
+    const auto same = [](const auto& a, const auto& b) {
+        return std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+    };
+    const std::vector<double> prices{0.4, 2};
+    score(engine, source, {},
+          {.priced = {prices, 0.3, {expected.data(), 400, 4}, {wanted.data(), 400, 2}}}, {});
+    CHECK(api.index_priced_intervals(index.handle, leaves, 200, prices.data(), 2, 0.3, 1,
+                                     found.data(), counts.data(), nullptr) == 0);
+    CHECK(same(expected, found) && same(wanted, counts));
+    const RegionGrid bins(-1, 2, 60, 0.05);
+    const hdicore_grid given{-1, 2, 60, 0.05};
+    for (const bool on_grid : {false, true}) {
+        const RegionShape shape{3, 0.01, on_grid ? &bins : nullptr};
+        score(engine, source, {},
+              {.regions = {0.7, shape, {expected.data(), 400, 6}, {wanted.data(), 400}, bounds}},
+              {});
+        CHECK(api.index_regions(index.handle, leaves, 200, 0.7, 3, 0.01, on_grid ? &given : nullptr,
+                                2, counts.data(), found.data(), least.data(), nullptr) == 0);
+        CHECK(same(expected, found) && same(wanted, counts) && same(bounds, least));
+    }
+}
+
 void a_shared_index_outlives_the_first() {
     Random random(3);
     const Training rows = random_training(random, 50, 3, 4);
@@ -256,6 +287,37 @@ void hostile_rows_and_queries_are_refused() {
     refused("points must not hold NaN", [&](hdicore_error* error) {
         return api.index_cdf(real.handle, no_leaves, 1, &nan, 1, 1, found, error);
     });
+    const double free = 0;
+    std::int64_t count = 0;
+    refused("prices must be above 0 and finite", [&](hdicore_error* error) {
+        return api.index_priced_intervals(real.handle, no_leaves, 1, &free, 1, 0, 1, found, &count,
+                                          error);
+    });
+    refused("min_coverage must lie in [0, 1]", [&](hdicore_error* error) {
+        return api.index_priced_intervals(real.handle, no_leaves, 1, &level, 1, -1, 1, found,
+                                          &count, error);
+    });
+    refused("units must not be null", [&](hdicore_error* error) {
+        return api.index_priced_intervals(real.handle, no_leaves, 1, &level, 1, 0, 1, found,
+                                          nullptr, error);
+    });
+    const auto regions = [&](double coverage, int max_pieces, double gap, const hdicore_grid* grid,
+                             double* ends) {
+        return [=, &real, &no_leaves, &count](hdicore_error* error) {
+            double bound = 0;
+            return api.index_regions(real.handle, no_leaves, 1, coverage, max_pieces, gap, grid, 1,
+                                     &count, ends, &bound, error);
+        };
+    };
+    const hdicore_grid falling{1, 0, 5, 0}, empty{0, 1, 0, 0}, rough{0, 1, 5, nan};
+    refused("coverage must lie in (0, 1]", regions(0, 1, 0, nullptr, found));
+    refused("max_pieces must be from 1 to 8, got 9", regions(0.5, 9, 0, nullptr, found));
+    refused("gap must be at least 0", regions(0.5, 1, nan, nullptr, found));
+    refused("ends must not be null", regions(0.5, 1, 0, nullptr, nullptr));
+    refused("grid must run from low", regions(0.5, 1, 0, &falling, found));
+    refused("n_bins of grid must be from 1 to 4096", regions(0.5, 1, 0, &empty, found));
+    refused("bandwidth of grid", regions(0.5, 1, 0, &rough, found));
+    CHECK(regions(0.5, 1, 0, nullptr, found)(nullptr) == hdicore_ok && count == 0);
     // Products that would wrap around to nothing.
     constexpr std::int64_t huge = std::int64_t{1} << 62;
     refused("n_points must be at most", [&](hdicore_error* error) {
@@ -304,6 +366,10 @@ void the_table_is_as_it_was_published() {
         int (*index_intervals)(Index, Leaves, Size, Reals, Size, int, int, double*, Error);
         int (*index_quantiles)(Index, Leaves, Size, Reals, Size, int, int, double*, Error);
         int (*index_cdf)(Index, Leaves, Size, Reals, Size, int, double*, Error);
+        int (*index_priced_intervals)(Index, Leaves, Size, Reals, Size, double, int, double*, Size*,
+                                      Error);
+        int (*index_regions)(Index, Leaves, Size, double, int, double, const hdicore_grid*, int,
+                             Size*, double*, double*, Error);
     };
     const auto same = []<class T, class U>(T Published::*, U hdicore_api::*) {
         return std::is_same_v<T, U>;
@@ -322,6 +388,8 @@ void the_table_is_as_it_was_published() {
     CHECK_SAME(index_intervals);
     CHECK_SAME(index_quantiles);
     CHECK_SAME(index_cdf);
+    CHECK_SAME(index_priced_intervals);
+    CHECK_SAME(index_regions);
 #undef CHECK_SAME
 }
 
@@ -333,6 +401,7 @@ int main() {
     CHECK(api.version == HDICORE_API_VERSION && api.size == sizeof(hdicore_api));
     samples_are_read_as_the_engine_reads_them();
     an_index_answers_as_the_engine_does();
+    prices_and_regions_are_answered_as_the_engine_does();
     a_shared_index_outlives_the_first();
     hostile_samples_are_refused();
     hostile_rows_and_queries_are_refused();

@@ -35,6 +35,10 @@ void some_statistics_need_every_atom() {
     const std::vector<Request> complete = complete_requests(results, levels);
     for (const Request& one : complete) CHECK(needs(one).every_atom);
     CHECK(needs(complete[1]).observation && !needs(complete[0]).observation);
+    Request regions;
+    CHECK(regions.regions.is_empty());
+    regions.regions.coverage = 0.9;
+    CHECK(needs(regions).every_atom);
 }
 
 void min_share_is_that_of_the_widest_tails() {
