@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdiforest._tables.columns import require_columns
 from hdiforest._tables.frames import BLOCK_CELLS, Results, batch_of
@@ -20,25 +19,10 @@ from hdiforest._utils.threads import check_n_jobs, thread_count
 
 # The code of models is loaded with the first one.
 if TYPE_CHECKING:
-    from hdiforest._model.fitted import FittedForest
     from hdiforest._model.predict import AnyKind
     from hdiforest._model.table_steps import TableSteps
     from hdiforest._tables.encoder import TableEncoder
     from hdiforest.serving._model_file import OpenModel
-
-
-def _kind_and_levels(fitted: FittedForest, kind: Any, coverage: Any) -> tuple[AnyKind, list[float]]:
-    """Return the kind of intervals and their levels, by default those that the model has."""
-    from hdiforest._model.predict import resolve_kind_and_levels
-
-    if fitted.n_outputs != 1:
-        raise ValueError(f"the model has {fitted.n_outputs} targets; tables are scored for one")
-    if coverage is None:
-        return resolve_kind_and_levels(fitted, kind, None)
-    levels = shares("coverage", coverage, one=True).reshape(-1).tolist()
-    if not levels:
-        raise ValueError(f"coverage must be one or more numbers in (0, 1], got {coverage!r}")
-    return resolve_kind_and_levels(fitted, kind, levels)
 
 
 # Names of types in Spark by those in pyarrow.
@@ -138,6 +122,8 @@ class BatchScorer:
         diagnose: bool = False,
         trusted: Sequence[Any] = (),
     ) -> None:
+        from hdiforest._model.predict import resolve_kind_and_levels
+
         if isinstance(keep, str):
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
         if kind is not None:
@@ -146,11 +132,18 @@ class BatchScorer:
         check_flag("mapped", mapped)
         check_flag("diagnose", diagnose)
         self.path = os.path.abspath(os.fspath(path))
-        self.n_jobs, self.mapped, self.trusted = n_jobs, mapped, trusted
-        self.diagnose = diagnose
+        self.n_jobs, self.mapped, self.diagnose, self.trusted = n_jobs, mapped, diagnose, trusted
         model = self._open()
         try:
-            self.kind, self.coverage = _kind_and_levels(model.fitted, kind, coverage)
+            if (n := model.fitted.n_outputs) != 1:
+                raise ValueError(f"the model has {n} targets; tables are scored for one")
+            given = None if coverage is None else shares("coverage", coverage, one=True)
+            levels = None if given is None else given.reshape(-1).tolist()
+            if levels == []:
+                raise ValueError(
+                    f"coverage must be one or more numbers in (0, 1], got {coverage!r}"
+                )
+            self.kind, self.coverage = resolve_kind_and_levels(model.fitted, kind, levels)
             if diagnose:
                 model.fitted.require_reference()
         except ValueError as error:
@@ -160,11 +153,11 @@ class BatchScorer:
         self._types = dict(keep) if isinstance(keep, Mapping) else {}
         for name, kept in self._types.items():
             if not isinstance(kept, pa.DataType):
-                what = f"map '{name}' to a type such as pyarrow.int64()"
-                raise ValueError(f"keep must {what}, got {kept!r}")
+                raise ValueError(
+                    f"keep must map '{name}' to a type such as pyarrow.int64(), got {kept!r}"
+                )
         self.counts = RowCounts()
-        if not mapped:
-            self._copy = model
+        self._copy = None if mapped else model
         require_distinct([*self.keep, *self.results])
 
     def _open(self, digest: str | None = None) -> OpenModel:
@@ -242,12 +235,11 @@ class BatchScorer:
     @property
     def types(self) -> dict[str, Any]:
         """The types of pyarrow of `results`."""
-        types = dict.fromkeys(interval_names(self.kind, self.coverage), pa.float64())
-        if not self.diagnose:
-            return types
+        names = interval_names(self.kind, self.coverage)
+        types = dict.fromkeys([*names, *(DIAGNOSIS if self.diagnose else ())], pa.float64())
         others = {"out_of_range": pa.int64(), "worst_feature": pa.string()}
         others |= {"n_missing": pa.int64(), "flag": pa.bool_()}
-        return types | {name: others.get(name, pa.float64()) for name in DIAGNOSIS}
+        return types | {name: kind for name, kind in others.items() if name in types}
 
     @property
     def schema(self) -> Any:
@@ -305,37 +297,30 @@ class BatchScorer:
         dict of (n,) arrays
             By the names of `results`, of `types`.
         """
-        fitted = self.model.fitted
+        from hdiforest._model.predict import predict_mean_and_intervals
+
+        fitted, names = self.model.fitted, interval_names(self.kind, self.coverage)
+        n_threads = 1 if self.n_jobs == 1 else thread_count(self.n_jobs)  # which loads joblib
         n_rows = max(1, BLOCK_CELLS // fitted.n_features)
         parts, counts = [], RowCounts()
         for begin in range(0, max(1, table.num_rows), n_rows):
             n_before, part = first_row + begin, table.slice(begin, n_rows)
             X, more = fitted.encode(part, encoder, n_before)
             counts.add(more)
-            parts.append(self._results_of(X, fitted.rows_of_folds(part, n_before)))
+            of_folds = fitted.rows_of_folds(part, n_before)
+            mean, intervals = predict_mean_and_intervals(
+                fitted, X, self.coverage, self.kind, n_threads, of_folds
+            )
+            levels = range(len(self.coverage))
+            ends = [intervals[:, end, j] for j in levels for _, end in ENDS[self.kind]]
+            columns = map(np.ascontiguousarray, (mean, *ends))
+            results: Results = dict(zip(names, columns, strict=True))
+            if self.diagnose:
+                from hdiforest._model.diagnose import diagnose
+
+                results |= diagnose(fitted, X, self.coverage[0], n_threads, of_folds)
+            parts.append(results)
         self.counts.add(counts)
         if len(parts) == 1:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in self.results}
-
-    def _results_of(
-        self, X: NDArray[np.float32], of_folds: Sequence[NDArray[np.float32]]
-    ) -> Results:
-        """Return the columns of results of features, (n, n_features), and those of folds."""
-        from hdiforest._model.predict import predict_mean_and_intervals
-
-        n_threads = 1 if self.n_jobs == 1 else thread_count(self.n_jobs)  # which loads joblib
-        fitted = self.model.fitted
-        mean, intervals = predict_mean_and_intervals(
-            fitted, X, self.coverage, self.kind, n_threads, of_folds
-        )
-        levels = range(len(self.coverage))
-        ends = [intervals[:, end, j] for j in levels for _, end in ENDS[self.kind]]
-        columns = map(np.ascontiguousarray, (mean, *ends))
-        names = interval_names(self.kind, self.coverage)
-        results = dict(zip(names, columns, strict=True))
-        if self.diagnose:
-            from hdiforest._model.diagnose import diagnose
-
-            results |= diagnose(fitted, X, self.coverage[0], n_threads, of_folds)
-        return results

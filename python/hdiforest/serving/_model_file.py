@@ -81,8 +81,7 @@ def _opened(stored: NDArray[np.uint8], trusted: Sequence[Any] = ()) -> dict[str,
     """Return the objects of a file; ValueError if they are of types that are not trusted."""
     io = need("skops.io", _WHO, "io")
     data, known = stored.tobytes(), [*HARMLESS, *trusted]
-    types = [each for each in known if not isinstance(each, str)]
-    names = {*known, *(f"{each.__module__}.{each.__qualname__}" for each in types)}
+    names = {e if isinstance(e, str) else f"{e.__module__}.{e.__qualname__}" for e in known}
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             # What is packed might fill the memory.
@@ -142,16 +141,14 @@ def open_model(
     if known is not None and known.identity == identity:
         return known
     with _lock:
-        known = held.get(path)  # another thread may have read it
-        if known is not None and known.identity == identity:
-            return known
-        held.pop(path, None)
-        loaded = load(Path(path), mapped=mapped, trusted=trusted)
-        model = OpenModel(loaded.content, loaded.digest, identity)
-        if _identity(path) != identity:
-            raise ValueError(f"{path} was replaced while it was read")
-        held[path] = model
-        return model
+        known = held.pop(path, None)  # another thread may have read it
+        if known is None or known.identity != identity:
+            loaded = load(Path(path), mapped=mapped, trusted=trusted)
+            known = OpenModel(loaded.content, loaded.digest, identity)
+            if _identity(path) != identity:
+                raise ValueError(f"{path} was replaced while it was read")
+        held[path] = known
+        return known
 
 
 def _identity(path: str) -> tuple[int, ...]:

@@ -7,10 +7,9 @@ import re
 import reprlib
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,14 +170,11 @@ def _unpack(hint: Any, value: Any, left: Arrays, name: str) -> Any:
         pairs = enumerate(zip(kinds, value, strict=True))
         return origin(_unpack(kind, each, left, f"{name}[{i}]") for i, (kind, each) in pairs)
     if origin is dict:
-        return {
-            key: _unpack(args[1], each, left, f"{name}[{reprlib.repr(key)}]")
-            for key, each in value.items()
-        }
+        names = {key: f"{name}[{reprlib.repr(key)}]" for key in value}
+        return {key: _unpack(args[1], value[key], left, names[key]) for key in value}
     if own := _fields(hint):
-        for entry in own:
-            if entry not in value:
-                raise ValueError(f"the fact {_inside(name, entry)} is missing")
+        if missing := [entry for entry in own if entry not in value]:
+            raise ValueError(f"the fact {_inside(name, missing[0])} is missing")
         require_none((_inside(name, entry) for entry in value if entry not in own), "fact")
         return hint(**{e: _unpack(own[e], value[e], left, _inside(name, e)) for e in own})
     return value
@@ -203,10 +199,9 @@ def _inside(name: str, entry: str) -> str:
 @cache
 def _fields(kind: Any) -> dict[str, Any]:
     """Return the types of the fields of a dataclass or a NamedTuple; none of other types."""
-    own = (
-        [each.name for each in fields(kind)] if is_dataclass(kind) else kind.__dict__.get("_fields")
-    )
-    return {name: typing.get_type_hints(kind, include_extras=True)[name] for name in own or ()}
+    names = getattr(kind, "__dataclass_fields__", getattr(kind, "_fields", ()))
+    hints = typing.get_type_hints(kind, include_extras=True) if names else {}
+    return {name: hints[name] for name in names}
 
 
 def _is_length(value: Any) -> bool:
@@ -220,36 +215,32 @@ def _is_number(value: Any) -> bool:
     return type(value) is float or (type(value) is int and abs(value) < 2**53)
 
 
-_FORMS = {
+_FORMS: dict[Any, Form] = {
     Any: Form("anything", lambda _: True),
     NoneType: Form("null", lambda value: value is None),
     bool: Form("true or false", lambda value: isinstance(value, bool)),
     int: Form("a whole number", lambda value: type(value) is int and 0 <= value < 2**63),
     float: Form("a number", _is_number),
     str: Form("a text", lambda value: isinstance(value, str)),
+    np.ndarray: Form("the length of an array", _is_length),
+    **dict.fromkeys((list, tuple), Form("a list", lambda value: isinstance(value, list))),
+    dict: Form("an object", lambda value: isinstance(value, dict)),
 }
-_LENGTH = Form("the length of an array", _is_length)
-_LIST = Form("a list", lambda value: isinstance(value, list))
-_OBJECT = Form("an object", lambda value: isinstance(value, dict))
 
 
 @cache
 def _form(hint: Any) -> Form:
     origin, args = get_origin(hint), get_args(hint)
     if origin is typing.Annotated:
-        own: Form = args[1]
-        return own
+        return cast("Form", args[1])
     if origin is typing.Literal:
         return Form(alternatives(map(repr, args)), lambda value: value in args)
-    if origin is np.ndarray:
-        return _LENGTH
     if origin is tuple and get_origin(args[0]) is np.ndarray:
         return Form(
-            "lengths of arrays", lambda value: _LIST.holds(value) and all(map(_is_length, value))
+            "lengths of arrays",
+            lambda value: isinstance(value, list) and all(map(_is_length, value)),
         )
-    if origin in (list, tuple):
-        return _LIST
-    return _OBJECT if origin is dict or hint not in _FORMS else _FORMS[hint]
+    return _FORMS.get(origin or hint, _FORMS[dict])
 
 
 Expected = Mapping[str, tuple[str, tuple[int, ...]]]  # types and shape by name
@@ -264,12 +255,10 @@ def check_arrays(
     """Raise ValueError unless a group has arrays of these types and shapes, and no others."""
     require_none((f"{group}.{name}" for name in arrays if name not in expected), "tensor")
     for name, (dtypes, shape) in expected.items():
-        if name not in arrays:
-            if name not in optional:
-                raise ValueError(f"the tensor {group}.{name} is missing")
-            continue
-        array = arrays[name]
-        if array.dtype.name not in dtypes.split() or array.shape != shape:
+        array = arrays.get(name)
+        if array is None and name not in optional:
+            raise ValueError(f"the tensor {group}.{name} is missing")
+        if array is not None and (array.dtype.name not in dtypes.split() or array.shape != shape):
             raise ValueError(
                 f"{group}.{name} must be {alternatives(dtypes.split())} of shape {shape}, got "
                 f"{array.dtype} of shape {reprlib.repr(array.shape)}"

@@ -60,17 +60,16 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     encoder, centred, jackknife = fitted.encoder, fitted.centred, fitted.jackknife
     arrays = _within("forest", forest.arrays()) | _within("index", index.arrays())
     arrays["feature_range"] = fitted.feature_range
-    objects, mean, calibration, boxes = {}, None, None, None
+    objects, mean, boxes, calibration = {}, None, None, fitted.calibration
     if isinstance(encoder, TableSteps):
         objects["steps"] = encoder.pipeline
     if rows is not None:
         arrays |= _within("training", rows.arrays())
-    if isinstance(fitted.calibration, JointCalibration):
-        own_of_boxes = _Boxes(fitted.calibration.levels, fitted.calibration.q_hat)
-        boxes = schema.pack(own_of_boxes, arrays, "boxes")
-    elif fitted.calibration is not None:
-        calibration, own_arrays = calibration_to_arrays(fitted.calibration)
-        arrays |= _within("calibration", own_arrays)
+    if isinstance(calibration, JointCalibration):
+        own_of_boxes = _Boxes(calibration.levels, calibration.q_hat)
+        boxes, calibration = schema.pack(own_of_boxes, arrays, "boxes"), None
+    calibration_facts, own_arrays = calibration_to_arrays(calibration)
+    arrays |= _within("calibration", own_arrays)
     if centred is not None:
         arrays |= _within("residuals", centred.scorer.index.arrays())
         arrays["centred.leaf_means"] = centred.leaf_means
@@ -105,7 +104,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         counts_are_weighted=rows is not None and rows.counts_are_weighted,
         encoder=encoder.facts() if isinstance(encoder, TableEncoder) else None,
         steps=schema.StepsFacts(**encoder.facts()) if isinstance(encoder, TableSteps) else None,
-        calibration=calibration,
+        calibration=calibration_facts,
         mean=mean,
         boxes=boxes,
         reference=reference,
@@ -135,6 +134,10 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
     reference = None
     if facts.reference is not None:
         reference = schema.unpack(Reference, facts.reference, read.groups.pop("reference", {}))
+    jackknife = None
+    if {"jackknife", "inbag"} & read.groups.keys():
+        drawn = read.array("jackknife.drawn") != 0
+        jackknife = Jackknife.checked(forest, read.made(LeafIndex, "inbag"), drawn)
     fitted = partial(
         FittedForest,
         scorer=Scorer(forest, index),
@@ -147,7 +150,7 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
         centred=_centred(read, facts, forest),
         folds=_forests(read, "fold", facts.folds, facts),
         outputs=outputs,
-        jackknife=_jackknife(read, forest),
+        jackknife=jackknife,
         reference=reference,
         encoder=_encoder(read, facts),
         **{name: getattr(facts, name) for name in _FIELDS},
@@ -180,10 +183,8 @@ class IndexedLeaves:
 
 def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     """Return what `leaves_from_arrays` makes equal leaves of."""
-    arrays, calibration = _within("index", leaves.index.arrays()), None
-    if leaves.calibration is not None:
-        calibration, own = calibration_to_arrays(leaves.calibration)
-        arrays |= _within("calibration", own)
+    calibration, own = calibration_to_arrays(leaves.calibration)
+    arrays = _within("index", leaves.index.arrays()) | _within("calibration", own)
     names = _texts(leaves.target_names)
     facts = schema.LeafFacts(leaves.index.scalar_output, leaves.n_training_rows, names, calibration)
     return Parts(facts._asdict(), arrays, {})
@@ -291,22 +292,19 @@ def _training_rows(
         },
         optional=("sample_weight", "counts"),
     )
-    check = partial(
-        schema.check_training_values, arrays, atoms, allow_nan=facts.allow_nan, moved=moved
-    )
-    rows = TrainingRows.from_arrays(arrays, facts.counts_are_weighted)
-    if not read.origin.lazy:
-        check()
-        return rows, None
+    is_lazy, options = read.origin.lazy, {"allow_nan": facts.allow_nan, "moved": moved}
 
     @cache
     def check_rows() -> None:
         try:
-            check()
+            schema.check_training_values(arrays, atoms, **options)
         except ValueError as error:
-            raise ValueError(f"{read.origin.source}: {error}") from None
+            raise ValueError(f"{read.origin.source}: {error}" if is_lazy else error) from None
 
-    return rows, check_rows
+    if not is_lazy:
+        check_rows()
+    rows = TrainingRows.from_arrays(arrays, facts.counts_are_weighted)
+    return rows, check_rows if is_lazy else None
 
 
 def _encoder(read: _Reader, facts: ModelFacts) -> TableEncoder | TableSteps | None:
@@ -358,13 +356,6 @@ def _mean(
     return residuals.RegressorMean(regressor)
 
 
-def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
-    if not {"jackknife", "inbag"} & read.groups.keys():
-        return None
-    drawn = read.array("jackknife.drawn")
-    return Jackknife.checked(forest, read.made(LeafIndex, "inbag"), drawn != 0)
-
-
 def _forests(
     read: _Reader,
     kind: str,
@@ -411,8 +402,8 @@ def _boxes(
     return JointCalibration(tuple(own), levels, q_hat, names, own[0].method, own[0].n)
 
 
-def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[Facts, Arrays]:
-    """Return facts and arrays that `calibration_from_arrays` makes it of again."""
+def calibration_to_arrays(calibration: Calibration | CrossCalibration | None) -> tuple[Any, Arrays]:
+    """Return facts and arrays that `calibration_from_arrays` makes it of again; None of none."""
     arrays: Arrays = {}
     # The distribution has the `postprocess` of the calibration, whose targets are stored once.
     if isinstance(calibration, Calibration) and (known := calibration.distribution) is not None:

@@ -48,13 +48,9 @@ class Format(Generic[Content]):
 def write(path: Path, form: Format[Any], facts: Facts, tensors: Arrays) -> None:
     """Write a file, whole or not at all. The versions of all that wrote it become facts."""
     safetensors = need("safetensors.numpy", "a model file", "io")
-    versions = {
-        "format_version": FORMAT_VERSION,
-        "hdicore": hdicore.__version__,
-        "scikit_learn": importlib.metadata.version("scikit-learn"),
-    }
-    facts = versions | facts
-    metadata = {form.key: json.dumps(_content(facts, tensors))}
+    scikit_learn = importlib.metadata.version("scikit-learn")
+    versions = Versions(FORMAT_VERSION, hdicore.__version__, scikit_learn)._asdict()
+    metadata = {form.key: json.dumps(_content(versions | facts, tensors))}
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
@@ -84,9 +80,8 @@ class OpenFile:
         try:
             status = os.fstat(self._descriptor)
         except OSError as error:  # its descriptor was closed, as programs that become daemons do
-            raise OSError(
-                f"cannot see whether {self._path} has changed: {error.strerror}"
-            ) from None
+            reason = f"cannot see whether {self._path} has changed: {error.strerror}"
+            raise OSError(reason) from None
         if status.st_mtime_ns != self._written or status.st_size != self._n_bytes:
             raise OSError(
                 f"{self._path} was written to in place while it was in use: load it again, and "
@@ -132,10 +127,8 @@ def load(
     try:
         header, tensors = _read(path, form, file, mapped)
         content = _checked(path, form, header, tensors, verify or not mapped)
-    except ValueError:
+    finally:
         file.require_unchanged()  # which says more of a file that was half written
-        raise
-    file.require_unchanged()
     check_file = file.require_unchanged if mapped else None
     return Loaded(content, header.facts, header.sha256, check_file)
 
@@ -152,9 +145,8 @@ def _checked(
             raise ValueError(f"{path} is damaged: the checksum of {printable(name)} does not match")
     origin = Origin(f"{path} is not a valid {form.content}", lazy=not verify)
     try:
-        own = Versions._fields
-        unpack(Versions, {name: fact for name, fact in header.facts.items() if name in own})
-        rest = {name: fact for name, fact in header.facts.items() if name not in own}
+        rest = dict(header.facts)
+        unpack(Versions, {name: rest.pop(name) for name in Versions._fields if name in rest})
         return form.read(rest, tensors, origin)
     except ValueError as error:
         text = str(error)
@@ -186,7 +178,18 @@ def _read(path: Path, form: Format[Any], file: OpenFile, mapped: bool) -> tuple[
             raise ValueError(f"{path} is not a {form.noun}: it looks like {other}") from None
         reason = printable(str(error))[:200]
         raise ValueError(f"{path} is not a {form.noun}, or is damaged: {reason}") from None
-    header = _header(path, form, metadata)
+    try:
+        content = json.loads(metadata[form.key])
+        header = _Header(dict(content["facts"]), str(content["sha256"]), dict(content["arrays"]))
+        format_version = header.facts["format_version"]
+    except (KeyError, RecursionError, TypeError, ValueError):
+        raise ValueError(f"{path} is not a {form.noun}: it holds other tensors") from None
+    if format_version != FORMAT_VERSION:
+        writer = printable(str(header.facts.get("hdicore"))[:100])
+        raise ValueError(
+            f"{path} has format {reprlib.repr(format_version)}, written by hdicore {writer}; this "
+            f"version reads format {FORMAT_VERSION} of a {form.noun}: upgrade hdicore"
+        )
     if set(header.arrays) != set(tensors):
         raise ValueError(f"{path} is damaged: its checksums are not those of its arrays")
     return header, tensors
@@ -241,22 +244,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(entries) != len(pairs):
         raise ValueError("its header names something twice")
     return entries
-
-
-def _header(path: Path, form: Format[Any], metadata: dict[str, str]) -> _Header:
-    try:
-        content = json.loads(metadata[form.key])
-        header = _Header(dict(content["facts"]), str(content["sha256"]), dict(content["arrays"]))
-        format_version = header.facts["format_version"]
-    except (KeyError, RecursionError, TypeError, ValueError):
-        raise ValueError(f"{path} is not a {form.noun}: it holds other tensors") from None
-    if format_version != FORMAT_VERSION:
-        writer = printable(str(header.facts.get("hdicore"))[:100])
-        raise ValueError(
-            f"{path} has format {reprlib.repr(format_version)}, written by hdicore {writer}; this "
-            f"version reads format {FORMAT_VERSION} of a {form.noun}: upgrade hdicore"
-        )
-    return header
 
 
 def _digest(facts: Facts, tensors: Arrays, digests: Mapping[str, str]) -> str:

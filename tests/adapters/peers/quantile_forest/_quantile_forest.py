@@ -9,11 +9,7 @@ import warnings
 import numpy as np
 
 from hdiforest.adapters import quantile_forest
-from hdiforest.adapters.quantile_forest._leaf_samples import (
-    leaf_limit,
-    out_of_bag_mask,
-    tree_mask,
-)
+from hdiforest.adapters.quantile_forest import leaf_limit, out_of_bag_mask, tree_mask
 
 
 class Internals:

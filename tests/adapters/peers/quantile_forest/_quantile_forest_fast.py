@@ -3,7 +3,7 @@
 import numpy as np
 
 from hdicore import LeafIndex
-from hdiforest.adapters.quantile_forest._leaf_samples import RANK_KINDS, ranks
+from hdiforest.adapters.quantile_forest import RANK_KINDS, ranks
 
 
 def calc_mean(inputs):

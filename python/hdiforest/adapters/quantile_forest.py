@@ -6,10 +6,13 @@ its import; quantile-forest itself need not be installed. Answers come from hdic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import Signature, signature
-from itertools import chain
+from itertools import pairwise
+from math import ceil
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -20,20 +23,31 @@ from sklearn.ensemble._forest import ForestRegressor
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from hdicore import LeafIndex, Scorer
+from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._estimators.input_rows import concatenated
 from hdiforest._estimators.leaf_model import BLOCK_IDS
+from hdiforest._model import training_rows
 from hdiforest._model.sklearn_forest import forest_and_bags
-from hdiforest._model.training_rows import TrainingRows, leaf_bounds
+from hdiforest._model.training_rows import Bounds, Counts, TrainingRows
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, Interpolation, Kind, Weights
 from hdiforest._utils.checks import check_choice, check_whole_number
+from hdiforest._utils.hints import callers_level
 from hdiforest._utils.threads import thread_count
-from hdiforest.adapters.quantile_forest import _leaf_samples as samples
-from hdiforest.adapters.quantile_forest._leaf_samples import Duplicates, RankKind, Source
 from hdiforest.serving import _serialization as serialization
 
 __all__ = ["ExtraTreesQuantileRegressor", "RandomForestQuantileRegressor"]
+
+_NUMBERS = (int, float, np.integer, np.floating)
+
+Duplicates = Iterable[Sequence[int]] | None  # rows that are the same, group by group
+Source = LeafIndex | Scorer  # whose methods take leaves, or rows
+RankKind = Literal["rank", "weak", "strict", "mean"]
+RANK_KINDS: tuple[RankKind, ...] = get_args(RankKind)
+
+# "samples": all samples of a query weigh alike. "leaves": all leaves of a query do, whatever their
+# size. "rows": the targets are positions of training rows.
+Weighing = Literal["samples", "leaves", "rows"]
 
 Quantiles = float | Sequence[float] | Literal["mean"] | None
 
@@ -42,7 +56,7 @@ class QuantileForest(ForestRegressor):
     """A forest that answers from the samples of training targets that its leaves keep."""
 
     sample_weight_: Array | None
-    _samples: samples.LeafSamples
+    _samples: LeafSamples
 
     def fit(
         self,
@@ -67,7 +81,7 @@ class QuantileForest(ForestRegressor):
             The forest itself.
         """
         quantile_levels(self.default_quantiles, "default_quantiles")
-        limit = samples.leaf_limit(self.max_samples_leaf, _num_samples(X))
+        limit = leaf_limit(self.max_samples_leaf, _num_samples(X))
         if self.monotonic_cst is not None and limit != 1:
             raise ValueError(
                 "monotonic_cst needs leaves of one sample, so max_samples_leaf=1, got "
@@ -92,7 +106,7 @@ class QuantileForest(ForestRegressor):
     def _n_threads(self) -> int:
         return thread_count(self.n_jobs)
 
-    def _index(self, weighing: samples.Weighing = "samples") -> LeafIndex:
+    def _index(self, weighing: Weighing = "samples") -> LeafIndex:
         """Return the index of a fitted forest that weighs samples in a certain way."""
         check_is_fitted(self, "_samples")
         return self._samples.index(weighing, self._n_threads)
@@ -151,10 +165,10 @@ class QuantileForest(ForestRegressor):
         def ask_each(leaves: NDArray[Any]) -> Iterator[Array]:
             for tree, of_rows in enumerate(leaves.T):
                 leaf, which = np.unique(of_rows, return_inverse=True)
-                yield ask(index, samples.of_one_tree(leaf, tree, index.n_trees))[which]
+                yield ask(index, of_one_tree(leaf, tree, index.n_trees))[which]
 
         return concatenated(
-            samples.mean_over_trees(ask_each(rows)) if alone else ask(source, rows)
+            mean_over_trees(ask_each(rows)) if alone else ask(source, rows)
             for _, source, rows in self._blocks(X, index, oob_score, indices, duplicates, alone)
         )
 
@@ -217,7 +231,7 @@ class QuantileForest(ForestRegressor):
             Between 0 and 1.
         """
         index, n_threads, alone = self._index(), self._n_threads, not aggregate_leaves_first
-        check_choice("kind", kind, samples.RANK_KINDS)
+        check_choice("kind", kind, RANK_KINDS)
         points, n = np.asarray(y, dtype=np.float64), _num_samples(X)
         wanted = (n,) if self.n_outputs_ == 1 else (n, self.n_outputs_)
         if points.shape not in (wanted, (n, self.n_outputs_)):
@@ -225,12 +239,12 @@ class QuantileForest(ForestRegressor):
         points = points.reshape(wanted)
 
         def of_block(part: slice, source: Source, rows: NDArray[Any]) -> Array:
-            ask = partial(samples.ranks, source, y=points[part], kind=kind, n_threads=n_threads)
+            ask = partial(ranks, source, y=points[part], kind=kind, n_threads=n_threads)
             if not alone:
                 return ask(rows)
             trees = enumerate(rows.T)
-            each = (samples.of_one_tree(leaf, tree, index.n_trees) for tree, leaf in trees)
-            return samples.mean_over_trees(map(ask, each))
+            each = (of_one_tree(leaf, tree, index.n_trees) for tree, leaf in trees)
+            return mean_over_trees(map(ask, each))
 
         blocks = self._blocks(X, index, oob_score, indices, duplicates, alone)
         return concatenated(of_block(*block) for block in blocks)
@@ -249,8 +263,7 @@ class QuantileForest(ForestRegressor):
         Parameters
         ----------
         X, max_proximities : rows, and int, optional
-            The rows, and how many training rows to return of each, those of the highest counts; by
-            default all.
+            The rows, and how many training rows to return, of the highest counts; default: all.
         return_sorted : bool, default=True
             Whether those of a row stand by count, the highest first; else by their number.
         oob_score, indices, duplicates : optional
@@ -266,8 +279,7 @@ class QuantileForest(ForestRegressor):
             check_whole_number("max_proximities", max_proximities)
         blocks = self._blocks(X, self._index("rows"), oob_score, indices, duplicates)
         counts = (source.proximities(rows, n_threads=self._n_threads) for _, source, rows in blocks)
-        found = (samples.pairs(csr, max_proximities, return_sorted) for csr in counts)
-        return list(chain.from_iterable(found))
+        return [row for csr in counts for row in pairs(csr, max_proximities, return_sorted)]
 
     def score(
         self, X: Any, y: ArrayLike, quantiles: Quantiles = 0.5, sample_weight: Weights = None
@@ -291,13 +303,17 @@ class QuantileForest(ForestRegressor):
         options = {"sample_weight": sample_weight, "multioutput": "variance_weighted"}
         return float(r2_score(y, predicted, **options))
 
-    def _compiled(self, X: NDArray[np.float32], y: Array, limit: int | None) -> samples.LeafSamples:
+    def _compiled(self, X: NDArray[np.float32], y: Array, limit: int | None) -> LeafSamples:
         """Compile the forest that was fitted on these rows."""
         forest, bags = forest_and_bags(self, len(X), self._n_threads)
-        bounds = None if self.monotonic_cst is None else leaf_bounds(self.estimators_, forest)
+        bounds = (
+            None
+            if self.monotonic_cst is None
+            else training_rows.leaf_bounds(self.estimators_, forest)
+        )
         seeds = [tree.random_state for tree in self.estimators_]
         rows = TrainingRows(X, y, self.sample_weight_, bags, counts_are_weighted=False)
-        return samples.LeafSamples(forest, rows, limit, seeds, bounds)
+        return LeafSamples(forest, rows, limit, seeds, bounds)
 
     def _blocks(
         self,
@@ -315,7 +331,7 @@ class QuantileForest(ForestRegressor):
         """
         forest, rows, mask = self._samples.forest, self._validate_X_predict(X), None
         if oob_score:
-            mask = samples.tree_mask(self._samples.rows, rows.shape[0], indices, duplicates)
+            mask = tree_mask(self._samples.rows, rows.shape[0], indices, duplicates)
         scorer, n_threads = Scorer(forest, index), self._n_threads
         n_at_once = max(1, BLOCK_IDS // max(forest.n_trees, forest.n_features))
         for part, block in frame_of(rows).blocks(n_at_once):
@@ -346,8 +362,8 @@ class QuantileForest(ForestRegressor):
         super().__setstate__(state)
         if stored is not None:
             self._samples = self._compiled(stored["X"], stored["y"], stored["limit"])
-            facts, arrays = (stored["index"][name] for name in ("facts", "arrays"))
-            leaves = serialization.leaves_from_arrays(facts, arrays)
+            index = stored["index"]
+            leaves = serialization.leaves_from_arrays(index["facts"], index["arrays"])
             self._samples.indexes["samples"] = leaves.index
 
 
@@ -357,7 +373,7 @@ def quantile_levels(quantiles: Any, name: str = "quantiles") -> list[float] | No
     levels: list[Any] = list(np.atleast_1d(quantiles)) if several else [quantiles]
     if len(levels) == 1 and (levels[0] is None or str(levels[0]) == "mean"):
         return None
-    if levels and all(isinstance(level, samples.NUMBERS) and 0 <= level <= 1 for level in levels):
+    if levels and all(isinstance(level, _NUMBERS) and 0 <= level <= 1 for level in levels):
         return [float(level) for level in levels]
     raise ValueError(f'{name} must be levels in [0, 1] or "mean", got {quantiles!r}')
 
@@ -391,9 +407,8 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
 
     The interface is that of ``quantile_forest.RandomForestQuantileRegressor``, with
     `predict_interval` besides; "Coming from another library" in the documentation tells where
-    answers differ. The forest grown is scikit-learn's with the same parameters. Quantiles are read
-    from the training targets in the leaves of a row (Meinshausen, "Quantile Regression Forests",
-    JMLR 7, 2006).
+    answers differ. The forest grown is scikit-learn's. Quantiles are read from the training targets
+    in the leaves of a row (Meinshausen, "Quantile Regression Forests", JMLR 7, 2006).
 
     Parameters
     ----------
@@ -402,9 +417,8 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
     default_quantiles : float, list of floats or "mean", default=0.5
         What `predict` returns if it is not told.
     max_samples_leaf : int, float or None, default=1
-        How many samples of a leaf are kept, chosen at random: a number, a share of the training
-        rows, or None for all. A sample is a draw of a row by a tree. With 1, an
-        interval rests on one sample of each tree, which is few.
+        Samples of a leaf (draws of a row by a tree) to keep at random: a number, a share of the
+        training rows, or None for all. With 1, an interval rests on few: one sample of each tree.
     criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf : optional
         As in `sklearn.ensemble.RandomForestRegressor`, like all that follow.
     max_features, max_leaf_nodes, min_impurity_decrease, bootstrap, oob_score : optional
@@ -449,3 +463,168 @@ class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
     """
 
     __init__ = constructor(ExtraTreesRegressor)
+
+
+def leaf_limit(max_samples_leaf: Any, n: int) -> int | None:
+    """Return how many of its samples a leaf keeps, None for all; n is the number of rows."""
+    if max_samples_leaf is None:
+        return None
+    if isinstance(max_samples_leaf, int | np.integer) and max_samples_leaf >= 1:
+        return int(max_samples_leaf)
+    if isinstance(max_samples_leaf, _NUMBERS) and 0 < max_samples_leaf <= 1:
+        return ceil(float(max_samples_leaf) * n)
+    raise ValueError(
+        "max_samples_leaf must be an integer from 1, a share in (0, 1] or None, got "
+        f"{max_samples_leaf!r}"
+    )
+
+
+@dataclass(eq=False)
+class LeafSamples:
+    """A compiled forest, the rows of its fit, and the samples that its leaves keep.
+
+    A sample is a draw of a row by a tree, so a row that was drawn twice is two samples.
+    """
+
+    forest: Forest
+    rows: TrainingRows
+    limit: int | None  # samples of a leaf; None: all
+    seeds: list[int]  # of each tree, for the choice of its samples
+    bounds: list[Bounds] | None  # of the targets in the leaves of each tree; None: none
+    # Filled by `index` when the first query needs one.
+    indexes: dict[Weighing, LeafIndex] = field(default_factory=dict)
+
+    def index(self, weighing: Weighing, n_threads: int) -> LeafIndex:
+        """Return the index that weighs samples in a certain way, which the first call makes."""
+        if weighing == "leaves" and self.limit == 1:
+            weighing = "samples"  # the same: no leaf has more than one
+        if weighing in self.indexes:
+            return self.indexes[weighing]
+        forest, y = self.forest, self.rows.y
+        options: dict[str, Any] = {"n_threads": n_threads, "pooled": weighing == "samples"}
+        if self.bounds is not None and weighing != "rows":
+            counts = self.limited_counts(n_threads)
+            made = training_rows.clipped_index(forest, y, counts, self.bounds, **options)
+        else:
+
+            def blocks() -> Iterator[tuple[NDArray[np.int32], Counts]]:
+                return ((block.leaves, counts) for block, counts in self.limited_counts(n_threads))
+
+            y = np.arange(len(y), dtype=np.float64) if weighing == "rows" else y
+            made = LeafIndex.from_blocks(blocks, y, forest.n_leaves, **options)
+        self.indexes[weighing] = made
+        return made
+
+    def limited_counts(self, n_threads: int) -> Iterator[tuple[training_rows.TreeBlock, Counts]]:
+        """Yield some trees at a time, and how often their leaves keep each row, (n, k)."""
+        for block in self.rows.blocks(self.forest, n_threads=n_threads):
+            counts = self.rows.drawn(block)
+            if self.limit is not None:
+                trees = zip(block.leaves.T, counts.T, self.seeds[block.first :], strict=False)
+                counts = np.stack([_limited(*tree, self.limit) for tree in trees], axis=1)
+            yield block, counts
+
+
+def _limited(leaves: NDArray[np.int32], counts: Counts, seed: int, limit: int) -> Counts:
+    """Choose at random which samples of each leaf of a tree are kept, within the limit, (n,)."""
+    samples = np.repeat(np.arange(len(counts)), counts)
+    np.random.default_rng(seed).shuffle(samples)
+    order = np.argsort(leaves[samples], kind="stable")
+    leaf = leaves[samples[order]]
+    place = np.arange(len(leaf)) - np.searchsorted(leaf, leaf)  # within its leaf
+    kept = np.bincount(samples[order[place < limit]], minlength=len(counts))
+    return kept.astype(counts.dtype)
+
+
+def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_threads: int) -> Array:
+    """Quantile ranks as `scipy.stats.percentileofscore`, by rows, or by leaves of an index."""
+    if kind in ("weak", "strict"):
+        return source.cdf(rows, y, inclusive=kind == "weak", n_threads=n_threads)
+    weak, strict = (source.cdf(rows, y, inclusive=i, n_threads=n_threads) for i in (True, False))
+    mean = (weak + strict) / 2
+    if kind == "mean":
+        return mean
+    # The mean rank of tied values, counted from 1, lies half an observation higher.
+    half = 0.5 / np.maximum(source.n_samples(rows, n_threads=n_threads), 1)
+    return np.asarray(mean + ((weak > strict).T * half).T)
+
+
+def mean_over_trees(answers: Iterable[Array]) -> Array:
+    """Return the mean of what each tree answers alone; NaN is no answer, and does not count."""
+    total, count = np.zeros(()), np.zeros(())
+    for answer in answers:
+        count = count + ~np.isnan(answer)
+        total = total + np.nan_to_num(answer)
+    mean: Array = np.full(np.shape(total), np.nan)
+    return np.divide(total, count, where=count > 0, out=mean)
+
+
+def of_one_tree(leaf: NDArray[np.int32], tree: int, n_trees: int) -> NDArray[np.int32]:
+    """Return leaves (m,) of one tree as leaves (m, n_trees), -1 for trees that are not asked."""
+    leaves = np.full((len(leaf), n_trees), -1, dtype=np.int32)
+    leaves[:, tree] = leaf
+    return leaves
+
+
+def pairs(
+    csr: tuple[NDArray[Any], ...], most: int | None, by_count: bool
+) -> list[list[tuple[int, int]]]:
+    """Return (column, count) of each row of a CSR matrix, at `most` those of highest counts."""
+    indptr, columns, counts = csr
+    entries = list(zip(columns.tolist(), counts.tolist(), strict=True))
+    found = (entries[begin:end] for begin, end in pairwise(indptr.tolist()))
+    by_counts = (sorted(row, key=lambda pair: (-pair[1], pair[0]))[:most] for row in found)
+    return list(by_counts if by_count else map(sorted, by_counts))
+
+
+def out_of_bag_mask(rows: TrainingRows, duplicates: Duplicates) -> NDArray[np.bool_]:
+    """Say which trees saw neither a training row nor its `duplicates`, (n, n_trees)."""
+    if rows.bags is None:
+        raise ValueError(
+            "oob_score=True needs trees that leave rows out; every tree of this forest saw all, "
+            "so fit it with bootstrap=True"
+        )
+    mask: NDArray[np.bool_] = rows.bags.matrix() == 0
+    mask[~rows.has_weight] = True
+    for group in duplicates or ():
+        alike = _positions(group, "duplicates", 0, len(mask))
+        mask[alike] = mask[alike].all(axis=0)
+    return mask
+
+
+def tree_mask(
+    rows: TrainingRows, n: int, indices: ArrayLike | None, duplicates: Duplicates
+) -> NDArray[np.bool_]:
+    """Say which trees may be asked about n rows, (n, n_trees); see `QuantileForest.predict`."""
+    mask = out_of_bag_mask(rows, duplicates)
+    if indices is not None:
+        position = _positions(indices, "indices", -1, len(mask))
+        if position.shape != (n,):
+            raise ValueError(
+                f"indices must name a training row for each of the {n} rows of X, got shape "
+                f"{position.shape}"
+            )
+        mask = mask[position] | (position == -1)[:, None]
+    elif n != len(mask):
+        raise ValueError(
+            f"X must have the {len(mask)} rows of the fit if oob_score=True comes without "
+            f"indices, got {n} rows"
+        )
+    if not mask.any(axis=1).all():
+        warnings.warn(
+            "Some rows were seen by every tree, so their out-of-bag answers are empty; use more "
+            "trees.",
+            stacklevel=callers_level(),
+        )
+    return mask
+
+
+def _positions(rows: ArrayLike, name: str, lowest: int, n: int) -> NDArray[np.intp]:
+    """Return row numbers, which may be whole numbers of any type, after checking them."""
+    numbers = np.asarray(rows)
+    if numbers.size and (numbers.dtype.kind not in "iuf" or (numbers != np.trunc(numbers)).any()):
+        raise ValueError(f"{name} must hold whole numbers, got {rows!r}")
+    outside = numbers[(numbers < lowest) | (numbers >= n)]
+    if outside.size:
+        raise ValueError(f"{name} must hold numbers from {lowest} to {n - 1}, got {outside[0]}")
+    return numbers.astype(np.intp)
