@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdicore import Forest, LeafIndex
+from hdicore import Forest, LeafIndex, instructions
 
 ROOT = Path(__file__).resolve().parent.parent
 SKLEARN = tuple(map(int, version("scikit-learn").split(".")[:2]))
@@ -141,6 +142,14 @@ def run_python(code, *arguments, timeout=120, **options):
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def answers_by_instructions(code):
+    """Run code under each set of instructions of this processor; what differs of its output."""
+    return {
+        run_python(code, env=os.environ | {"HDICORE_INSTRUCTIONS": name})
+        for name in instructions()["available"]
+    }
 
 
 @contextmanager

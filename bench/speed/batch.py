@@ -1,12 +1,12 @@
-"""Time and memory of intervals at prices, and of batches, beside highest-density intervals.
+"""Time and memory of intervals at prices, batches and regions, beside highest-density intervals.
 
     python bench/speed/batch.py [--rows 3000000]
 
 20,000 training rows of ten features, 100 trees with leaves of 5 rows. One price and 32 prices are
-timed in turns with an HDI of each row, and a batch in memory. Then a stream of as many rows as
-asked, made block by block, is scored at one price in some passes: its total width beside that of
-the same rows in memory, and the peak memory of the process before and after the stream. Some
-minutes for 3,000,000 rows.
+timed in turns with an HDI of each row, a batch in memory, and regions of two pieces. Then a stream
+of as many rows as asked, made block by block, is scored at one price in some passes: its total
+width beside that of the same rows in memory, and the peak memory of the process before and after
+the stream. Some minutes for 3,000,000 rows.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import datasets
 TURNS = 7
 BLOCK = 100_000
 COVERAGE, FLOOR = 0.9, 0.5
+GRID = (-50.0, 80.0, 100, 2.0)  # low, high, bins, bandwidth
 
 
 def main() -> None:
@@ -41,7 +42,7 @@ def main() -> None:
     forest = ExtraTreesRegressor(100, bootstrap=True, min_samples_leaf=5, n_jobs=-1, random_state=0)
     model = HDIForestRegressor(forest, calibration=False).fit(*_rows(20_000, 0))
     print(pd.DataFrame(ratios(model.scorer_)).to_markdown(index=False, floatfmt=".3g"))
-    print()
+    print(f"\natoms of a row: {n_atoms(model.scorer_):.0f} on average\n")
     for line in stream(model.scorer_, n_rows):
         print(line)
 
@@ -56,6 +57,8 @@ def ratios(scorer: Scorer) -> list[dict[str, object]]:
             X, np.geomspace(1, 30, 32), FLOOR, n_threads=1
         ),
         "batch": lambda: predict_batch(scorer, X, COVERAGE, FLOOR, n_threads=1),
+        "region of atoms": lambda: scorer.regions(X, COVERAGE, 2, 1.0, n_threads=1),
+        "region of 100 bins": lambda: scorer.regions(X, COVERAGE, 2, 1.0, grid=GRID, n_threads=1),
     }
     seconds: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(TURNS):
@@ -68,6 +71,12 @@ def ratios(scorer: Scorer) -> list[dict[str, object]]:
         {"what": name, "over an HDI": np.median(np.array(own) / yardstick)}
         for name, own in seconds.items()
     ]
+
+
+def n_atoms(scorer: Scorer) -> float:
+    """Return the mean number of training targets that a row's distribution has."""
+    indptr, _, _ = scorer.index.weights(scorer.forest.leaves(_rows(1000, 1)[0]))
+    return float(np.diff(indptr).mean())
 
 
 def stream(scorer: Scorer, n_rows: int) -> Iterator[str]:

@@ -43,7 +43,7 @@ struct RegionShape {
 // bound, less what rounding may add to it. O(max_pieces * atoms) for each scan, 5 to 10 scans.
 class RegionSearch {
   public:
-    // Scratch memory, 18 bytes for each atom or bin, is allocated here.
+    // Scratch memory, 18 bytes for each atom or 42 for each bin, is allocated here.
     RegionSearch(std::size_t max_atoms, const RegionGrid* grid);
 
     // 0 < needed <= total. The grid is that of the construction.

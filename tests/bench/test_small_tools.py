@@ -69,7 +69,9 @@ def test_batches(small):
     batch = small("speed", "batch", TURNS=1, BLOCK=200)
     forest = batch.ExtraTreesRegressor(5, bootstrap=True, min_samples_leaf=5, random_state=0)
     scorer = batch.HDIForestRegressor(forest, calibration=False).fit(*batch._rows(300, 0)).scorer_
-    assert [row["what"] for row in batch.ratios(scorer)] == ["one price", "32 prices", "batch"]
+    timed = ["one price", "32 prices", "batch", "region of atoms", "region of 100 bins"]
+    assert [row["what"] for row in batch.ratios(scorer)] == timed
+    assert batch.n_atoms(scorer) > 1
     passes, memory, streamed, in_memory = batch.stream(scorer, 500)
     assert passes.startswith("stream of 500 rows")
     assert "peak memory" in memory

@@ -1,7 +1,6 @@
 """Regions of few pieces: the slow twin, all sets of pieces, numbers known exactly, bad input."""
 
 import math
-import os
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -9,17 +8,11 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 
-from hdicore import LeafIndex, Scorer, _reference, instructions
+from hdicore import LeafIndex, Scorer, _reference
 
-from ..oracle import as_forest, one_leaf_index, run_python
+from ..oracle import answers_by_instructions, as_forest, one_leaf_index
 
 Z, W = [0, 1, 2, 10, 11, 12], [3, 4, 3, 2, 5, 3]
-
-
-def index_of(values, weights):
-    return LeafIndex(
-        np.zeros((len(values), 1), int), np.array(values, float), sample_weight=weights
-    )
 
 
 def pieces_of(found, at=0):
@@ -44,7 +37,7 @@ def cost_of(pieces, gap):
     ],
 )
 def test_regions_that_are_known(least, max_pieces, pieces, bound):
-    found = index_of(Z, W).regions([[0]], least / 20, max_pieces, 1.0)
+    found = one_leaf_index(Z, sample_weight=W).regions([[0]], least / 20, max_pieces, 1.0)
     assert pieces_of(found) == pieces
     assert found[2][0] <= cost_of(pieces, 1)
     np.testing.assert_allclose(found[2], bound, rtol=1e-6)
@@ -121,7 +114,7 @@ def test_most_small_regions_cost_least_and_every_bound_holds():
             assert pieces == [(lower, upper)]
         n_least += cost == optimum
         # By the engine, whose masses are floored shares of a leaf.
-        found = index_of(z, w).regions([[0]], coverage, max_pieces, gap)
+        found = one_leaf_index(z, sample_weight=w).regions([[0]], coverage, max_pieces, gap)
         assert found[2][0] <= cost_of(pieces_of(found), gap) <= upper - lower
     assert n_least >= 390
 
@@ -195,8 +188,8 @@ def test_equal_to_the_twin(targets):
                 pieces, bound = _reference.region(atoms, coverage, max_pieces, gap, bins)
                 assert pieces_of((offsets, ends, bounds), i) == pieces, (atoms, coverage, grid)
                 assert bounds[i] == bound
-                if targets != "huge":
-                    assert bound <= cost_of(pieces, gap) * (1 + 1e-12) or targets == "tiny"
+                if targets not in ("huge", "tiny"):  # whose sums overflow, or are rounded to 0
+                    assert bound <= cost_of(pieces, gap) * (1 + 1e-12)
 
 
 @pytest.fixture(scope="module", params=[1, 6, 50, 500])
@@ -296,11 +289,7 @@ for n_leaves in (500, 60, 4):
 
 
 def test_instructions_change_no_bit():
-    found = {
-        run_python(DIGEST, env=os.environ | {"HDICORE_INSTRUCTIONS": name})
-        for name in instructions()["available"]
-    }
-    assert len(found) == 1
+    assert len(answers_by_instructions(DIGEST)) == 1
 
 
 def test_a_row_left_out(scorer):
