@@ -1,6 +1,8 @@
 """The extension module and its build switches; everything else is in pyproject.toml."""
 
 import os
+import re
+import tomllib
 from glob import glob
 from pathlib import Path
 from runpy import run_path
@@ -25,6 +27,20 @@ if sanitizers := os.environ.get("HDICORE_SANITIZE"):
 if os.environ.get("HDICORE_COVERAGE"):
     compile_args += ["--coverage", "-O0"]
     link_args += ["--coverage"]
+
+project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+repository = project["urls"]["Source"].removeprefix("https://github.com/")
+
+
+def for_the_index(page: str) -> str:
+    """Give a page whose links lead into the tree the addresses of files of this version."""
+    files = f"{repository}/blob/v{project['version']}"
+    pictures = f"{repository}/v{project['version']}"
+    page = re.sub(
+        r"(!\[[^]]*\]\()(?!https?:)", rf"\1https://raw.githubusercontent.com/{pictures}/", page
+    )
+    return re.sub(r"(\]\()(?!https?:)", rf"\1https://github.com/{files}/", page)
+
 
 headers = sorted(glob("src_cpp/**/*.h*", recursive=True) + glob("hdicore/bindings/*.hpp"))
 stub_headers: list[str] = []  # of hdicore/bindings alone
@@ -59,4 +75,9 @@ core = Pybind11Extension(
 )
 
 with ParallelCompile("HDICORE_BUILD_JOBS", default=0, needs_recompile=needs_recompile):
-    setup(ext_modules=[core], cmdclass={"build_ext": BuildCore})
+    setup(
+        ext_modules=[core],
+        cmdclass={"build_ext": BuildCore},
+        long_description=for_the_index(Path("README.md").read_text(encoding="utf-8")),
+        long_description_content_type="text/markdown",
+    )

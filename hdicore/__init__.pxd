@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 # Types and numbers, as hdicore/c_api.h declares and explains them.
 
 cdef enum:
-    HDICORE_API_VERSION = 4
+    HDICORE_API_VERSION = 5
 
 ctypedef enum hdicore_status:
     hdicore_ok = 0
@@ -41,8 +41,11 @@ ctypedef enum hdicore_interpolation:
 cdef extern from *:
     """
     struct hdicore_index;
+    struct hdicore_model;
     """
     struct hdicore_index:
+        pass
+    struct hdicore_model:
         pass
 
 ctypedef struct hdicore_training_rows:
@@ -59,6 +62,20 @@ ctypedef struct hdicore_grid:
     double high
     int64_t n_bins
     double bandwidth
+
+ctypedef enum hdicore_opening:
+    hdicore_mapped = 0
+    hdicore_copied = 1
+
+ctypedef enum hdicore_model_kind:
+    hdicore_usual = -1
+    hdicore_calibrated = -2
+
+ctypedef struct hdicore_rows:
+    int64_t n_rows
+    int64_t n_features
+    const float *floats
+    const double *doubles
 
 ctypedef struct hdicore_api:
     uint32_t version
@@ -98,6 +115,26 @@ ctypedef struct hdicore_api:
         const hdicore_index *index, const int32_t *leaves, int64_t n_rows, double coverage,
         int max_pieces, double gap, const hdicore_grid *grid, int n_threads, int64_t *n_pieces,
         double *ends, double *bounds, hdicore_error *error) noexcept nogil
+    int (*model_open)(
+        const char *path, int opening, hdicore_model **model, hdicore_error *error) noexcept nogil
+    void (*model_close)(hdicore_model *model) noexcept nogil
+    int64_t (*model_n_features)(const hdicore_model *model) noexcept nogil
+    int64_t (*model_n_outputs)(const hdicore_model *model) noexcept nogil
+    int64_t (*model_n_trees)(const hdicore_model *model) noexcept nogil
+    const char *(*model_feature_name)(const hdicore_model *model, int64_t feature) noexcept nogil
+    int64_t (*model_n_coverages)(const hdicore_model *model) noexcept nogil
+    double (*model_coverage)(const hdicore_model *model, int64_t position) noexcept nogil
+    int (*model_intervals)(
+        const hdicore_model *model, const hdicore_rows *X, const double *coverages,
+        int64_t n_levels, int kind, int n_threads, double *intervals,
+        hdicore_error *error) noexcept nogil
+    int (*model_mean)(
+        const hdicore_model *model, const hdicore_rows *X, int n_threads, double *means,
+        hdicore_error *error) noexcept nogil
+    int (*model_leaves)(
+        const hdicore_model *model, const hdicore_rows *X, int n_threads, int32_t *leaves,
+        hdicore_error *error) noexcept nogil
+    hdicore_index *(*model_index)(const hdicore_model *model) noexcept nogil
 
 
 # The table. Each module that cimports this file has its own pointer to it, set at the first call;
@@ -268,3 +305,81 @@ cdef inline int index_regions(
     return hdicore_check(hdicore_get_api().index_regions(
         index, leaves, n_rows, coverage, max_pieces, gap, grid, n_threads, n_pieces, ends, bounds,
         &error), &error)
+
+
+cdef inline hdicore_model *model_open(const char *path, int opening) except NULL nogil:
+    """The model of a file, to be closed; RuntimeError if the file cannot be read."""
+    cdef hdicore_error error
+    cdef hdicore_model *model = NULL
+    hdicore_check(hdicore_get_api().model_open(path, opening, &model, &error), &error)
+    return model
+
+
+cdef inline void model_close(hdicore_model *model) noexcept nogil:
+    """End the use of a model; NULL is allowed."""
+    if model != NULL:
+        hdicore_get_api().model_close(model)
+
+
+cdef inline int64_t model_n_features(const hdicore_model *model) except -1 nogil:
+    return hdicore_get_api().model_n_features(model)
+
+
+cdef inline int64_t model_n_outputs(const hdicore_model *model) except -1 nogil:
+    return hdicore_get_api().model_n_outputs(model)
+
+
+cdef inline int64_t model_n_trees(const hdicore_model *model) except -1 nogil:
+    return hdicore_get_api().model_n_trees(model)
+
+
+cdef inline const char *model_feature_name(
+    const hdicore_model *model, int64_t feature
+) except? NULL nogil:
+    """The name of a feature, in UTF-8; NULL if the model has no names."""
+    return hdicore_get_api().model_feature_name(model, feature)
+
+
+cdef inline int64_t model_n_coverages(const hdicore_model *model) except -1 nogil:
+    """How many coverages calibrated intervals are known of."""
+    return hdicore_get_api().model_n_coverages(model)
+
+
+cdef inline double model_coverage(const hdicore_model *model, int64_t position) except? -1 nogil:
+    return hdicore_get_api().model_coverage(model, position)
+
+
+cdef inline int model_intervals(
+    const hdicore_model *model, const hdicore_rows *X, const double *coverages, int64_t n_levels,
+    int kind, int n_threads, double *intervals,
+) except -1 nogil:
+    """Intervals (n_rows, n_outputs, 2, n_levels) of rows, calibrated ones too."""
+    cdef hdicore_error error
+    return hdicore_check(hdicore_get_api().model_intervals(
+        model, X, coverages, n_levels, kind, n_threads, intervals, &error), &error)
+
+
+cdef inline int model_mean(
+    const hdicore_model *model, const hdicore_rows *X, int n_threads, double *means
+) except -1 nogil:
+    """Means (n_rows, n_outputs) of rows."""
+    cdef hdicore_error error
+    return hdicore_check(hdicore_get_api().model_mean(model, X, n_threads, means, &error), &error)
+
+
+cdef inline int model_leaves(
+    const hdicore_model *model, const hdicore_rows *X, int n_threads, int32_t *leaves
+) except -1 nogil:
+    """Leaves (n_rows, n_trees) of rows, for functions of an index."""
+    cdef hdicore_error error
+    return hdicore_check(
+        hdicore_get_api().model_leaves(model, X, n_threads, leaves, &error), &error)
+
+
+cdef inline hdicore_index *model_index(const hdicore_model *model) except NULL nogil:
+    """The index of a model's training rows, to be released on its own."""
+    cdef hdicore_index *index = hdicore_get_api().model_index(model)
+    if index == NULL:
+        with gil:
+            raise MemoryError()
+    return index

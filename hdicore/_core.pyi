@@ -642,7 +642,7 @@ class LeafIndex:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all arrays, in bytes."""
+        """Memory of all arrays, in bytes; 8 for each leaf more once means were asked for."""
 
     @property
     def scalar_output(self) -> bool:
@@ -664,6 +664,9 @@ class LeafIndex:
         out: _Floats | None = None,
     ) -> _Floats:
         """Mean of the conditional distribution of each row.
+
+        The mean of its leaves' means, which are kept from the first request for many rows on. To
+        2^-31 of the range of the row's targets, and 2^-59 of that of all targets for each tree.
 
         Parameters
         ----------
@@ -808,6 +811,9 @@ class Scorer:
         out: _Floats | None = None,
     ) -> _Floats:
         """Mean of the conditional distribution of each row.
+
+        The mean of its leaves' means, which are kept from the first request for many rows on. To
+        2^-31 of the range of the row's targets, and 2^-59 of that of all targets for each tree.
 
         Parameters
         ----------

@@ -391,7 +391,22 @@ def thin_out(
     return counts
 
 
-def merge(
+class LeafMembers(NamedTuple):
+    """What one leaf of a row holds: distinct targets, ascending, and their units."""
+
+    targets: list[float]
+    units: list[int]
+    observations: list[int]  # behind each target
+
+
+class RowLeaves(NamedTuple):
+    """The leaves of one row that hold rows, one for each tree that contributes."""
+
+    leaves: list[LeafMembers]
+    shift: int
+
+
+def leaves_of_row(
     leaves: ArrayLike,
     y: ArrayLike,
     query: ArrayLike,
@@ -402,14 +417,8 @@ def merge(
     pooled: bool = False,
     max_samples_leaf: int | None = None,
     seed: int = 0,
-) -> Atoms:
-    """Conditional distribution of one row: eq. (7), (12) and the atoms' weights of eq. (17).
-
-    `leaves` (n, n_trees) and `y` (n,) are of the training rows, `query` (n_trees,) of the row; -1
-    is a tree that does not contribute. `leave_out` is a training row to be treated as absent.
-    `pooled` leaves count by their size. Rows with one target are as many observations as lie in
-    one leaf together, or in all if leaves are pooled.
-    """
+) -> RowLeaves:
+    """Targets in the leaves of one row, and the weights of eq. (7) as units; see `merge`."""
     leaves, y, query = np.asarray(leaves), np.asarray(y, dtype=np.float64), np.asarray(query)
     n, n_trees = leaves.shape
     counts = np.ones_like(leaves) if counts is None else np.asarray(counts)
@@ -423,9 +432,7 @@ def merge(
         heaviest = heaviest_leaf(leaves, counts * np.array(rows, dtype=object)[:, None])
         pool = 1 << max(heaviest - 1, 0).bit_length()
     shift = choose_shift(leaves, counts, rows, pool)
-    mass: dict[float, int] = {}
-    observations: dict[float, int] = {}
-    n_contributing = 0
+    found = []
     for t in range(n_trees):
         members: dict[float, int] = {}
         copies: dict[float, int] = {}
@@ -436,20 +443,36 @@ def merge(
                 copies[y[i] + 0.0] = copies.get(y[i] + 0.0, 0) + int(counts[i, t])
         if not members:
             continue
-        n_contributing += 1
         targets = sorted(members)
         units = apportion([members[z] for z in targets], shift, pool)
-        for target, share_of_target in zip(targets, units, strict=True):
-            mass[target] = mass.get(target, 0) + share_of_target
+        found.append(LeafMembers(targets, units, [copies[z] for z in targets]))
+    return RowLeaves(found, shift)
+
+
+def merge(leaves: ArrayLike, y: ArrayLike, query: ArrayLike, **options: Any) -> Atoms:
+    """Conditional distribution of one row: eq. (7), (12) and the atoms' weights of eq. (17).
+
+    `leaves` (n, n_trees) and `y` (n,) are of the training rows, `query` (n_trees,) of the row; -1
+    is a tree that does not contribute. Options: `counts` (n, n_trees), `sample_weight` (n,),
+    `max_samples_leaf` and `seed`; `leave_out` is a training row to be treated as absent;
+    `pooled` leaves count by their size. Rows with one target are as many observations as lie in
+    one leaf together, or in all if leaves are pooled.
+    """
+    row = leaves_of_row(leaves, y, query, **options)
+    mass: dict[float, int] = {}
+    observations: dict[float, int] = {}
+    for leaf in row.leaves:
+        for target, units, n_here in zip(*leaf, strict=True):
+            mass[target] = mass.get(target, 0) + units
             before = observations.get(target, 0)
-            n_here = copies[target]
+            pooled = options.get("pooled", False)
             observations[target] = before + n_here if pooled else max(before, n_here)
     values = sorted(mass)
     return Atoms(
         np.array(values),
         [mass[z] for z in values],
-        n_contributing,
-        shift,
+        len(row.leaves),
+        row.shift,
         [observations[z] for z in values],
     )
 
@@ -866,9 +889,34 @@ def interval(atoms: Atoms, coverage: float, kind: str = "hdi") -> tuple[float, f
     return -math.inf, float(atoms.values[last])
 
 
-def mean(atoms: Atoms) -> float:
-    """Conditional mean, eq. (11)."""
-    return math.fsum(m / atoms.total * z for z, m in zip(atoms.values, atoms.masses, strict=True))
+def mean(leaves: ArrayLike, y: ArrayLike, query: ArrayLike, **options: Any) -> float:
+    """Conditional mean, eq. (11), of whole numbers of steps; arguments as of `merge`.
+
+    Steps are counted from the smallest target, and a power of two that lets the sums of all trees
+    fit 62 bits. The mean of a leaf, weighed by its share of a tree, is cut to a whole number of
+    them. Targets are scaled by a power of two to at most 1, so that no difference overflows.
+    """
+    y = np.asarray(y, dtype=np.float64) + 0.0
+    others = np.arange(len(y)) != options.get("leave_out")
+    row = leaves_of_row(leaves, y, query, **options)
+    if not row.leaves:
+        return math.nan
+    low, high = float(y[others].min()), float(y[others].max())
+    exponent = math.frexp(max(abs(low), abs(high)))[1]
+
+    def scaled(z: float) -> float:
+        return math.ldexp(z, -exponent)
+
+    bits = 62 - (np.shape(leaves)[1] - 1).bit_length()
+    step = math.frexp(scaled(high) - scaled(low))[1] - bits  # its exponent
+    steps = units = 0
+    for leaf in row.leaves:
+        above = [int(math.ldexp(scaled(z) - scaled(low), -step)) for z in leaf.targets]
+        steps += sum(u * k for u, k in zip(leaf.units, above, strict=True)) >> row.shift
+        units += sum(leaf.units)
+    share = float(steps) / math.ldexp(float(units), -row.shift)
+    found = min(scaled(low) + math.ldexp(share, step), scaled(high))
+    return min(max(math.ldexp(found, exponent), low), high)
 
 
 def cdf(atoms: Atoms, y: float, inclusive: bool = True) -> float:
@@ -886,8 +934,8 @@ def mass_within(atoms: Atoms, lower: float, upper: float) -> float:
 def tree_spread(leaves: ArrayLike, y: ArrayLike, query: ArrayLike, **options: Any) -> float:
     """Return the standard deviation of the means of a row's leaves; arguments as of `merge`."""
     alone = [np.where(own, query, -1) for own in np.eye(len(np.asarray(query)), dtype=bool)]
-    trees = [merge(leaves, y, tree, **options) for tree in alone]
-    return float(np.std([mean(atoms) for atoms in trees if atoms.n_trees]))
+    means = [mean(leaves, y, tree, **options) for tree in alone]
+    return float(np.std([m for m in means if not math.isnan(m)]))
 
 
 def draw(atoms: Atoms, u: float) -> float:

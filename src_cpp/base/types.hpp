@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +14,10 @@
 #include "base/interruption.hpp"
 
 namespace hdicore {
+
+// Sizes of arrays are multiplied as std::size_t, and model files are mapped as they are.
+static_assert(sizeof(std::size_t) == 8, "hdicore needs a 64-bit processor");
+static_assert(std::endian::native == std::endian::little, "hdicore needs little-endian numbers");
 
 using feature_key = std::uint32_t;  // a float32 feature, as a number that orders as it does
 using leaf_t = std::int32_t;        // a leaf of one tree, counted 0 .. n_leaves - 1

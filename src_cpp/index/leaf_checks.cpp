@@ -5,21 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "base/refusal.hpp"
 
 namespace hdicore {
 namespace {
 
 constexpr const char* no_copies = "copies is damaged: there must be a row behind each entry";
-
-[[noreturn]] void refuse(const std::string& why) {
-    throw std::invalid_argument(why);
-}
 
 // Ranks of a leaf must be those of atoms and ascend, strictly if each entry has units of its own.
 template <class Rank>

@@ -12,6 +12,7 @@
 #include "base/scratch_cache.hpp"
 #include "base/types.hpp"
 #include "index/derived_tables.hpp"
+#include "index/leaf_means.hpp"
 #include "index/leaf_table.hpp"
 #include "index/training_rows.hpp"
 
@@ -50,7 +51,15 @@ class LeafIndex : public LeafTable {
 
     const DerivedTables& tables() const noexcept { return tables_; }
     const std::optional<RowWeights>& row_weights() const noexcept { return row_weights_; }
-    std::size_t nbytes() const noexcept { return LeafTable::nbytes() + tables_.nbytes(); }
+    // Means of leaves for a query of so many rows; null if it should find those it reads.
+    const LeafMeans* means(std::size_t n_rows, unsigned n_threads,
+                           Interruption& interruption) const {
+        if (!is_validated()) return nullptr;
+        return means_->for_rows(*this, n_rows, n_threads, interruption);
+    }
+    std::size_t nbytes() const noexcept {
+        return LeafTable::nbytes() + tables_.nbytes() + means_->nbytes();
+    }
     // Memory for merging, which has the size of the index.
     ScratchCache& scratch_cache() const noexcept { return *scratch_cache_; }
 
@@ -59,6 +68,7 @@ class LeafIndex : public LeafTable {
     std::optional<RowWeights> row_weights_;
     Checks checks_ = Checks::now;
     std::string source_;
+    std::shared_ptr<LeafMeansOnDemand> means_ = std::make_shared<LeafMeansOnDemand>();
     std::shared_ptr<ScratchCache> scratch_cache_ = std::make_shared<ScratchCache>();
 };
 

@@ -2,19 +2,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "index/leaf_index_builder.hpp"
 
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/refusal.hpp"
+
 namespace hdicore {
-namespace {
-
-[[noreturn]] void refuse(const std::string& why) {
-    throw std::invalid_argument(why);
-}
-
-}  // namespace
 
 LeafIndexBuilder::LeafIndexBuilder(const TrainingRows& rows, bool keep_row_weights,
                                    unsigned n_threads, Interruption& interruption)

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -13,16 +12,13 @@
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "base/refusal.hpp"
 #include "index/leaf_index_builder.hpp"
 #include "index/merged_entries.hpp"
 #include "index/storage_format.hpp"
 
 namespace hdicore {
 namespace {
-
-[[noreturn]] void refuse(const std::string& why) {
-    throw std::invalid_argument(why);
-}
 
 void check_weights(const LeafIndex& index) {
     if (index.arrays().uniform() || index.row_weights()) return;

@@ -6,21 +6,17 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 
 #include "base/fixed_point.hpp"
+#include "base/refusal.hpp"
 #include "index/leaf_table.hpp"
 
 namespace hdicore {
 namespace {
 
 constexpr count_t max_total = count_t{1} << 52;
-
-[[noreturn]] void refuse(const std::string& why) {
-    throw std::invalid_argument(why);
-}
 
 std::string at(const char* name, std::size_t row, std::size_t tree) {
     return std::string(name) + "[" + std::to_string(row) + ", " + std::to_string(tree) + "]";

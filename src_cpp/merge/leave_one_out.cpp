@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/fixed_point.hpp"
 
@@ -21,12 +22,15 @@ LeaveOneOut::LeaveOneOut(const LeafIndex& index) : index_(index) {
 }
 
 Pmf LeaveOneOut::merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
-                       std::uint32_t row) noexcept {
+                       std::uint32_t row, double* mean) noexcept {
     const RowWeights& weights = *index_.row_weights();
     RankBounds bounds{std::numeric_limits<rank_t>::max(), 0};
     std::size_t n_trees = 0;
     const rank_t left_out = rank(output, row);
     const count_t weight = weights.rows[row];
+    std::optional<MeanScale> scale;
+    if (mean != nullptr) scale = scale_without(output, slices, row);
+    MeanSum sum;
     for (const EntrySlice& slice : slices) {
         std::size_t n = 0;
         for (std::size_t e = slice.begin; e < slice.begin + slice.n; ++e) {
@@ -42,9 +46,53 @@ Pmf LeaveOneOut::merge(Accumulator& accumulator, std::size_t output, RowSlices s
         ++n_trees;
         apportion({leaf_weights_.data(), n}, index_.shift(), weights.pool, leaf_units_.data());
         for (std::size_t k = 0; k < n; ++k) accumulator.add(leaf_ranks_[k], leaf_units_[k]);
+        if (scale) sum += mean_of_rest(*scale, output, n);
     }
+    if (scale) *mean = scale->mean(sum);
     if (n_trees == 0) return accumulator.read_empty();
     return accumulator.read(output, n_trees, bounds);
+}
+
+MeanSum LeaveOneOut::mean_of_rest(const MeanScale& scale, std::size_t output,
+                                  std::size_t n) const noexcept {
+    const std::span<const double> atoms = index_.atoms(output);
+    MomentSum sum;
+    for (std::size_t k = 0; k < n; ++k) {
+        sum.add(leaf_units_[k], scale.steps(atoms[leaf_ranks_[k]]));
+    }
+    return sum.over_tree(index_.shift());
+}
+
+MeanScale LeaveOneOut::scale_without(std::size_t output, RowSlices slices,
+                                     std::uint32_t row) const noexcept {
+    const std::span<const double> atoms = index_.atoms(output);
+    const rank_t own = rank(output, row);
+    std::size_t first = 0, last = atoms.size() - 1;
+    if ((own == first || own == last) && first < last && is_alone(output, row) &&
+        !is_left(output, slices, row)) {
+        own == first ? ++first : --last;
+    }
+    return {atoms[first], atoms[last], index_.n_trees(), index_.shift()};
+}
+
+bool LeaveOneOut::is_left(std::size_t output, RowSlices slices, std::uint32_t row) const noexcept {
+    const RowWeights& weights = *index_.row_weights();
+    for (const EntrySlice& slice : slices) {
+        for (std::size_t e = slice.begin; e < slice.begin + slice.n; ++e) {
+            if (weights.entries[e] > weights.rows[row] && index_.rank(e) == rank(output, row)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool LeaveOneOut::is_alone(std::size_t output, std::uint32_t row) const noexcept {
+    const std::size_t n_rows = index_.row_weights()->rows.size();
+    for (std::uint32_t other = 0; other < n_rows; ++other) {
+        if (other != row && rank(output, other) == rank(output, row)) return false;
+    }
+    return true;
 }
 
 template <class Rank>

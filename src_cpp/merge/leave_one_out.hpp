@@ -17,12 +17,14 @@ class LeaveOneOut {
     explicit LeaveOneOut(const LeafIndex& index);
 
     // The other rows of each leaf share the weight of training row `row`, which counts once in each
-    // of the leaves. The index kept its row weights. O(entries + atoms / 64).
-    Pmf merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
-              std::uint32_t row) noexcept;
+    // of the leaves. The index kept its row weights. Writes the mean, too, unless it is null, as of
+    // an index that was built without the row: O(entries + atoms / 64), and O(n_rows) for the mean
+    // if the row has the least or the largest target.
+    Pmf merge(Accumulator& accumulator, std::size_t output, RowSlices slices, std::uint32_t row,
+              double* mean = nullptr) noexcept;
 
-    // The same of a row with this rank, in an index without units. A leaf without that rank stays
-    // as it is.
+    // The distribution without a row of this rank, in an index without units. A leaf without that
+    // rank stays as it is.
     Pmf merge_equal(Accumulator& accumulator, std::size_t output, RowSlices slices,
                     rank_t left_out) noexcept;
 
@@ -32,6 +34,13 @@ class LeaveOneOut {
     }
 
   private:
+    // What a leaf of the first n of leaf_ranks_ and leaf_units_ adds to the mean.
+    MeanSum mean_of_rest(const MeanScale& scale, std::size_t output, std::size_t n) const noexcept;
+    MeanScale scale_without(std::size_t output, RowSlices slices, std::uint32_t row) const noexcept;
+    // Whether leaves hold more of its target than its weight, as they do where it counts twice.
+    bool is_left(std::size_t output, RowSlices slices, std::uint32_t row) const noexcept;
+    // Whether no other row has its target.
+    bool is_alone(std::size_t output, std::uint32_t row) const noexcept;
     // Fills parts_ with the entries of a leaf but for one of the rank. Returns how many they are.
     template <class Rank>
     std::uint32_t cut_out(const Rank* ranks, const EntrySlice& slice, rank_t left_out) noexcept;

@@ -68,7 +68,8 @@ bool Merger::evaluate_partial(std::size_t output, RowSlices slices, std::size_t 
 
 void Merger::evaluate_without(std::size_t output, RowSlices slices, std::uint32_t row,
                               std::size_t at) noexcept {
-    evaluate_pmf(leave_one_out_->merge(accumulator_, output, slices, row), slices,
+    double* mean = request_.mean.is_empty() ? nullptr : &request_.mean.results[at];
+    evaluate_pmf(leave_one_out_->merge(accumulator_, output, slices, row, mean), slices,
                  leave_one_out_->rank(output, row), at);
 }
 

@@ -31,12 +31,16 @@ class Merger {
     Merger(const LeafIndex& index, const Request& request, Strategy strategy,
            const Kernels& kernels);
 
-    // Writes the results of row and output number `at`, of which these are the leaves.
+    // Writes the results of row and output number `at`, of which these are the leaves, but for the
+    // mean.
     void evaluate(std::size_t output, RowSlices slices, std::size_t at) noexcept;
 
-    // The same without training row `row`, which counts once in each of the leaves.
+    // The same and the mean, without training row `row`, which counts once in each of the leaves.
     void evaluate_without(std::size_t output, RowSlices slices, std::uint32_t row,
                           std::size_t at) noexcept;
+
+    // Whether EntrySlice::leaf is looked at.
+    bool needs_leaves() const noexcept { return strategy_ == Strategy::buckets; }
 
     // Fetches what evaluate will read first.
     void prefetch(RowSlices slices) const noexcept;

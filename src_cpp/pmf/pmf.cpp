@@ -1,4 +1,4 @@
-// pmf/pmf.cpp: sums over all atoms, and binary searches in their cumulative masses
+// pmf/pmf.cpp: binary searches in the cumulative masses
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pmf/pmf.hpp"
 
@@ -8,15 +8,6 @@ mass_t StepFunction::needed_of_pool(double level) const noexcept {
     if (level >= 1) return total();
     const mass_t tolerance = 2 * static_cast<mass_t>(n_trees);
     return std::max<mass_t>(1, std::llround(level * static_cast<double>(total())) - tolerance);
-}
-
-double Pmf::mean() const noexcept {
-    const auto whole = static_cast<double>(total());
-    double sum = 0;
-    for (std::size_t k = 0; k < size(); ++k) {
-        sum += static_cast<double>(cumulative[k + 1] - cumulative[k]) / whole * values[k];
-    }
-    return sum;
 }
 
 double Pmf::cdf(double y, bool inclusive) const noexcept {

@@ -62,9 +62,6 @@ struct Pmf : StepFunction {
         return std::max(std::fabs(values.front()), std::fabs(values.back()));
     }
 
-    // Mean, O(n_atoms). Its error is below 2^-shift times the range of the values.
-    double mean() const noexcept;
-
     // P(Y <= y), or P(Y < y), O(log n_atoms).
     double cdf(double y, bool inclusive = true) const noexcept;
 

@@ -22,15 +22,24 @@ concept ReadsPartial = requires(const Statistic& statistic, const PartialPmf& pm
     statistic.mark(masses, marked);
 };
 
+// Whether it is the same for rows of one distribution.
+template <class Statistic>
+concept Copies =
+    requires(const Statistic& statistic) { statistic.copy(std::size_t{}, std::size_t{}); };
+
 // Calls use(statistic) for each that is not empty, as long as it returns true.
 template <class Use>
 bool each_statistic(const Request& request, const Use& use) noexcept {
     const auto use_one = [&](const auto& statistic) {
         return statistic.is_empty() || use(statistic);
     };
-    return use_one(request.mean) && use_one(request.intervals) && use_one(request.quantiles) &&
-           use_one(request.cdf) && use_one(request.draws) && use_one(request.priced) &&
-           use_one(request.regions);
+    return use_one(request.intervals) && use_one(request.quantiles) && use_one(request.cdf) &&
+           use_one(request.draws) && use_one(request.priced) && use_one(request.regions);
+}
+
+template <class T>
+void copy_row(Matrix<T> results, std::size_t from, std::size_t at) noexcept {
+    std::ranges::copy(results.row(from), results.row(at).begin());
 }
 
 bool uses_observation(Interpolation interpolation) noexcept {
@@ -86,6 +95,10 @@ bool IntervalRequest::is_selective() const noexcept {
     return true;
 }
 
+void IntervalRequest::copy(std::size_t from, std::size_t at) const noexcept {
+    copy_row(results, from, at);
+}
+
 void IntervalRequest::shift(std::size_t at, double by) const noexcept {
     for (double& end : results.row(at)) end += by;
 }
@@ -119,6 +132,10 @@ double QuantileRequest::min_share() const noexcept {
 
 void QuantileRequest::mark(const BucketMasses& masses, BucketSet& marked) const noexcept {
     for (const double level : levels) mark_inverted_cdf(masses, level, marked);
+}
+
+void QuantileRequest::copy(std::size_t from, std::size_t at) const noexcept {
+    copy_row(results, from, at);
 }
 
 void CdfRequest::fill_nan(std::size_t at) const noexcept {
@@ -175,6 +192,12 @@ void PricedRequest::mark(const BucketMasses& masses, BucketSet& marked) const no
     masses.mark_ends(masses.needed(min_coverage), marked);
 }
 
+void PricedRequest::copy(std::size_t from, std::size_t at) const noexcept {
+    copy_row(results, from, at);
+    copy_row(units, from, at);
+    if (!shares.empty()) copy_row(shares, from, at);
+}
+
 void RegionRequest::fill_nan(std::size_t at) const noexcept {
     std::ranges::fill(results.row(at), nan);
     n_pieces[at] = 0;
@@ -192,12 +215,19 @@ void RegionRequest::read(const Pmf& pmf, std::size_t at, RegionSearch& search) c
     bounds[at] = found.bound;
 }
 
+void RegionRequest::copy(std::size_t from, std::size_t at) const noexcept {
+    copy_row(results, from, at);
+    n_pieces[at] = n_pieces[from];
+    bounds[at] = bounds[from];
+}
+
 Needs needs(const Request& request) noexcept {
     Needs all;
     each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
         double share = 0;
         if constexpr (ReadsPartial<Statistic>) share = statistic.min_share();
         all.min_share = std::min(all.min_share, share);
+        all.nothing = false;
         return true;
     });
     all.every_atom = all.min_share <= 0;
@@ -223,6 +253,18 @@ void read(const Pmf& pmf, const Request& request, std::size_t at, RegionSearch* 
         } else {
             statistic.read(pmf, at);
         }
+        return true;
+    });
+}
+
+bool is_copied(const Request& request) noexcept {
+    return each_statistic(request,
+                          []<class Statistic>(const Statistic&) { return Copies<Statistic>; });
+}
+
+void copy(const Request& request, std::size_t from, std::size_t at) noexcept {
+    each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
+        if constexpr (Copies<Statistic>) statistic.copy(from, at);
         return true;
     });
 }

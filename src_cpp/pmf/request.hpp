@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "base/matrix.hpp"
@@ -25,15 +24,15 @@ namespace hdicore {
 //   void mark(masses, marked)      marks the buckets that may hold the answer
 //
 // A statistic without these is read from a Pmf only: `needs` and `read_partial` below see to it.
+// One that is the same for rows of one distribution has
+//
+//   void copy(from, at)            writes the results of number `from` to `at`
 
+// The mean is none of these: it is found from the means of leaves, without a distribution.
 struct MeanRequest {
     std::span<double> results{};  // (n_rows * n_outputs,)
 
     bool is_empty() const noexcept { return results.empty(); }
-    void fill_nan(std::size_t at) const noexcept {
-        results[at] = std::numeric_limits<double>::quiet_NaN();
-    }
-    void read(const Pmf& pmf, std::size_t at) const noexcept { results[at] = pmf.mean(); }
 };
 
 struct IntervalRequest {
@@ -49,6 +48,7 @@ struct IntervalRequest {
     [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
     double min_share() const noexcept;
     void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
+    void copy(std::size_t from, std::size_t at) const noexcept;
     bool is_selective() const noexcept;
     // Adds a number to the ends of row and output number `at`.
     void shift(std::size_t at, double by) const noexcept;
@@ -69,6 +69,7 @@ struct QuantileRequest {
     [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
     double min_share() const noexcept;
     void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
+    void copy(std::size_t from, std::size_t at) const noexcept;
 };
 
 struct CdfRequest {
@@ -104,6 +105,7 @@ struct PricedRequest {
     // As an HDI of that coverage: no interval that holds it has its ends elsewhere.
     double min_share() const noexcept { return min_coverage; }
     void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
+    void copy(std::size_t from, std::size_t at) const noexcept;
 
   private:
     template <class AnyPmf>
@@ -120,6 +122,7 @@ struct RegionRequest {
     bool is_empty() const noexcept { return coverage == 0; }
     void fill_nan(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at, RegionSearch& search) const noexcept;
+    void copy(std::size_t from, std::size_t at) const noexcept;
 };
 
 // All that is asked of each row; what is empty is not read. One merge of the row's leaves serves
@@ -136,6 +139,7 @@ struct Request {
 
 // How much of a distribution a request needs.
 struct Needs {
+    bool nothing = true;  // all that is asked, if anything, is the mean
     bool every_atom = false;
     // Otherwise the two tails that hold more than 1 - min_share each are enough, if it exceeds 1/2.
     double min_share = 1;
@@ -152,7 +156,12 @@ void mark(const BucketMasses& masses, const Request& request, BucketSet& marked)
 void read(const Pmf& pmf, const Request& request, std::size_t at,
           RegionSearch* search = nullptr) noexcept;
 
-// The same; false, with results undefined, if a statistic needs every atom or what lies in a gap.
+// Whether all of a request can be copied.
+bool is_copied(const Request& request) noexcept;
+// Writes the results of number `from` to `at`, which has the same distribution.
+void copy(const Request& request, std::size_t from, std::size_t at) noexcept;
+
+// As read; false, with results undefined, if a statistic needs every atom or what lies in a gap.
 [[nodiscard]] bool read_partial(const PartialPmf& pmf, const Request& request,
                                 std::size_t at) noexcept;
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/interruption.hpp"
@@ -11,6 +12,8 @@
 #include "base/types.hpp"
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
+#include "scoring/equal_rows.hpp"
+#include "scoring/packed_leaves.hpp"
 
 namespace hdicore {
 
@@ -19,17 +22,28 @@ constexpr std::size_t stride_of(std::size_t n_rows) noexcept {
     return (n_rows + RowTiles::tile_rows - 1) / RowTiles::tile_rows * RowTiles::tile_rows;
 }
 
-// A block of rows and their leaves; memory is kept from block to block. Rows stand in the order of
-// their leaves in the first tree, as neighbours there share most of their way and many leaves
-// elsewhere, which are then in cache.
+// A block of rows and their leaves; memory is kept from block to block. Rows that are equal stand
+// at one place. Places are in the order of their leaves in the first tree, as neighbours there
+// share most of their way and many leaves elsewhere, which are then in cache.
 struct RowBlock {
-    std::vector<std::uint32_t> order;  // (n_rows,) row begin + order[p] stands at place p
-    // (n_trees, stride_of(n_rows)): those of a tree stand together; places that fill up the stride
-    // have any leaf.
+    std::vector<std::uint32_t> order;  // (n_rows,) numbers of the rows, counted from the first
+    // (n_places + 1,) the rows at place p are order[begins[p] : begins[p + 1]]
+    std::vector<std::uint32_t> begins;
+    // (n_trees, stride()) at least: those of a tree stand together; places that fill up the stride
+    // have any leaf. See LeafSource::leaves.
     std::vector<leaf_t> leaves;
+    // Scratch memory of sources.
     std::vector<leaf_t> given;  // (n_rows, n_trees) copy of what the caller gave
     RowTiles tiles;
+    EqualRows equal_rows;
+    std::vector<std::uint32_t> places;  // (n_places,) a row of each
     std::vector<std::uint32_t> counts;  // for sorting
+
+    std::size_t n_places() const noexcept { return begins.size() - 1; }
+    std::size_t stride() const noexcept { return stride_of(n_places()); }
+    std::span<const std::uint32_t> rows_at(std::size_t place) const noexcept {
+        return std::span(order).subspan(begins[place], begins[place + 1] - begins[place]);
+    }
 };
 
 // Where the leaves of the rows to score come from.
@@ -37,14 +51,14 @@ class LeafSource {
   public:
     virtual ~LeafSource() = default;
     virtual std::size_t n_rows() const noexcept = 0;
-    // Rows that are best taken at once.
-    virtual std::size_t block_rows() const noexcept = 0;
+    // Rows that are best taken at once. Throws as leaves() does.
+    virtual std::size_t block_rows() const = 0;
     // Makes room for blocks of up to n rows, so that leaves() allocates nothing.
     virtual void reserve(std::size_t n, RowBlock& block) const = 0;
-    // The leaves of rows [begin, end) to `block`. Throws std::invalid_argument at rows that cannot
-    // be used. Called from many threads.
+    // The leaves of rows [begin, end) to `block`, packed, if `packed` is not null. Throws
+    // std::invalid_argument at rows that cannot be used. Called from many threads.
     virtual void leaves(std::size_t begin, std::size_t end, RowBlock& block,
-                        Interruption& interruption) const = 0;
+                        const PackedLeaves* packed, Interruption& interruption) const = 0;
 };
 
 // Rows walk down a forest.
@@ -52,16 +66,17 @@ class RoutedRows final : public LeafSource {
   public:
     RoutedRows(const Forest& forest, const RowMatrix& rows);
     std::size_t n_rows() const noexcept override { return rows_.n_rows(); }
-    std::size_t block_rows() const noexcept override;
+    std::size_t block_rows() const override;
     void reserve(std::size_t n, RowBlock& block) const override;
-    void leaves(std::size_t begin, std::size_t end, RowBlock& block,
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block, const PackedLeaves* packed,
                 Interruption& interruption) const override;
-    // The same with rows in their own order; block.order stays as it is.
+    // Each row at a place of its own, in the order of the rows, which the block does not tell.
     void route(std::size_t begin, std::size_t end, RowBlock& block,
                Interruption& interruption) const;
 
   private:
-    void route_tiles(RowBlock& block, Interruption& interruption) const;
+    bool often_equal() const;
+    void route_tiles(RowBlock& block, const PackedLeaves* packed, Interruption& interruption) const;
 
     const Forest& forest_;
     RowMatrix rows_;
@@ -77,7 +92,7 @@ class GivenLeaves final : public LeafSource {
     std::size_t n_rows() const noexcept override { return leaves_.rows(); }
     std::size_t block_rows() const noexcept override;
     void reserve(std::size_t n, RowBlock& block) const override;
-    void leaves(std::size_t begin, std::size_t end, RowBlock& block,
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block, const PackedLeaves* packed,
                 Interruption& interruption) const override;
 
   private:

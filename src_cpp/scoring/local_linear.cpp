@@ -157,24 +157,29 @@ class LocalLinearWorker {
     LocalLinearWorker(const LeafIndex& index, const LeafSource& source,
                       const LocalLinearRequest& request, const Execution& execution,
                       std::size_t max_rows)
-        : reader_(index, source, execution.interruption, max_rows),
+        : reader_(index, source, false, execution.interruption, max_rows),
           accumulator_(index, execution.kernels),
-          ridge_(request) {}
+          ridge_(request),
+          interruption_(execution.interruption) {}
 
     void fit(std::size_t begin, std::size_t end) {
-        const auto fit_row = [&](std::size_t row, std::size_t output, RowSlices slices,
-                                 RowSlices next, RowLeaves) {
+        const auto fit_rows = [&](SameRows rows, std::size_t output, RowSlices slices,
+                                  RowSlices next, RowLeaves) {
             accumulator_.prefetch(next);
             const Pmf pmf = merge_whole(accumulator_, output, slices);
-            ridge_.fit(row, pmf, accumulator_.ranks());
+            for (std::size_t k = 0; k < rows.size(); ++k) {
+                if (k > 0) interruption_.check();
+                ridge_.fit(rows[k], pmf, accumulator_.ranks());
+            }
         };
-        reader_.read(begin, end, fit_row);
+        reader_.read(begin, end, fit_rows);
     }
 
   private:
     RowReader reader_;
     Accumulator accumulator_;
     Ridge ridge_;
+    Interruption& interruption_;
 };
 
 void check(const LeafIndex& index, std::size_t n_rows, const LocalLinearRequest& request) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/interruption.hpp"
@@ -22,12 +23,27 @@ struct RowLeaves {
     leaf_t operator[](std::size_t tree) const noexcept { return first[tree * stride]; }
 };
 
+// Numbers of rows that are equal, one at least.
+class SameRows {
+  public:
+    SameRows(std::size_t begin, std::span<const std::uint32_t> numbers) noexcept
+        : begin_(begin), numbers_(numbers) {}
+
+    std::size_t size() const noexcept { return numbers_.size(); }
+    std::size_t operator[](std::size_t k) const noexcept { return begin_ + numbers_[k]; }
+
+  private:
+    std::size_t begin_;
+    std::span<const std::uint32_t> numbers_;  // counted from begin
+};
+
 // Scratch memory of one thread.
 class RowReader {
   public:
-    // For blocks of up to max_rows.
-    RowReader(const LeafIndex& index, const LeafSource& source, Interruption& interruption,
-              std::size_t max_rows)
+    // For blocks of up to max_rows. Unless it needs leaves, `use` below must not look at them, nor
+    // at EntrySlice::leaf.
+    RowReader(const LeafIndex& index, const LeafSource& source, bool needs_leaves,
+              Interruption& interruption, std::size_t max_rows)
         : index_(index),
           source_(source),
           interruption_(interruption),
@@ -35,28 +51,40 @@ class RowReader {
           rows_at_once_(std::min(TileSlices::preferred_rows(index), max_rows)),
           slices_(index, rows_at_once_) {
         source.reserve(max_rows, block_);
+        // The lanes of a tile are packed whole, which single rows would pay for.
+        if (!needs_leaves && max_rows > RowTiles::tile_rows) packed_ = PackedLeaves::of(index);
     }
 
-    // Calls use(row, output, slices, next, leaves) for each row of [begin, end) and each output;
-    // `next` are the slices of the row that follows, or none.
+    // Calls use(rows, output, slices, next, leaves) for all rows of [begin, end), those together
+    // that are equal, and each output; `next` are the slices of those that follow, or none.
     template <class Use>
     void read(std::size_t begin, std::size_t end, const Use& use) {
-        source_.leaves(begin, end, block_, interruption_);
-        const std::size_t stride = stride_of(end - begin);
-        for (std::size_t first = 0; first < end - begin; first += rows_at_once_) {
-            const std::size_t n = std::min(rows_at_once_, end - begin - first);
+        find_leaves(begin, end);
+        read_slices(begin, use);
+    }
+
+    // The two parts of read().
+    const RowBlock& find_leaves(std::size_t begin, std::size_t end) {
+        source_.leaves(begin, end, block_, packed(), interruption_);
+        return block_;
+    }
+    template <class Use>
+    void read_slices(std::size_t begin, const Use& use) {
+        const std::size_t stride = block_.stride();
+        for (std::size_t first = 0; first < block_.n_places(); first += rows_at_once_) {
+            const std::size_t n = std::min(rows_at_once_, block_.n_places() - first);
             for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
                 const bool moves_on = o > 0 && index_.tables().outputs_begin_alike;
                 if (moves_on) {
                     slices_.next_output(0);
                 } else {
-                    slices_.assign(o, block_.leaves.data() + first, stride, n);
+                    slices_.assign(o, block_.leaves.data() + first, stride, n, packed());
                 }
                 for (std::size_t k = 0; k < n; ++k) {
                     if (k % rows_between_checks_ == 0) interruption_.check();
                     if (moves_on && k + 1 < n) slices_.next_output(k + 1);
                     const RowSlices next = k + 1 < n ? slices_.row(k + 1) : RowSlices();
-                    use(begin + block_.order[first + k], o, slices_.row(k), next,
+                    use(SameRows(begin, block_.rows_at(first + k)), o, slices_.row(k), next,
                         RowLeaves{block_.leaves.data() + first + k, stride});
                 }
             }
@@ -64,6 +92,8 @@ class RowReader {
     }
 
   private:
+    const PackedLeaves* packed() const noexcept { return packed_ ? &*packed_ : nullptr; }
+
     // Rows of a tile that read about so many entries, at least one.
     std::size_t rows_of_entries(std::size_t n) const {
         const double each = index_.entries_per_leaf() * static_cast<double>(index_.n_trees()) + 1;
@@ -78,6 +108,7 @@ class RowReader {
     std::size_t rows_at_once_;
     RowBlock block_;
     TileSlices slices_;
+    std::optional<PackedLeaves> packed_;
 };
 
 // Throws std::invalid_argument unless leave_out (n_rows,), if given, names training rows of an

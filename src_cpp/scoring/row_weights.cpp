@@ -24,7 +24,7 @@ struct RowPmfs {
 
     RowPmfs(const LeafIndex& index, const LeafSource& source, const Execution& execution,
             std::size_t max_rows)
-        : reader(index, source, execution.interruption, max_rows),
+        : reader(index, source, false, execution.interruption, max_rows),
           accumulator(index, execution.kernels),
           counts(index) {
         if (index.row_weights()) leave_one_out.emplace(index);
@@ -41,21 +41,27 @@ void for_each_pmf(const LeafIndex& index, const LeafSource& source,
         const auto scratch = std::make_shared<RowPmfs>(index, source, execution, max_rows);
         return [&, scratch](std::size_t begin, std::size_t end) {
             Accumulator& accumulator = scratch->accumulator;
-            scratch->reader.read(
-                begin, end,
-                [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices next,
-                    RowLeaves) {
-                    accumulator.prefetch(next);
-                    if (leave_out.empty()) {
-                        use(*scratch, row, merge_whole(accumulator, output, slices), slices,
-                            RowCounts::none);
-                    } else {
-                        LeaveOneOut& without = *scratch->leave_one_out;
-                        use(*scratch, row,
-                            without.merge(accumulator, output, slices, leave_out[row]), slices,
-                            without.rank(output, leave_out[row]));
-                    }
-                });
+            scratch->reader.read(begin, end,
+                                 [&](SameRows rows, std::size_t output, RowSlices slices,
+                                     RowSlices next, RowLeaves) {
+                                     accumulator.prefetch(next);
+                                     if (leave_out.empty()) {
+                                         const Pmf pmf = merge_whole(accumulator, output, slices);
+                                         for (std::size_t k = 0; k < rows.size(); ++k) {
+                                             if (k > 0) execution.interruption.check();
+                                             use(*scratch, rows[k], pmf, slices, RowCounts::none);
+                                         }
+                                         return;
+                                     }
+                                     for (std::size_t k = 0; k < rows.size(); ++k) {
+                                         if (k > 0) execution.interruption.check();
+                                         LeaveOneOut& without = *scratch->leave_one_out;
+                                         const std::uint32_t left_out = leave_out[rows[k]];
+                                         use(*scratch, rows[k],
+                                             without.merge(accumulator, output, slices, left_out),
+                                             slices, without.rank(output, left_out));
+                                     }
+                                 });
         };
     };
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);
@@ -126,11 +132,11 @@ void count_samples(const LeafIndex& index, const LeafSource& source, const Execu
     const bool has_copies = index.arrays().copies.index() != 0;
     const auto make_worker = [&](std::size_t max_rows) {
         const auto reader =
-            std::make_shared<RowReader>(index, source, execution.interruption, max_rows);
+            std::make_shared<RowReader>(index, source, false, execution.interruption, max_rows);
         return [&, reader](std::size_t begin, std::size_t end) {
             reader->read(
                 begin, end,
-                [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices, RowLeaves) {
+                [&](SameRows rows, std::size_t output, RowSlices slices, RowSlices, RowLeaves) {
                     if (output > 0) return;
                     std::size_t n = 0;
                     for (const EntrySlice& slice : slices) {
@@ -140,7 +146,9 @@ void count_samples(const LeafIndex& index, const LeafSource& source, const Execu
                             n += index.copies(slice.begin + e) - 1;
                         }
                     }
-                    counts[row] = static_cast<std::int64_t>(n);
+                    for (std::size_t k = 0; k < rows.size(); ++k) {
+                        counts[rows[k]] = static_cast<std::int64_t>(n);
+                    }
                 });
         };
     };

@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "merge/merger.hpp"
+#include "scoring/row_means.hpp"
 #include "scoring/row_reader.hpp"
 
 namespace hdicore {
@@ -32,33 +34,63 @@ double centre_of(const LeafIndex& index, std::span<const double> centres, RowLea
     return sum / n;
 }
 
+// What one thread needs for what is asked.
+struct ScoreWorker {
+    std::optional<Merger> merger;
+    std::optional<RowMeans> means;
+    std::optional<RowReader> reader;
+};
+
 }  // namespace
 
 void score(const LeafIndex& index, const LeafSource& source,
            std::span<const std::uint32_t> leave_out, const Request& request,
            const Execution& execution) {
     check_leave_out(index, leave_out, source.n_rows());
+    const std::span<const double> centres = request.intervals.centres;
+    const bool copies = leave_out.empty() && is_copied(request);
+    // Without its own row a leaf has another mean, which the merger finds.
+    const bool means_of_leaves = !request.mean.is_empty() && leave_out.empty();
+    const bool merges = !leave_out.empty() || !needs(request).nothing;
+    const LeafMeans* means =
+        means_of_leaves ? index.means(source.n_rows(), execution.n_threads, execution.interruption)
+                        : nullptr;
     const auto make_worker = [&](std::size_t max_rows) {
-        const auto reader =
-            std::make_shared<RowReader>(index, source, execution.interruption, max_rows);
-        const auto merger =
-            std::make_shared<Merger>(index, request, execution.strategy, execution.kernels);
-        return [&, reader, merger](std::size_t begin, std::size_t end) {
-            reader->read(begin, end,
-                         [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices next,
-                             RowLeaves leaves) {
-                             const std::size_t at = row * index.n_outputs() + output;
-                             if (leave_out.empty()) {
-                                 merger->prefetch(next);
-                                 merger->evaluate(output, slices, at);
-                             } else {
-                                 merger->evaluate_without(output, slices, leave_out[row], at);
-                             }
-                             if (!request.intervals.centres.empty()) {
-                                 request.intervals.shift(
-                                     at, centre_of(index, request.intervals.centres, leaves));
-                             }
-                         });
+        const auto worker = std::make_shared<ScoreWorker>();
+        if (merges) worker->merger.emplace(index, request, execution.strategy, execution.kernels);
+        if (means_of_leaves) {
+            worker->means.emplace(index, means, request.mean.results, execution.interruption,
+                                  max_rows);
+        }
+        const bool needs_leaves =
+            means_of_leaves || !centres.empty() || (merges && worker->merger->needs_leaves());
+        worker->reader.emplace(index, source, needs_leaves, execution.interruption, max_rows);
+        return [&, worker](std::size_t begin, std::size_t end) {
+            const RowBlock& block = worker->reader->find_leaves(begin, end);
+            if (worker->means) worker->means->find(begin, block);
+            if (!worker->merger) return;
+            Merger& merger = *worker->merger;
+            const auto answer = [&](SameRows rows, std::size_t output, RowSlices slices,
+                                    RowSlices next, RowLeaves leaves) {
+                if (leave_out.empty()) merger.prefetch(next);
+                for (std::size_t k = 0; k < rows.size(); ++k) {
+                    const std::size_t at = rows[k] * index.n_outputs() + output;
+                    if (k > 0 && copies) {
+                        copy(request, rows[0] * index.n_outputs() + output, at);
+                        continue;
+                    }
+                    if (k > 0) execution.interruption.check();
+                    if (leave_out.empty()) {
+                        merger.evaluate(output, slices, at);
+                    } else {
+                        merger.evaluate_without(output, slices, leave_out[rows[k]], at);
+                    }
+                    if (!centres.empty()) {
+                        request.intervals.shift(at, centre_of(index, centres, leaves));
+                    }
+                }
+            };
+            worker->reader->read_slices(begin, answer);
         };
     };
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);

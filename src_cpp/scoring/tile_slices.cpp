@@ -6,8 +6,8 @@
 
 namespace hdicore {
 
-void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t stride,
-                        std::size_t n) {
+void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t stride, std::size_t n,
+                        const PackedLeaves* packed) {
     const bool is_validated = index_.is_validated();
     const UniformUnits* uniform = index_.uniform();
     for (std::size_t k = 0; k < n; ++k) ends_[k] = slices_.get() + k * n_trees_;
@@ -22,11 +22,18 @@ void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t st
             prefetch_line(leaves + t * stride + end);
             for (std::size_t k = first; k < end; ++k) {
                 const leaf_t leaf = leaves[t * stride + k];
-                if (leaf == no_leaf) continue;
-                if (!is_validated) index_.check_leaf(output, t, leaf);
-                const std::uint32_t size = leaf_begin[leaf + 1] - leaf_begin[leaf];
+                std::uint32_t begin_in_tree, size;
+                if (packed != nullptr) {
+                    begin_in_tree = packed->begin(leaf);
+                    size = packed->size(leaf);
+                } else {
+                    if (leaf == no_leaf) continue;
+                    if (!is_validated) index_.check_leaf(output, t, leaf);
+                    begin_in_tree = leaf_begin[leaf];
+                    size = leaf_begin[leaf + 1] - begin_in_tree;
+                }
                 if (size == 0) continue;
-                const std::size_t begin = base + leaf_begin[leaf];
+                const std::size_t begin = base + begin_in_tree;
                 *ends_[k]++ = {begin, uniform == nullptr ? begin : uniform->begin(size), size,
                                count_row + static_cast<std::uint32_t>(leaf)};
             }

@@ -9,6 +9,7 @@
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
 #include "merge/accumulator.hpp"
+#include "scoring/packed_leaves.hpp"
 
 namespace hdicore {
 
@@ -31,10 +32,12 @@ class TileSlices {
           slices_(std::make_unique_for_overwrite<EntrySlice[]>(max_rows * n_trees_)),
           ends_(std::make_unique_for_overwrite<EntrySlice*[]>(max_rows)) {}
 
-    // Takes n <= max_rows rows; leaves[t * stride + k] is the leaf of row k in tree t, or no_leaf.
-    // O(n * n_trees). Neighbouring rows share many leaves, which are then in cache. Throws
-    // std::invalid_argument at a damaged leaf, if the index is not checked.
-    void assign(std::size_t output, const leaf_t* leaves, std::size_t stride, std::size_t n);
+    // Takes n <= max_rows rows; leaves[t * stride + k] is the leaf of row k in tree t, or no_leaf,
+    // or packed, if `packed` is not null; slices do not tell their leaf then. O(n * n_trees).
+    // Neighbouring rows share many leaves, which are then in cache. Throws std::invalid_argument at
+    // a damaged leaf, if the index is not checked.
+    void assign(std::size_t output, const leaf_t* leaves, std::size_t stride, std::size_t n,
+                const PackedLeaves* packed = nullptr);
 
     // Moves row k on to its slices in the next output of an index whose outputs begin alike.
     // O(n_trees), and touches nothing but the slices.

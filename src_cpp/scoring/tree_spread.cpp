@@ -129,7 +129,7 @@ class SpreadWorker {
     }
 
     void find(std::size_t begin, std::size_t end) {
-        source_.leaves(begin, end, block_, interruption_);
+        source_.leaves(begin, end, block_, nullptr, interruption_);
         const auto add_tree = [&](std::size_t output, std::size_t tree) {
             std::visit(
                 [&]<class Ranks, class Units>(const Ranks& ranks, const Units& units) {
@@ -165,20 +165,22 @@ class SpreadWorker {
         const double* atoms = index_.atoms(output).data();
         const std::uint32_t* leaf_begin = index_.leaf_begin(output, tree);
         const std::size_t first = index_.tree_begin(output, tree);
-        const leaf_t* leaves = block_.leaves.data() + tree * stride_of(sums_.size());
+        const leaf_t* leaves = block_.leaves.data() + tree * block_.stride();
         const std::size_t at_once = rows_between_checks();
         ranks += first;
         if constexpr (std::is_pointer_v<Units>) units += first;
-        for (std::size_t p = 0; p < sums_.size(); ++p) {
-            if ((p & (at_once - 1)) == 0) interruption_.check();
+        for (std::size_t p = 0; p < block_.n_places(); ++p) {
             const leaf_t leaf = leaves[p];
             if (leaf == no_leaf) continue;
             if (!index_.is_validated()) index_.check_leaf(output, tree, leaf);
             const std::uint32_t begin = leaf_begin[leaf];
             const std::uint32_t n = leaf_begin[leaf + 1] - begin;
             if (n == 0) continue;
-            sums_[p].add(
-                sum_leaf(ranks + begin, behind(units, begin), n, atoms, sums_[p].within()));
+            for (std::size_t k = block_.begins[p]; k < block_.begins[p + 1]; ++k) {
+                if ((k & (at_once - 1)) == 0) interruption_.check();
+                sums_[k].add(
+                    sum_leaf(ranks + begin, behind(units, begin), n, atoms, sums_[k].within()));
+            }
         }
     }
 

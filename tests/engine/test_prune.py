@@ -241,8 +241,8 @@ def assert_merged(index, numbers, y, **options):
     """Merging the leaves of an index is building it from rows in the new leaves."""
     n_leaves = [int(new[-1]) + 1 for new in numbers]
     leaves = renamed(LEAVES, numbers)
-    expected = LeafIndex(leaves, y, n_leaves=n_leaves, **options)
     for n_threads in (1, 3):
+        expected = LeafIndex(leaves, y, n_leaves=n_leaves, **options)
         found = index.merge_leaves(np.concatenate(numbers), n_threads=n_threads)
         assert_same_arrays(found, expected)
         assert found.scalar_output == expected.scalar_output

@@ -1,23 +1,23 @@
 // hdicore/c_api.h: the engine as a table of C functions; C99, and no other header of ours
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Table. hdicore_get_api returns the table of the engine that a program contains; the Python module
-// publishes its own as the capsule "hdicore._core.c_api". Functions are only ever appended to it,
-// and none changes, so code compiled for version v runs with every table whose `version` is at
-// least v.
+// Table. hdicore_get_api returns the table of the engine that a program contains or links; the
+// Python module publishes its own as the capsule "hdicore._core.c_api". Functions are only ever
+// appended to it, and none changes, so code compiled for version v runs with every table whose
+// `version` is at least v. Functions of models are symbols, too, for languages that call these.
 //
 // Errors. Every function that can fail returns hdicore_ok or another status, and in the other case
 // writes a sentence to `error`, if that is not null. No exception leaves a function. What a call
 // that fails has written to its results means nothing.
 //
 // Memory. Arrays belong to the caller, are in C order and aligned, and are used only during the
-// call. An index belongs to the caller too, who releases it once; it holds copies of what it was
-// built from.
+// call. An index or a model belongs to the caller too, who releases it once; an index holds copies
+// of what it was built from.
 //
-// Threads. Any function may be called from any thread at any time, with the same index too, since
-// an index never changes; only its last release must come after its last use. None needs Python's
-// lock. n_threads is the number of threads that a call may use, its own among them, and 0 means all
-// that this process may use. Results do not depend on it.
+// Threads. Any function may be called from any thread at any time, with the same index or model
+// too, since neither ever changes; only its last release must come after its last use. None needs
+// Python's lock. n_threads is the number of threads that a call may use, its own among them, and 0
+// means all that this process may use. Results do not depend on it.
 #ifndef HDICORE_C_API_H
 #define HDICORE_C_API_H
 
@@ -27,8 +27,9 @@
 extern "C" {
 #endif
 
-// 2: interpolations from 7 on, 3: hdicore_smoothed_hdi, 4: index_priced_intervals, index_regions
-#define HDICORE_API_VERSION 4
+// 2: interpolations from 7 on, 3: hdicore_smoothed_hdi, 4: index_priced_intervals, index_regions,
+// 5: models of files
+#define HDICORE_API_VERSION 5
 
 typedef enum hdicore_status {
     hdicore_ok = 0,
@@ -88,6 +89,30 @@ typedef struct hdicore_grid {
     int64_t n_bins;    // from 1 to 4096
     double bandwidth;  // standard deviation of the Gaussian kernel that smooths; 0: none
 } hdicore_grid;
+
+// A model of a file that hdiforest's HDIForestRegressor.save or its command wrote.
+typedef struct hdicore_model hdicore_model;
+
+typedef enum hdicore_opening {
+    hdicore_mapped = 0,  // processes share the file's memory; replace the file by renaming only
+    hdicore_copied = 1   // whatever happens to the file later; checksums of large arrays are
+                         // compared, too
+} hdicore_opening;
+
+// Kinds of interval that models have beside those of hdicore_kind.
+typedef enum hdicore_model_kind {
+    hdicore_usual = -1,      // calibrated if the model is, else hdicore_hdi
+    hdicore_calibrated = -2  // covers the share of targets that was calibrated
+} hdicore_model_kind;
+
+// Rows to score, (n_rows, n_features); one of the two arrays is null. Numbers are rounded to
+// float32, as scikit-learn's trees read them; NaN is a missing value.
+typedef struct hdicore_rows {
+    int64_t n_rows;
+    int64_t n_features;
+    const float* floats;
+    const double* doubles;
+} hdicore_rows;
 
 typedef struct hdicore_api {
     uint32_t version;  // HDICORE_API_VERSION of whoever made the table
@@ -160,10 +185,66 @@ typedef struct hdicore_api {
                          double coverage, int max_pieces, double gap, const hdicore_grid* grid,
                          int n_threads, int64_t* n_pieces, double* ends, double* bounds,
                          hdicore_error* error);
+
+    // Since version 5: the functions below, without the prefix of their names.
+
+    int (*model_open)(const char* path, int opening, hdicore_model** model, hdicore_error* error);
+    void (*model_close)(hdicore_model* model);
+    int64_t (*model_n_features)(const hdicore_model* model);
+    int64_t (*model_n_outputs)(const hdicore_model* model);
+    int64_t (*model_n_trees)(const hdicore_model* model);
+    const char* (*model_feature_name)(const hdicore_model* model, int64_t feature);
+    int64_t (*model_n_coverages)(const hdicore_model* model);
+    double (*model_coverage)(const hdicore_model* model, int64_t position);
+    int (*model_intervals)(const hdicore_model* model, const hdicore_rows* X,
+                           const double* coverages, int64_t n_levels, int kind, int n_threads,
+                           double* intervals, hdicore_error* error);
+    int (*model_mean)(const hdicore_model* model, const hdicore_rows* X, int n_threads,
+                      double* means, hdicore_error* error);
+    int (*model_leaves)(const hdicore_model* model, const hdicore_rows* X, int n_threads,
+                        int32_t* leaves, hdicore_error* error);
+    hdicore_index* (*model_index)(const hdicore_model* model);
 } hdicore_api;
 
-// For programs that contain the engine.
+// For programs that contain or link the engine.
 const hdicore_api* hdicore_get_api(void);
+
+// Opens a model, and checks what the file holds, which nobody needs to trust. hdicore_failed says
+// that the file cannot be read; hdicore_invalid that it holds no model, is damaged, or that its
+// rows are made of tables by what C does not know: the message says which. The path is UTF-8 on
+// Windows.
+int hdicore_model_open(const char* path, int opening, hdicore_model** model, hdicore_error* error);
+// Null is allowed.
+void hdicore_model_close(hdicore_model* model);
+
+int64_t hdicore_model_n_features(const hdicore_model* model);
+int64_t hdicore_model_n_outputs(const hdicore_model* model);
+int64_t hdicore_model_n_trees(const hdicore_model* model);
+// UTF-8, and the model's; null if it has no names, or no such feature.
+const char* hdicore_model_feature_name(const hdicore_model* model, int64_t feature);
+// Coverages that calibrated intervals are known of, which ascend; 0 and NaN where there are none.
+int64_t hdicore_model_n_coverages(const hdicore_model* model);
+double hdicore_model_coverage(const hdicore_model* model, int64_t position);
+
+// Queries of models are hdicore_failed if a mapped file was written to in place.
+
+// Intervals of rows, (n_rows, n_outputs, 2, n_levels), of a hdicore_kind or hdicore_model_kind: bit
+// for bit those of HDIForestRegressor.predict_interval. Calibrated ones are known at coverages that
+// were calibrated. Refused is what would be other numbers than Python's: calibrated intervals of
+// CV+, the jackknife+, another regressor's mean, and groups that are no feature; and one-sided ones
+// of a calibrated model.
+int hdicore_model_intervals(const hdicore_model* model, const hdicore_rows* X,
+                            const double* coverages, int64_t n_levels, int kind, int n_threads,
+                            double* intervals, hdicore_error* error);
+// Means, (n_rows, n_outputs), bit for bit those of HDIForestRegressor.predict.
+int hdicore_model_mean(const hdicore_model* model, const hdicore_rows* X, int n_threads,
+                       double* means, hdicore_error* error);
+// Leaves, (n_rows, n_trees), for functions of an index.
+int hdicore_model_leaves(const hdicore_model* model, const hdicore_rows* X, int n_threads,
+                         int32_t* leaves, hdicore_error* error);
+// The index of a model's training rows, whose distributions are not calibrated; to be released on
+// its own. Null if there is no memory.
+hdicore_index* hdicore_model_index(const hdicore_model* model);
 
 #ifdef __cplusplus
 }

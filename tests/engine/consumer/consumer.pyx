@@ -121,6 +121,58 @@ cdef class Index:
                 &n_pieces[0, 0], &ends[0, 0, 0, 0], &bounds[0, 0])
 
 
+cdef class Model:
+    """A model of a file."""
+
+    cdef hc.hdicore_model *handle
+
+    def __cinit__(self, bytes path, int opening):
+        cdef const char *name = path
+        with nogil:
+            self.handle = hc.model_open(name, opening)
+
+    def __dealloc__(self):
+        hc.model_close(self.handle)
+
+    def shape(self):
+        return (
+            hc.model_n_features(self.handle), hc.model_n_outputs(self.handle),
+            hc.model_n_trees(self.handle))
+
+    def feature_name(self, int64_t feature):
+        cdef const char *name = hc.model_feature_name(self.handle, feature)
+        return None if name == NULL else name.decode()
+
+    def coverages(self):
+        return [
+            hc.model_coverage(self.handle, k) for k in range(hc.model_n_coverages(self.handle))]
+
+    def index(self):
+        cdef Index found = Index()
+        found.handle = hc.model_index(self.handle)
+        return found
+
+    def intervals(self, const float[:, ::1] X, const double[::1] coverages, int kind,
+                  double[:, :, :, ::1] out):
+        cdef hc.hdicore_rows rows = hc.hdicore_rows(
+            n_rows=X.shape[0], n_features=X.shape[1], floats=&X[0, 0], doubles=NULL)
+        with nogil:
+            hc.model_intervals(
+                self.handle, &rows, &coverages[0], coverages.shape[0], kind, 1, &out[0, 0, 0, 0])
+
+    def mean(self, const double[:, ::1] X, double[:, ::1] out):
+        cdef hc.hdicore_rows rows = hc.hdicore_rows(
+            n_rows=X.shape[0], n_features=X.shape[1], floats=NULL, doubles=&X[0, 0])
+        with nogil:
+            hc.model_mean(self.handle, &rows, 2, &out[0, 0])
+
+    def leaves(self, const double[:, ::1] X, int32_t[:, ::1] out):
+        cdef hc.hdicore_rows rows = hc.hdicore_rows(
+            n_rows=X.shape[0], n_features=X.shape[1], floats=NULL, doubles=&X[0, 0])
+        with nogil:
+            hc.model_leaves(self.handle, &rows, 1, &out[0, 0])
+
+
 # For scipy.ndimage.generic_filter: the width of the shortest half of a window. A callback must not
 # raise, so it asks the table for a status; NaN where the window is refused.
 cdef api int shortest_half(double *window, intptr_t n, double *result, void *unused) noexcept nogil:

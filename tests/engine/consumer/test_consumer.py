@@ -104,14 +104,13 @@ def test_cython_declares_what_the_c_header_does():
     version = re.search(r"#define HDICORE_API_VERSION (\d+)", header)[1]
     assert re.search(rf"^ +HDICORE_API_VERSION = {version}$", pxd, re.M)
     types = re.findall(r"typedef (enum|struct) (\w+) \{\n(.*?)\n\}", header, re.S)
-    assert len(types) == 7
+    assert len(types) == 10
     for kind, name, members in types:
         declared = re.search(rf"^ctypedef {kind} {name}:\n((?:    .*\n)+)", pxd, re.M)
         assert words(declared[1]) == words(members)
     functions = re.findall(r"\(\*(\w+)\)", header)
-    assert re.findall(r"^cdef inline \w+ \*?((?:weighted|index)_(?!from)\w+)\(", pxd, re.M) == (
-        functions
-    )
+    name = r"((?:weighted|index|model)_(?!from)\w+)"
+    assert re.findall(rf"^cdef inline (?:const )?\w+ \*?{name}\(", pxd, re.M) == (functions)
 
 
 def test_the_c_header_is_c99(tmp_path):

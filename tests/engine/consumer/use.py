@@ -3,8 +3,9 @@
 import ctypes
 import re
 import sys
+import tempfile
 from importlib.machinery import ExtensionFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import LowLevelCallable
 from scipy.ndimage import generic_filter
 
 import hdicore
+from hdiforest import HDIForestRegressor
 
 rng = np.random.default_rng(0)
 one = np.ones(1)
@@ -52,6 +54,7 @@ def use_consumer(module):
     samples(module)
     refusals(module)
     indices(module)
+    models(module)
     callbacks(module)
 
 
@@ -138,6 +141,42 @@ def regions(index, expected, query):
         same(bounds, least)
     for bad, why in (((0.7, 9, 0.0, None), "max_pieces"), ((0.7, 2, 0.0, (1, 0, 5, 0)), "grid")):
         assert f"{why} must" in refused(index.regions, query, *bad, n_pieces, ends, bounds)
+
+
+def models(module):
+    """Needs safetensors, to write a file."""
+    if find_spec("safetensors") is None:
+        return
+    X, y = rng.random((200, 3)), rng.random(200)
+    floats = X.astype(np.float32)
+    fitted = HDIForestRegressor(calibration=False).fit(X, y)
+    fitted.calibrate(rng.random((50, 3)), rng.random(50), coverage=[0.5, 0.8])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model")
+        fitted.save(path)
+        for opening in (0, 1):
+            model = module.Model(bytes(path), opening)
+            assert model.shape() == (3, 1, fitted.scorer_.forest.n_trees)
+            assert model.feature_name(0) is None
+            assert model.coverages() == [0.5, 0.8]
+            ends, mean, levels = np.empty((200, 1, 2, 2)), np.empty((200, 1)), np.array([0.5, 0.8])
+            model.intervals(floats, levels, -1, ends)
+            same(ends[:, 0], fitted.predict_interval(floats, levels))
+            model.mean(X, mean)
+            same(mean[:, 0], fitted.scorer_.mean(X))
+            found = np.empty((200, model.shape()[2]), np.int32)
+            model.leaves(X, found)
+            same(found, fitted.scorer_.forest.leaves(X))
+            index = model.index()
+            assert "must be calibrated ones" in refused(
+                model.intervals, floats, levels / 2, -2, ends
+            )
+            del model
+            index.mean(found, mean)
+            same(mean[:, 0], fitted.scorer_.mean(X))
+        with open(path, "r+b") as file:
+            file.write(b"0" * 20)
+        assert "no model file, or is damaged" in refused(module.Model, bytes(path), 0)
 
 
 def callbacks(module):

@@ -336,6 +336,30 @@ void hostile_rows_and_queries_are_refused() {
     CHECK(intervals(real.handle, nullptr, 0, 0, nullptr)(nullptr) == hdicore_ok);
 }
 
+void models_that_are_none_are_refused() {
+    hdicore_model* model = nullptr;
+    const auto open = [&](const char* path, int opening, hdicore_model** to) {
+        return [=](hdicore_error* error) { return api.model_open(path, opening, to, error); };
+    };
+    refused("path must not be null", open(nullptr, hdicore_mapped, &model));
+    refused("model must not be null", open("none", hdicore_mapped, nullptr));
+    refused("opening must be one of the numbers 0 to 1, got 2", open("none", 2, &model));
+    hdicore_error error;
+    CHECK(api.model_open("there is none", hdicore_copied, &model, &error) == hdicore_failed);
+    CHECK(std::string(error.message).starts_with("cannot open the model file: "));
+    api.model_close(model);
+    const double row = 0, level = 0.5;
+    double found[2];
+    const hdicore_rows X{1, 1, nullptr, &row};
+    refused("model must not be null", [&](hdicore_error* why) {
+        return api.model_intervals(model, &X, &level, 1, hdicore_usual, 1, found, why);
+    });
+    refused("model must not be null",
+            [&](hdicore_error* why) { return api.model_mean(model, &X, 1, found, why); });
+    refused("model must not be null",
+            [&](hdicore_error* why) { return api.model_leaves(model, &X, 1, nullptr, why); });
+}
+
 // What was published never changes: the places of the functions, and the numbers of words.
 void the_table_is_as_it_was_published() {
     static_assert(offsetof(hdicore_api, version) == 0 && offsetof(hdicore_api, size) == 4);
@@ -352,6 +376,10 @@ void the_table_is_as_it_was_published() {
     using Reals = const double*;
     using Leaves = const std::int32_t*;
     using Size = std::int64_t;
+    using Model = const hdicore_model*;
+    using Rows = const hdicore_rows*;
+    static_assert(hdicore_mapped == 0 && hdicore_copied == 1 && hdicore_usual == -1 &&
+                  hdicore_calibrated == -2);
     struct Published {
         std::uint32_t version;
         std::uint32_t size;
@@ -370,6 +398,18 @@ void the_table_is_as_it_was_published() {
                                       Error);
         int (*index_regions)(Index, Leaves, Size, double, int, double, const hdicore_grid*, int,
                              Size*, double*, double*, Error);
+        int (*model_open)(const char*, int, hdicore_model**, Error);
+        void (*model_close)(hdicore_model*);
+        Size (*model_n_features)(Model);
+        Size (*model_n_outputs)(Model);
+        Size (*model_n_trees)(Model);
+        const char* (*model_feature_name)(Model, Size);
+        Size (*model_n_coverages)(Model);
+        double (*model_coverage)(Model, Size);
+        int (*model_intervals)(Model, Rows, Reals, Size, int, int, double*, Error);
+        int (*model_mean)(Model, Rows, int, double*, Error);
+        int (*model_leaves)(Model, Rows, int, std::int32_t*, Error);
+        hdicore_index* (*model_index)(Model);
     };
     const auto same = []<class T, class U>(T Published::*, U hdicore_api::*) {
         return std::is_same_v<T, U>;
@@ -390,6 +430,18 @@ void the_table_is_as_it_was_published() {
     CHECK_SAME(index_cdf);
     CHECK_SAME(index_priced_intervals);
     CHECK_SAME(index_regions);
+    CHECK_SAME(model_open);
+    CHECK_SAME(model_close);
+    CHECK_SAME(model_n_features);
+    CHECK_SAME(model_n_outputs);
+    CHECK_SAME(model_n_trees);
+    CHECK_SAME(model_feature_name);
+    CHECK_SAME(model_n_coverages);
+    CHECK_SAME(model_coverage);
+    CHECK_SAME(model_intervals);
+    CHECK_SAME(model_mean);
+    CHECK_SAME(model_leaves);
+    CHECK_SAME(model_index);
 #undef CHECK_SAME
 }
 
@@ -405,5 +457,6 @@ int main() {
     a_shared_index_outlives_the_first();
     hostile_samples_are_refused();
     hostile_rows_and_queries_are_refused();
+    models_that_are_none_are_refused();
     return check::finish();
 }

@@ -17,11 +17,10 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 // A request for each statistic that only a complete distribution tells, of n rows.
 std::vector<Request> complete_requests(std::vector<double>& results,
                                        const std::vector<double>& levels) {
-    std::vector<Request> requests(4);
-    requests[0].mean.results = results;
-    requests[1].quantiles = {levels, Interpolation::linear, {results.data(), 1, 1}};
-    requests[2].cdf = {{levels.data(), 1, 1}, true, {results.data(), 1, 1}};
-    requests[3].draws = {{results.data(), 1, 1}};
+    std::vector<Request> requests(3);
+    requests[0].quantiles = {levels, Interpolation::linear, {results.data(), 1, 1}};
+    requests[1].cdf = {{levels.data(), 1, 1}, true, {results.data(), 1, 1}};
+    requests[2].draws = {{results.data(), 1, 1}};
     return requests;
 }
 
@@ -34,11 +33,22 @@ void some_statistics_need_every_atom() {
     CHECK(!needs(Request()).every_atom && !needs(request).observation);
     const std::vector<Request> complete = complete_requests(results, levels);
     for (const Request& one : complete) CHECK(needs(one).every_atom);
-    CHECK(needs(complete[1]).observation && !needs(complete[0]).observation);
+    CHECK(needs(complete[0]).observation && !needs(complete[1]).observation);
     Request regions;
     CHECK(regions.regions.is_empty());
     regions.regions.coverage = 0.9;
     CHECK(needs(regions).every_atom);
+}
+
+void the_mean_needs_no_distribution() {
+    std::vector<double> results(2, 0.5);
+    const std::vector<double> levels{0.9};
+    Request request;
+    CHECK(needs(request).nothing);
+    request.mean.results = std::span(results).first(1);
+    CHECK(needs(request).nothing);
+    request.intervals = {levels, Kind::hdi, {results.data(), 1, 2}};
+    CHECK(!needs(request).nothing && !needs(request).every_atom && needs(request).min_share == 0.9);
 }
 
 void min_share_is_that_of_the_widest_tails() {
@@ -97,6 +107,7 @@ void rows_without_atoms_are_nan() {
 
 int main() {
     some_statistics_need_every_atom();
+    the_mean_needs_no_distribution();
     min_share_is_that_of_the_widest_tails();
     a_smoothed_interval_of_low_coverage_reads_most_buckets();
     gaps_answer_nothing_that_needs_every_atom();

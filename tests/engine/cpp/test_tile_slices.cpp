@@ -11,19 +11,20 @@ namespace {
 
 constexpr std::size_t max_rows = 3 * RowTiles::tile_rows;
 
-bool same(const EntrySlice& a, const EntrySlice& b) {
-    return a.begin == b.begin && a.units == b.units && a.n == b.n && a.leaf == b.leaf;
+// Slices of packed leaves do not tell them.
+bool same(const EntrySlice& a, const EntrySlice& b, bool packed) {
+    return a.begin == b.begin && a.units == b.units && a.n == b.n && (packed || a.leaf == b.leaf);
 }
 
 void check_row(const LeafIndex& index, std::size_t output, const std::vector<leaf_t>& leaves,
-               std::size_t k, RowSlices found) {
+               std::size_t k, RowSlices found, bool packed) {
     std::size_t n = 0;
     for (std::size_t t = 0; t < index.n_trees(); ++t) {
         const leaf_t leaf = leaves[t * max_rows + k];
         if (leaf == no_leaf) continue;
         const EntrySlice expected = index.entries(output, t, leaf);
         if (expected.n == 0) continue;
-        CHECK(n < found.size() && same(found[n], expected));
+        CHECK(n < found.size() && same(found[n], expected, packed));
         ++n;
     }
     CHECK(n == found.size());
@@ -36,14 +37,24 @@ void check_rows(Random& random, const LeafIndex& index) {
         const std::size_t n_leaves = index.n_leaves(i / max_rows);
         leaves[i] = static_cast<leaf_t>(below(random, n_leaves + 1)) - 1;
     }
+    const std::optional<PackedLeaves> packed = PackedLeaves::of(index);
+    CHECK(packed.has_value() == (index.n_outputs() == 1 || index.tables().outputs_begin_alike));
+    std::vector<leaf_t> in_place = leaves;
+    if (packed) packed->pack(0, index.n_trees(), in_place);
     TileSlices slices(index, max_rows);
     for (const std::size_t n : {max_rows, RowTiles::tile_rows + 1, std::size_t{3}}) {
-        for (std::size_t o = 0; o < index.n_outputs(); ++o) {
-            const bool moves_on = o > 0 && index.tables().outputs_begin_alike;
-            if (!moves_on) slices.assign(o, leaves.data(), max_rows, n);
-            for (std::size_t k = 0; k < n; ++k) {
-                if (moves_on) slices.next_output(k);
-                check_row(index, o, leaves, k, slices.row(k));
+        for (const bool is_packed : {false, packed.has_value()}) {
+            for (std::size_t o = 0; o < index.n_outputs(); ++o) {
+                const bool moves_on = o > 0 && index.tables().outputs_begin_alike;
+                if (!moves_on && is_packed) {
+                    slices.assign(o, in_place.data(), max_rows, n, &*packed);
+                } else if (!moves_on) {
+                    slices.assign(o, leaves.data(), max_rows, n);
+                }
+                for (std::size_t k = 0; k < n; ++k) {
+                    if (moves_on) slices.next_output(k);
+                    check_row(index, o, leaves, k, slices.row(k), is_packed);
+                }
             }
         }
     }

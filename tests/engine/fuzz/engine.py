@@ -22,6 +22,8 @@ STRICT = (
     f"-I{ROOT}/src_cpp",
     f"-I{ROOT}/src_cpp/include",
 )
+# What most sources include, read once for all.
+STANDARD = "algorithm atomic bit cmath functional limits memory optional span string thread vector"
 SANITIZE = ("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
@@ -44,6 +46,13 @@ def compile_all(
     sources = list(sources)
     folder.mkdir(parents=True, exist_ok=True)
     objects = [folder / f"{path.stem}.o" for path in sources]
+    if len(sources) > 10:
+        header = folder / "standard.hpp"
+        header.write_text("".join(f"#include <{name}>\n" for name in STANDARD.split()))
+        made = f"{header}.gch"
+        if messages := compiler_messages(compiler, *flags, "-x", "c++-header", header, "-o", made):
+            raise RuntimeError(messages)
+        flags = [*flags, "-include", str(header)]
     with ThreadPoolExecutor(2) as pool:
         messages = "".join(
             pool.map(

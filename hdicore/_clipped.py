@@ -1,0 +1,105 @@
+"""Bounds of the leaves of monotonic trees, and an index of targets moved within them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdicore._core import LeafIndex
+
+Array = NDArray[np.float64]
+
+Counts = NDArray[np.unsignedinteger[Any]]  # (n, k): how often each of k trees counts each row
+Bounds = tuple[Array, Array]  # lowest and highest target of each leaf of a tree, (n_leaves,) each
+
+
+def bounds_of_leaves(
+    children_left: NDArray[np.integer[Any]],
+    children_right: NDArray[np.integer[Any]],
+    feature: NDArray[np.integer[Any]],
+    value: Array,
+    signs: NDArray[np.integer[Any]],
+    leaf_nodes: NDArray[np.integer[Any]],
+) -> Bounds:
+    """Return the bounds that a monotonic tree respects in its leaves; `signs` are of features.
+
+    Where a constrained feature splits a node, the middle of the values that the tree predicts for
+    its two children divides what lies below them. O(nodes).
+    """
+    n = len(children_left)
+    lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
+    nodes = np.zeros(1, dtype=np.intp)  # of one depth
+    while nodes.size:
+        nodes = nodes[children_left[nodes] >= 0]
+        left, right = children_left[nodes], children_right[nodes]
+        for child in (left, right):
+            lower[child], upper[child] = lower[nodes], upper[nodes]
+        middle = (value[left] + value[right]) / 2
+        for direction, low, high in ((1, left, right), (-1, right, left)):
+            split = signs[feature[nodes]] == direction
+            upper[low[split]] = lower[high[split]] = middle[split]
+        nodes = np.concatenate([left, right])
+    return lower[leaf_nodes], upper[leaf_nodes]
+
+
+def clipped_index(
+    n_leaves: NDArray[np.integer[Any]],
+    y: Array,
+    blocks: Iterable[tuple[NDArray[np.int32], Counts]],
+    bounds: Iterable[Bounds],
+    sample_weight: Array | None,
+    **options: Any,
+) -> LeafIndex:
+    """Return an index of targets (n,) that are moved within the bounds of each leaf.
+
+    The blocks, of one tree after the other, are the leaves of the rows, (n, k), and how often these
+    count them. To the index, rows that a leaf moves to one of its
+    bounds are one row more: a row has other targets in other trees, and an index only one.
+    O(rows of the index * n_trees).
+
+    All targets of a leaf lie on its side of every constrained split. In each tree, and so in their
+    mean, the distribution of a row is therefore nowhere to the left of that of a row that is lower
+    in a constrained feature alone: means, quantiles and equal-tailed ends are monotonic.
+    """
+    row_weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    targets, weights, trees, n = [y], [row_weights], [], len(y)
+    bounds_of_trees = iter(bounds)
+    for leaves, counts in blocks:
+        for k in range(counts.shape[1]):
+            (rows,) = np.nonzero(counts[:, k])
+            leaf, count = leaves[rows, k], counts[rows, k].astype(np.uint32)
+            ends = np.stack(next(bounds_of_trees), axis=1)  # (n_leaves, 2)
+            low, high = ends[leaf].T
+            stay = (low <= y[rows]) & (y[rows] <= high)
+            bound, group = np.unique(2 * leaf[~stay] + (y[rows] > high)[~stay], return_inverse=True)
+            moved = np.bincount(group, count[~stay]).astype(np.uint32)
+            weight = np.bincount(group, (count * row_weights[rows])[~stay]) / moved
+            targets.append(ends.ravel()[bound])
+            weights.append(weight)
+            rows = np.concatenate([rows[stay], np.arange(n, n + len(bound))])
+            leaf = np.concatenate([leaf[stay], bound // 2]).astype(np.int32)
+            trees.append((rows, leaf, np.concatenate([count[stay], moved])))
+            n += len(bound)
+    values = np.concatenate(targets)
+    # The index reads rows in the order of their targets, which is fastest if they lie in it.
+    order = np.argsort(values)
+    place = np.empty(n, dtype=np.intp)
+    place[order] = np.arange(n)
+
+    def index_blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint32]]]:
+        for rows, leaf, count in trees:
+            of_tree = np.zeros((n, 1), dtype=np.int32)
+            times = np.zeros((n, 1), dtype=np.uint32)
+            of_tree[place[rows], 0], times[place[rows], 0] = leaf, count
+            yield of_tree, times
+
+    return LeafIndex.from_blocks(
+        index_blocks,
+        values[order],
+        n_leaves,
+        sample_weight=None if sample_weight is None else np.concatenate(weights)[order],
+        **options,
+    )

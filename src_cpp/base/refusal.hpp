@@ -1,0 +1,15 @@
+// base/refusal.hpp: how input that cannot be used is refused
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace hdicore {
+
+// `why` is the whole sentence that a user reads.
+[[noreturn]] inline void refuse(const std::string& why) {
+    throw std::invalid_argument(why);
+}
+
+}  // namespace hdicore

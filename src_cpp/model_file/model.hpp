@@ -1,0 +1,59 @@
+// model_file/model.hpp: a model file, opened to score rows
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/matrix.hpp"
+#include "base/types.hpp"
+#include "model_file/model_part.hpp"
+
+namespace hdicore {
+
+// Immutable: safe to share between threads. Queries throw std::invalid_argument at what they do not
+// take, and std::runtime_error if a mapped file was written to.
+class Model {
+  public:
+    // Everything but the training rows is checked now; the checksums of large arrays, too, unless
+    // the file is `mapped`. Throws std::runtime_error if the file cannot be read, and
+    // std::invalid_argument if it is no model, is damaged, or its rows cannot be read from C.
+    Model(const std::string& path, bool mapped);
+
+    std::size_t n_features() const noexcept { return whole_.forest().n_features(); }
+    std::size_t n_outputs() const noexcept { return whole_.index()->n_outputs(); }
+    // (n_features,), or none.
+    const std::vector<std::string>& feature_names() const noexcept { return facts_.feature_names; }
+    // Coverages that calibrated intervals are known of, ascending; none without a calibration.
+    std::span<const double> coverages() const noexcept { return coverages_; }
+    bool is_calibrated() const noexcept { return whole_.is_calibrated() || !outputs_.empty(); }
+    const std::shared_ptr<const LeafIndex>& index() const noexcept { return whole_.index(); }
+
+    // Means of rows, (n_rows, n_outputs).
+    void mean(const RowMatrix& rows, unsigned n_threads, std::span<double> means) const;
+    // Leaves of rows, (n_rows, n_trees).
+    void leaves(const RowMatrix& rows, unsigned n_threads, Matrix<leaf_t> leaves) const;
+    // Intervals of rows at coverages in (0, 1], (n_rows * n_outputs, 2 * n_levels). One-sided ones
+    // of a calibrated model are refused, as a calibrated distribution has others.
+    void intervals(const RowMatrix& rows, std::span<const double> levels, Kind kind,
+                   unsigned n_threads, Matrix<double> intervals) const;
+    // The same, calibrated.
+    void calibrated_intervals(const RowMatrix& rows, std::span<const double> levels,
+                              unsigned n_threads, Matrix<double> intervals) const;
+
+  private:
+    explicit Model(const TensorFile& file);
+    void check_rows(const RowMatrix& rows) const;
+    std::vector<std::size_t> positions(std::span<const double> levels) const;
+
+    std::shared_ptr<const FileBytes> bytes_;
+    ModelFacts facts_;
+    ModelPart whole_;
+    std::vector<ModelPart> outputs_;  // of several outputs, if they are calibrated
+    std::vector<double> coverages_;
+};
+
+}  // namespace hdicore

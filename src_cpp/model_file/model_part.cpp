@@ -1,0 +1,271 @@
+// model_file/model_part.cpp: arrays by their names; base intervals from one merge of each family
+// SPDX-License-Identifier: BSD-3-Clause
+#include "model_file/model_part.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/refusal.hpp"
+#include "scoring/scorer.hpp"
+
+namespace hdicore {
+namespace {
+
+// Calls make(), and says in errors which part of the file they are of.
+template <class Make>
+auto of_part(const std::string& name, const Make& make) {
+    try {
+        return make();
+    } catch (const std::invalid_argument& error) {
+        throw std::invalid_argument(name + ": " + error.what());
+    }
+}
+
+// The arrays of a compiled object, each of which must be known.
+class Group {
+  public:
+    Group(const TensorFile& file, const std::string& name) : file_(file), name_(name + ".") {
+        const auto& all = file.tensors;
+        for (auto at = all.lower_bound(name_); at != all.end(); ++at) {
+            if (!at->first.starts_with(name_)) break;
+            left_.insert(at->first);
+        }
+    }
+
+    bool has(const std::string& name) const { return left_.contains(name_ + name); }
+
+    template <class T>
+    Array<T> array(const std::string& name) {
+        return of_part(name, [&] { return file_.array<T>(tensor(name, 1)); });
+    }
+
+    // An array of a narrow or a wide type.
+    template <class Narrow, class Wide, class Held>
+    void either(const std::string& name, Held& held) {
+        of_part(name, [&] {
+            const Tensor& found = tensor(name, 1);
+            if (found.type == type_name<Narrow>()) {
+                held = file_.array<Narrow>(found);
+            } else {
+                held = file_.array<Wide>(found);
+            }
+        });
+    }
+
+    Nodes nodes() {
+        return of_part("nodes", [&]() -> Nodes {
+            const Tensor& found = tensor("nodes", 2);
+            constexpr std::size_t narrow = sizeof(NarrowNode) / sizeof(std::uint32_t);
+            constexpr std::size_t wide = sizeof(WideNode) / sizeof(std::uint32_t);
+            if (found.shape[1] == wide) return file_.array<std::uint32_t, WideNode>(found);
+            if (found.shape[1] != narrow) refuse("must have 2 or 4 columns");
+            return file_.array<std::uint32_t, NarrowNode>(found);
+        });
+    }
+
+    void require_none() const {
+        if (left_.empty()) return;
+        refuse("it has the tensor " + printable(*left_.begin()) +
+               ", which this version does not know");
+    }
+
+  private:
+    const Tensor& tensor(const std::string& name, std::size_t n_axes) {
+        if (left_.erase(name_ + name) == 0) refuse("the tensor is missing");
+        const Tensor& found = file_.tensors.at(name_ + name);
+        if (found.shape.size() != n_axes) refuse("must have " + std::to_string(n_axes) + " axes");
+        return found;
+    }
+
+    const TensorFile& file_;
+    std::string name_;
+    std::set<std::string> left_;
+};
+
+Forest read_forest(const TensorFile& file, const std::string& name, std::int64_t n_features) {
+    return of_part(name, [&] {
+        Group group(file, name);
+        Nodes nodes = group.nodes();
+        auto tree_offsets = group.array<offset_t>("tree_offsets");
+        auto leaf_nodes = group.array<std::int32_t>("leaf_nodes");
+        group.require_none();
+        return Forest(std::move(nodes), std::move(tree_offsets), std::move(leaf_nodes), n_features);
+    });
+}
+
+LeafIndex read_index(const TensorFile& file, const std::string& name) {
+    return of_part(name, [&] {
+        Group group(file, name);
+        LeafIndexArrays arrays;
+        arrays.leaf_offsets = group.array<offset_t>("leaf_offsets");
+        arrays.atom_offsets = group.array<offset_t>("atom_offsets");
+        arrays.atoms = group.array<double>("atoms");
+        arrays.tree_begin = group.array<offset_t>("tree_begin");
+        arrays.leaf_begin = group.array<std::uint32_t>("leaf_begin");
+        group.either<std::uint16_t, rank_t>("ranks", arrays.ranks);
+        if (group.has("units")) group.either<std::uint32_t, std::uint64_t>("units", arrays.units);
+        if (group.has("copies")) group.either<std::uint8_t, std::uint32_t>("copies", arrays.copies);
+        if (group.has("seen")) arrays.leaf_mask = group.array<std::uint64_t>("seen");
+        group.require_none();
+        return LeafIndex(std::move(arrays));
+    });
+}
+
+// How many of the parts of base intervals differ.
+struct Part {
+    Kind kind;
+    double level;
+
+    friend bool operator==(const Part&, const Part&) = default;
+};
+
+std::size_t position_of(std::vector<Part>& parts, const Part& part) {
+    const auto found = std::find(parts.begin(), parts.end(), part);
+    const auto at = static_cast<std::size_t>(found - parts.begin());
+    if (found == parts.end()) parts.push_back(part);
+    return at;
+}
+
+}  // namespace
+
+ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts)
+    : forest_(read_forest(file, prefix + "forest", facts.n_features)),
+      index_(std::make_shared<const LeafIndex>(read_index(file, prefix + "index"))),
+      rounds_labels_(!facts.feature_names.empty()) {
+    check_same_trees(forest_, *index_);
+    if (!facts.moved && index_->max_atoms() > facts.n_training_rows) {
+        refuse("leaves hold more distinct targets than there were training rows");
+    }
+    if (facts.scalar_output && index_->n_outputs() != 1) {
+        refuse("scalar_output must be false for an index of several outputs");
+    }
+    if (!facts.calibration) return;
+    stored_ = of_part("calibration", [&] {
+        return StoredCalibration::read(*facts.calibration, file, prefix + "calibration.",
+                                       facts.n_features);
+    });
+    if (!stored_.calibration) return;
+    const auto& levels = stored_.calibration->levels;
+    const bool is_centred =
+        std::any_of(levels.begin(), levels.end(),
+                    [](const CalibratedLevel& level) { return level.base.centred; });
+    if (index_->n_outputs() != 1) refuse("the calibration does not fit the outputs of the model");
+    if (!is_centred) return;
+    residuals_ = read_index(file, prefix + "residuals");
+    check_same_trees(forest_, *residuals_);
+    leaf_means_ = Group(file, prefix + "centred").array<double>("leaf_means");
+    if (residuals_->n_outputs() != 1 || leaf_means_.size() != forest_.n_leaves()) {
+        refuse("the residuals do not fit the forest");
+    }
+}
+
+void ModelPart::read_kinds(const RowMatrix& rows, std::span<const BaseInterval> bases, bool centred,
+                           unsigned n_threads, std::span<Interval> ends) const {
+    std::vector<Part> parts;
+    std::vector<std::vector<std::size_t>> columns(bases.size());
+    for (std::size_t j = 0; j < bases.size(); ++j) {
+        if (bases[j].centred != centred) continue;
+        for (const Kind kind : bases[j].kinds) {
+            columns[j].push_back(position_of(parts, {kind, bases[j].level}));
+        }
+    }
+    if (parts.empty()) return;
+    std::vector<Kind> kinds;
+    std::vector<double> levels;
+    for (const Part& part : parts) {
+        kinds.push_back(part.kind);
+        levels.push_back(part.level);
+    }
+    const std::size_t p = parts.size();
+    std::vector<double> found(rows.n_rows() * 2 * p);
+    Request request{.intervals = {.coverages = levels,
+                                  .results = {found.data(), rows.n_rows(), 2 * p},
+                                  .kinds = kinds}};
+    if (centred) request.intervals.centres = leaf_means_.view();
+    score(centred ? *residuals_ : *index_, RoutedRows(forest_, rows), {}, request,
+          {.n_threads = n_threads});
+    for (std::size_t i = 0; i < rows.n_rows(); ++i) {
+        const double* lower = found.data() + i * 2 * p;
+        for (std::size_t j = 0; j < bases.size(); ++j) {
+            if (columns[j].empty()) continue;
+            Interval sum{0, 0};
+            for (const std::size_t column : columns[j]) {
+                sum.lower += lower[column];
+                sum.upper += lower[p + column];
+            }
+            const auto n = static_cast<double>(columns[j].size());
+            ends[i * bases.size() + j] = {sum.lower / n, sum.upper / n};
+        }
+    }
+}
+
+void ModelPart::read_priced(const RowMatrix& rows, std::span<const BaseInterval> bases,
+                            double min_share, unsigned n_threads, std::span<Interval> ends) const {
+    std::vector<double> prices;
+    std::vector<std::size_t> at;
+    for (std::size_t j = 0; j < bases.size(); ++j) {
+        if (!bases[j].kinds.empty() || bases[j].min_share != min_share) continue;
+        prices.push_back(bases[j].price);
+        at.push_back(j);
+    }
+    const std::size_t p = prices.size();
+    std::vector<double> found(rows.n_rows() * 2 * p);
+    std::vector<mass_t> units(rows.n_rows() * p);
+    const Request request{.priced = {prices,
+                                     min_share,
+                                     {found.data(), rows.n_rows(), 2 * p},
+                                     {units.data(), rows.n_rows(), p}}};
+    score(*index_, RoutedRows(forest_, rows), {}, request, {.n_threads = n_threads});
+    for (std::size_t i = 0; i < rows.n_rows(); ++i) {
+        const double* lower = found.data() + i * 2 * p;
+        for (std::size_t k = 0; k < p; ++k) {
+            ends[i * bases.size() + at[k]] = {lower[k], lower[p + k]};
+        }
+    }
+}
+
+std::vector<Interval> ModelPart::base_intervals(const RowMatrix& rows,
+                                                std::span<const BaseInterval> bases,
+                                                unsigned n_threads) const {
+    std::vector<Interval> ends(rows.n_rows() * bases.size());
+    for (const bool centred : {false, true}) read_kinds(rows, bases, centred, n_threads, ends);
+    std::set<double> min_shares;
+    for (const BaseInterval& base : bases) {
+        if (base.kinds.empty()) min_shares.insert(base.min_share);
+    }
+    for (const double least : min_shares) read_priced(rows, bases, least, n_threads, ends);
+    return ends;
+}
+
+void ModelPart::calibrated_intervals(const RowMatrix& rows, std::span<const std::size_t> positions,
+                                     unsigned n_threads, double* out, std::size_t stride) const {
+    const Calibration& calibration = *stored_.calibration;
+    // Intervals contain those of lower coverages; higher ones are not needed.
+    const std::size_t k = *std::max_element(positions.begin(), positions.end()) + 1;
+    const std::vector<BaseInterval> bases = calibration.bases(k);
+    std::vector<Interval> ends = base_intervals(rows, bases, n_threads);
+    for (std::size_t i = 0; i < rows.n_rows(); ++i) {
+        std::size_t group = 0;
+        if (calibration.groups) {
+            const std::size_t feature = calibration.groups->feature;
+            const double label = std::visit(
+                [&](const auto& X) { return static_cast<double>(X(i, feature)); }, rows.features);
+            const double rounded = static_cast<float>(label);
+            group = calibration.groups->find(rounds_labels_ ? rounded : label);
+        }
+        const std::span own = std::span(ends).subspan(i * bases.size(), bases.size());
+        calibration.widen(own, k, group);
+        double* row = out + i * stride;
+        for (std::size_t j = 0; j < positions.size(); ++j) {
+            row[j] = own[positions[j]].lower;
+            row[positions.size() + j] = own[positions[j]].upper;
+        }
+    }
+}
+
+}  // namespace hdicore

@@ -1,0 +1,53 @@
+// model_file/model_part.hpp: a forest, its index and its calibration, made of checked arrays
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/matrix.hpp"
+#include "forest/forest.hpp"
+#include "index/leaf_index.hpp"
+#include "model_file/calibration.hpp"
+#include "model_file/facts.hpp"
+#include "model_file/tensor_file.hpp"
+
+namespace hdicore {
+
+// A whole model, or what is calibrated of one of its outputs. Immutable.
+class ModelPart {
+  public:
+    // Of the arrays whose names begin with `prefix`. Throws std::invalid_argument if they are
+    // damaged, or do not fit each other.
+    ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts);
+
+    const Forest& forest() const noexcept { return forest_; }
+    const std::shared_ptr<const LeafIndex>& index() const noexcept { return index_; }
+    const StoredCalibration& stored() const noexcept { return stored_; }
+    bool is_calibrated() const noexcept { return stored_.calibration || !stored_.why_not.empty(); }
+
+    // Calibrated intervals of all rows at `positions` among the calibrated coverages, (n_rows, 2 *
+    // n_positions), lower ends first, to rows `stride` numbers apart. There must be a calibration.
+    void calibrated_intervals(const RowMatrix& rows, std::span<const std::size_t> positions,
+                              unsigned n_threads, double* out, std::size_t stride) const;
+
+  private:
+    // The ends of the bases of rows, (n_rows, n_bases).
+    std::vector<Interval> base_intervals(const RowMatrix& rows, std::span<const BaseInterval> bases,
+                                         unsigned n_threads) const;
+    void read_kinds(const RowMatrix& rows, std::span<const BaseInterval> bases, bool centred,
+                    unsigned n_threads, std::span<Interval> ends) const;
+    void read_priced(const RowMatrix& rows, std::span<const BaseInterval> bases, double min_share,
+                     unsigned n_threads, std::span<Interval> ends) const;
+
+    Forest forest_;
+    std::shared_ptr<const LeafIndex> index_;  // never null
+    StoredCalibration stored_;
+    bool rounds_labels_;  // whether features are float32 before groups are read from them
+    std::optional<LeafIndex> residuals_;  // of centred intervals
+    Array<double> leaf_means_;            // (n_leaves,) whose mean is the centre of a row
+};
+
+}  // namespace hdicore

@@ -1,0 +1,95 @@
+// scoring/row_means.cpp: adds up what the leaves of rows amount to, tree by tree
+// SPDX-License-Identifier: BSD-3-Clause
+#include "scoring/row_means.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "base/prefetch.hpp"
+
+namespace hdicore {
+
+RowMeans::RowMeans(const LeafIndex& index, const LeafMeans* means, std::span<double> results,
+                   Interruption& interruption, std::size_t max_rows)
+    : index_(index), means_(means), results_(results), interruption_(interruption) {
+    sums_.reserve(max_rows);
+}
+
+void RowMeans::find(std::size_t begin, const RowBlock& block) {
+    const std::size_t n = block.n_places();
+    for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
+        const MeanScale scale = mean_scale(index_, o);
+        sums_.assign(n, {});
+        if (means_ != nullptr) {
+            add_known(o, block);
+        } else {
+            for (std::size_t p = 0; p < n; p += RowTiles::tile_rows) {
+                add_entries(scale, o, block, p, std::min(n, p + RowTiles::tile_rows));
+            }
+        }
+        for (std::size_t p = 0; p < n; ++p) {
+            const double mean = scale.mean(sums_[p]);
+            for (const std::uint32_t row : block.rows_at(p)) {
+                results_[(begin + row) * index_.n_outputs() + o] = mean;
+            }
+        }
+    }
+}
+
+void RowMeans::add_known(std::size_t output, const RowBlock& block) {
+    const mass_t whole = mass_t{1} << index_.shift();
+    const bool pooled = index_.arrays().pooled;
+    const std::size_t between_checks = trees_between_checks(sums_.size());
+    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+        if (t % between_checks == 0) interruption_.check();
+        const leaf_t* leaves = block.leaves.data() + t * block.stride();
+        const std::int64_t* steps = means_->steps(index_, output, t);
+        const mass_t* units = pooled ? means_->units(index_, output, t) : nullptr;
+        for (std::size_t p = 0; p < sums_.size(); ++p) {
+            const std::int64_t own = steps[leaves[p]];
+            const std::int64_t is_there = ~(own >> 63);  // all bits, or none
+            sums_[p].steps += own & is_there;
+            sums_[p].units += pooled ? units[leaves[p]] : whole & is_there;
+        }
+    }
+}
+
+void RowMeans::add_entries(const MeanScale& scale, std::size_t output, const RowBlock& block,
+                           std::size_t first, std::size_t end) {
+    const std::size_t stride = block.stride();
+    const auto for_each_leaf = [&](const auto& use) {
+        for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+            for (std::size_t p = first; p < end; ++p) {
+                const leaf_t leaf = block.leaves[t * stride + p];
+                if (leaf != no_leaf) use(t, p, leaf);
+            }
+        }
+    };
+    // They lie far apart: all are asked for before the first is read.
+    for_each_leaf([&](std::size_t t, std::size_t, leaf_t leaf) {
+        prefetch_line(index_.leaf_begin(output, t) + leaf);
+    });
+    std::visit(
+        [&](const auto& ranks) {
+            for_each_leaf([&](std::size_t t, std::size_t, leaf_t leaf) {
+                prefetch_line(ranks.data() + index_.tree_begin(output, t) +
+                              index_.leaf_begin(output, t)[leaf]);
+            });
+        },
+        index_.arrays().ranks);
+    const double each = index_.entries_per_leaf() + 1;
+    const auto n_entries = static_cast<std::size_t>(each * static_cast<double>(end - first));
+    const std::size_t between_checks = trees_between_checks(n_entries);
+    for_each_leaf([&](std::size_t t, std::size_t p, leaf_t leaf) {
+        if (p == first && t % between_checks == 0) interruption_.check();
+        if (!index_.is_validated()) index_.check_leaf(output, t, leaf);
+        sums_[p] += mean_of_leaf(index_, scale, output, t, leaf);
+    });
+}
+
+// Reading a clock takes as long as some leaves.
+std::size_t RowMeans::trees_between_checks(std::size_t n_read) noexcept {
+    return (std::size_t{1} << 20) / (n_read + 1) + 1;
+}
+
+}  // namespace hdicore

@@ -1,0 +1,422 @@
+"""Model files answer in C what they answer in Python, bit for bit, or are refused."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdiforest import HDIForestRegressor, fit_table
+from hdiforest.calibration import CVPlus
+
+from ...oracle import ROOT, run
+from ..fuzz import corpus
+from ..fuzz.engine import COMPILER, SANITIZE, SOURCES
+
+pytest.importorskip("safetensors")
+C_COMPILER = shutil.which("cc")
+pytestmark = [
+    pytest.mark.skipif(None in (COMPILER, C_COMPILER), reason="no compilers (cc and c++) found"),
+    pytest.mark.skipif(sys.platform == "win32", reason="the flags are those of GCC and Clang"),
+    pytest.mark.filterwarnings("ignore"),  # of few rows and trees
+]
+C99 = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}/src_cpp/include")
+MAPPED, COPIED = 0, 1
+USUAL, CALIBRATED = -1, -2
+KINDS = {"hdi": 0, "equal_tailed": 1, "smoothed_hdi": 4}
+INVALID, FAILED = 1, 3
+
+RNG = np.random.default_rng(0)
+N = 320
+X = RNG.normal(size=(N, 4)).astype(np.float32)
+X[:, 3] = RNG.integers(0, 3, N)
+Y = X[:, 0] + RNG.normal(size=N) * (1 + (X[:, 1] > 0))
+NEW = RNG.normal(size=(150, 4))
+NEW[:, 3] = RNG.integers(0, 4, 150)
+HOLES = np.where(RNG.random(NEW.shape) < 0.1, np.nan, NEW)
+LEVELS = [0.5, 0.8, 0.9]
+
+
+class Answer(NamedTuple):
+    """What the program says of one file."""
+
+    status: int
+    message: str
+    intervals: np.ndarray | None = None
+    means: np.ndarray | None = None
+    by_leaves: np.ndarray | None = None
+
+
+@pytest.fixture(scope="module")
+def program(sanitized_engine, tmp_path_factory):
+    """The program that asks models, with the engine in it, under sanitizers."""
+    folder = tmp_path_factory.mktemp("ask_models")
+    made, source = folder / "ask_models.o", Path(__file__).parent / "ask_models.c"
+    run(C_COMPILER, *C99, *SANITIZE, "-c", source, "-o", made)
+    run(COMPILER, *SANITIZE, "-pthread", made, *sanitized_engine, "-o", folder / "ask_models")
+    return folder / "ask_models"
+
+
+@pytest.fixture
+def ask(program, tmp_path):
+    """Ask files for intervals of rows; each gives an `Answer`."""
+
+    def asked(paths, rows, levels, *, opening=MAPPED, kind=USUAL, n_threads=1):
+        rows.tofile(tmp_path / "rows")
+        given = (rows.dtype.char, *rows.shape, opening, kind, n_threads, *levels)
+        command = [program, tmp_path / "rows", *given]
+        lines = "".join(f"{path}\n" for path in paths)
+        done = subprocess.run(list(map(str, command)), input=lines.encode(), capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        return list(answers(done.stdout, len(paths), len(rows), len(levels)))
+
+    return asked
+
+
+def answers(output, n_paths, n_rows, n_levels):
+    at = 0
+
+    def numbers(*shape):
+        nonlocal at
+        found = np.frombuffer(output, np.float64, int(np.prod(shape)), at).reshape(shape)
+        at += found.nbytes
+        return found
+
+    for _ in range(n_paths):
+        status = int.from_bytes(output[at : at + 4], sys.byteorder)
+        message = output[at + 4 : at + 260].split(b"\0")[0].decode()
+        at += 260
+        if status:
+            yield Answer(status, message)
+            continue
+        d = int(numbers(1)[0])
+        shape = (n_rows, d, 2, n_levels)
+        yield Answer(0, "", numbers(*shape), numbers(n_rows, d), numbers(*shape))
+    assert at == len(output)
+
+
+def same(found, expected):
+    np.testing.assert_array_equal(
+        found.view(np.uint64), np.ascontiguousarray(expected).reshape(found.shape).view(np.uint64)
+    )
+
+
+def forest(leaf=5, n_trees=100, **options):
+    return RandomForestRegressor(n_trees, min_samples_leaf=leaf, random_state=0, **options)
+
+
+def raw(leaf=5, y=Y, rows=X, n_trees=20, sample_weight=None, weights="all", **options):
+    model = HDIForestRegressor(forest(leaf, n_trees, **options), weights=weights, calibration=False)
+    return model.fit(rows, y, sample_weight)
+
+
+def calibrated(y=Y, leaf=5, **options):
+    model = HDIForestRegressor(forest(leaf), calibration=False).fit(X, y)
+    return model.calibrate(coverage=LEVELS, **options)
+
+
+def split(n=200, **options):
+    return raw(rows=X[:n], y=Y[:n]).calibrate(X[n:], Y[n:], coverage=LEVELS, **options)
+
+
+def recalibrated():
+    return split().recalibrate(X[:60], Y[:60] + 1, window=50)
+
+
+def bagged():
+    model = ExtraTreesRegressor(20, min_samples_leaf=3, bootstrap=True, random_state=0)
+    return HDIForestRegressor(model, calibration=False).fit(X, Y)
+
+
+TWO = np.column_stack([Y, -(Y**2)])
+MODELS = {
+    "leaf_1": lambda: raw(1),
+    "leaf_5": lambda: raw(5),
+    "leaf_50": lambda: raw(50),
+    "two_outputs": lambda: raw(y=TWO),
+    "missing": lambda: raw(rows=np.where(RNG.random(X.shape) < 0.1, np.float32("nan"), X)),
+    "no_bootstrap": lambda: raw(bootstrap=False),
+    "weighted": lambda: raw(sample_weight=RNG.random(N)),
+    "inbag": lambda: raw(weights="inbag"),
+    "oob": lambda: raw(1, weights="oob", n_trees=6),
+    "extra_trees": bagged,
+    "out_of_bag": lambda: calibrated(),
+    "pruned": lambda: calibrated(leaf=1, min_samples_leaf=[20]),
+    "constant_quantiles": lambda: calibrated(adaptive=False, kinds=["hdi"]),
+    "price": lambda: calibrated(kinds=["price"]),
+    "smoothed": lambda: calibrated(kinds=["smoothed_hdi"]),
+    "averaged": lambda: calibrated(kinds=["averaged"]),
+    "lattice": lambda: calibrated(Y.round()),
+    "fine_lattice": lambda: calibrated((3 * Y).round() / 10),
+    "groups": lambda: calibrated(by=3),
+    "not_clipped": lambda: calibrated(clip=False),
+    "two_calibrated": lambda: calibrated(TWO),
+    "two_by_groups": lambda: calibrated(TWO, by=3),
+    "split": lambda: split(),
+    "recalibrated": recalibrated,
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A file of each model, by its name, as it is asked for."""
+    folder = tmp_path_factory.mktemp("models")
+
+    def file_of(name):
+        if not (folder / name).exists():
+            MODELS[name]().save(folder / name)
+        return folder / name
+
+    return file_of
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_answers_as_in_python(name, files, ask):
+    path = files(name)
+    model = HDIForestRegressor.load(path)
+    rows = HOLES if name == "missing" else NEW
+    for X_new, opening in ((rows, MAPPED), (rows.astype(np.float32), COPIED)):
+        (found,) = ask([path], X_new, LEVELS, opening=opening, n_threads=2)
+        assert found.message == ""
+        same(found.intervals, model.predict_interval(X_new, LEVELS))
+        same(found.means, model.predict(X_new))
+        same(found.by_leaves, model.predict_interval(X_new, LEVELS, kind="hdi"))
+    for kind, number in KINDS.items():
+        (found,) = ask([path], rows, [0.31, 0.999, 1], kind=number)
+        same(found.intervals, model.predict_interval(rows, [0.31, 0.999, 1], kind=kind))
+    one = rows[:1]
+    for levels in (LEVELS[:1], LEVELS[::-1]):
+        (found,) = ask([path], one, levels)
+        same(found.intervals, model.predict_interval(one, levels))
+
+
+def test_labels_of_groups_are_those_of_the_rows_that_python_reads(ask, tmp_path):
+    """Rows of a table are float32, and those of a matrix of float64 are not."""
+    pandas = pytest.importorskip("pandas")
+    rows, new = X.copy(), NEW.copy()
+    rows[:, 3], new[:, 3] = rows[:, 3] / 10, new[:, 3] / 10
+    for named in (False, True):
+        given, asked = map(pandas.DataFrame, (rows, new)) if named else (rows, new)
+        if named:
+            given.columns = asked.columns = list("abcd")
+        model = HDIForestRegressor(forest(), calibration=False).fit(given, Y)
+        model.calibrate(coverage=LEVELS, by="d" if named else 3)
+        model.save(tmp_path / "model")
+        for some in (asked, asked.astype(np.float32)):
+            (found,) = ask([tmp_path / "model"], np.ascontiguousarray(some), LEVELS)
+            same(found.intervals, model.predict_interval(some, LEVELS))
+
+
+def test_some_calibrations_have_residuals(files):
+    """Or nothing was compared of them."""
+    names = [name for name in MODELS if name not in ("leaf_1", "two_outputs")]
+    found = [HDIForestRegressor.load(files(name))._fitted for name in names]
+    parts = [part for model in found for part in (model, *model.outputs)]
+    assert any(part.centred is not None for part in parts)
+    bases = {base for p in parts if p.calibration for base in getattr(p.calibration, "bases", ())}
+    assert {"hdi", "equal_tailed", "averaged", "smoothed_hdi", "price"} <= {b.kind for b in bases}
+    assert {b.min_samples_leaf for b in bases} >= {1, 20}
+
+
+def test_what_is_not_computed_in_c_is_refused_by_name(ask, tmp_path):
+    cross = raw().calibrate(method=CVPlus(3), coverage=LEVELS)
+    by_labels = calibrated(by=list("ab" * (N // 2)))
+    one_sided = calibrated()
+    for name, model in {"cross": cross, "labels": by_labels, "one_sided": one_sided}.items():
+        model.save(tmp_path / name)
+    paths = [tmp_path / name for name in ("cross", "labels", "one_sided")]
+    for kind in (USUAL, CALIBRATED):
+        folds, labels, _ = ask(paths, NEW, LEVELS, kind=kind)
+        assert (folds.status, labels.status) == (INVALID, INVALID)
+        assert "calibrated by cv+" in folds.message
+        assert "are no feature" in labels.message
+    for answer, model in zip(ask(paths, NEW, LEVELS, kind=0), (cross, by_labels), strict=False):
+        same(answer.intervals, model.predict_interval(NEW, LEVELS, kind="hdi"))
+    (bounds,) = ask(paths[2:], NEW, LEVELS, kind=2)
+    assert "hdicore_lower or hdicore_upper of a calibrated model" in bounds.message
+    (other,) = ask(paths[2:], NEW, [0.123])
+    assert other.message == "coverages must be calibrated ones, 0.5 0.8 0.9, got 0.123"
+
+
+def test_another_regressors_mean_is_refused(ask, tmp_path):
+    y = 30 * X[:, 0] + RNG.normal(size=N)
+    model = calibrated(y, mean="local_linear")
+    assert model._fitted.centred.family == "stacked"
+    model.save(tmp_path / "model")
+    (found,) = ask([tmp_path / "model"], NEW, LEVELS)
+    assert "mean of another regressor" in found.message
+    (found,) = ask([tmp_path / "model"], NEW, LEVELS, kind=0)
+    same(found.intervals, model.predict_interval(NEW, LEVELS, kind="hdi"))
+
+
+def test_rows_that_a_model_does_not_take_are_refused(files, ask, tmp_path):
+    holes, infinite = NEW.copy(), NEW.copy()
+    holes[2, 1], infinite[2, 1] = np.nan, 1e39
+    path = files("leaf_5")
+    model = raw(n_trees=2)
+    model._fitted = replace(model._fitted, allow_nan=False)  # older forests take none
+    model.save(tmp_path / "model")
+    assert "X[2, 1] is NaN" in ask([tmp_path / "model"], holes, LEVELS)[0].message
+    assert "X[2, 1] is infinite or too large" in ask([path], infinite, LEVELS)[0].message
+    narrow = np.ascontiguousarray(NEW[:, :3])
+    assert "X has 3 features, but the model expects 4" in ask([path], narrow, LEVELS)[0].message
+    assert "coverages must lie in (0, 1]" in ask([path], NEW, [1.5])[0].message
+    assert "kind must be one of" in ask([path], NEW, LEVELS, kind=9)[0].message
+    assert "opening must be one of" in ask([path], NEW, LEVELS, opening=2)[0].message
+    assert "has no calibration" in ask([path], NEW, LEVELS, kind=CALIBRATED)[0].message
+
+
+def test_a_table_of_numbers_is_read_and_of_texts_refused(ask, tmp_path):
+    pytest.importorskip("pyarrow")
+    numbers = {"a": X[:, 0], "b": X[:, 1] > 0, "y": Y}
+    models = {
+        "numbers": fit_table(numbers, "y", estimator=forest(n_trees=20)),
+        "texts": fit_table(numbers | {"town": ["x", "y"] * (N // 2)}, "y", estimator=forest()),
+    }
+    for name, model in models.items():
+        model.save(tmp_path / name)
+    rows = np.column_stack([NEW[:, 0], NEW[:, 1] > 0])
+    read, refused = ask([tmp_path / name for name in models], rows, LEVELS[:2], kind=0)
+    table = {"a": NEW[:, 0], "b": NEW[:, 1] > 0}
+    same(read.intervals, models["numbers"].predict_interval(table, LEVELS[:2], kind="hdi"))
+    assert "column town is a category: only columns of numbers" in refused.message
+
+
+def test_files_that_cannot_be_read_are_told_from_those_that_are_no_models(ask, tmp_path):
+    table = tmp_path / "table"
+    table.write_text("a,b\n1,2\n")
+    missing, folder, text = ask([tmp_path / "none", tmp_path, table], NEW, LEVELS)
+    assert (missing.status, folder.status, text.status) == (FAILED, FAILED, INVALID)
+    assert missing.message == "cannot open the model file: No such file or directory"
+    assert folder.message == "cannot open the model file: it is no regular file"
+    assert text.message.startswith("the file is no model file, or is damaged: ")
+
+
+def expected(path, rows):
+    """Intervals that Python reads, or nothing if it refuses the file."""
+    try:
+        return HDIForestRegressor.load(path).predict_interval(rows, 0.8)
+    except (OSError, ValueError):
+        return None
+
+
+def check_damaged(ask, paths, rows, n_least, opening=MAPPED):
+    """Each file is refused by a sentence, or answers as in Python; return how many answered."""
+    found = ask(paths, rows, [0.8], opening=opening)
+    assert sum(answer.status != 0 for answer in found) >= n_least
+    for path, answer in zip(paths, found, strict=True):
+        if answer.status:
+            assert answer.status == INVALID
+            assert answer.message.isascii()
+            assert answer.message.isprintable()
+            continue
+        wanted = expected(path, rows)
+        if wanted is not None:
+            same(answer.intervals, wanted)
+        else:
+            yield path
+
+
+SMALL = corpus.read()["model_files"]
+
+
+def written(folder, contents):
+    paths = []
+    for data in contents:
+        paths.append(folder / f"damaged{len(paths)}")
+        paths[-1].write_bytes(data)
+    return paths
+
+
+@pytest.mark.parametrize("name", ["weighted", "recalibrated"])
+def test_each_byte_of_a_file_counts(name, ask, tmp_path):
+    data, random = SMALL[name], Random(0)
+    changed = []
+    for at in range(len(data)):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << random.randrange(8)
+        changed.append(bytes(flipped))
+    paths = written(tmp_path, changed)
+    assert list(check_damaged(ask, paths, NEW[:7, :2].copy(), len(data) - 20)) == []
+
+
+@pytest.mark.parametrize("name", ["missing", "recalibrated"])
+def test_a_file_that_ends_too_early_or_late_is_refused(name, ask, tmp_path):
+    data = SMALL[name]
+    paths = written(tmp_path, [*(data[:n] for n in range(0, len(data), 7)), data + b"\0"])
+    assert list(check_damaged(ask, paths, NEW[:7, :2].copy(), len(paths))) == []
+
+
+@pytest.mark.parametrize("opening", [MAPPED, COPIED])
+def test_flipped_bytes_of_large_arrays(opening, ask, tmp_path):
+    raw(1, n_trees=40).save(tmp_path / "model", training_rows=False)
+    data, random = (tmp_path / "model").read_bytes(), Random(1)
+    changed = []
+    for _ in range(300):
+        flipped = bytearray(data)
+        flipped[random.randrange(8000, len(data))] ^= 1 << random.randrange(8)
+        changed.append(bytes(flipped))
+    paths = written(tmp_path, changed)
+    n_least = 300 if opening == COPIED else 50
+    assert list(check_damaged(ask, paths, NEW[:40], n_least, opening)) == []
+
+
+def test_files_changed_under_a_checksum_that_fits(ask, tmp_path):
+    """What Python alone refuses here is of parts that C does not read."""
+    sys.path.insert(0, str(ROOT / "tests" / "engine" / "fuzz"))
+    try:
+        from mutations import mutate
+    finally:
+        sys.path.pop(0)
+    random = Random(2)
+    contents = [mutate(data, random) for data in SMALL.values() for _ in range(40)]
+    paths = written(tmp_path, contents)
+    unread = list(check_damaged(ask, paths, NEW[:7, :2].copy(), len(paths) // 2))
+    assert len(unread) < len(paths) // 10
+
+
+README = (ROOT / "examples" / "c" / "README.md").read_text(encoding="utf-8")
+
+
+def command_of_readme(begin):
+    (line,) = (line for line in README.splitlines() if line.startswith(begin))
+    return line
+
+
+def test_the_example_prints_the_intervals_of_python(c_library, files, tmp_path):
+    command = command_of_readme("cc ").replace("$PWD/build/c", str(c_library))
+    command = command.replace("build/c/score", str(tmp_path / "score"))
+    subprocess.run(command.replace("build/c", str(c_library)), shell=True, cwd=ROOT, check=True)
+    for name, coverage in (("leaf_5", 0.7), ("two_calibrated", 0.8), ("missing", 0.9)):
+        path, rows = files(name), HOLES if name == "missing" else NEW
+        text = "\n".join(" ".join(map(repr, row)) for row in rows.tolist())
+        done = subprocess.run(
+            [tmp_path / "score", path, str(coverage)], input=text, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        found = np.array(done.stdout.split(), dtype=np.float64)
+        wanted = HDIForestRegressor.load(path).predict_interval(rows, coverage)
+        np.testing.assert_array_equal(found, np.asarray(wanted).ravel())
+    done = subprocess.run([tmp_path / "score", tmp_path, "0.5"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        1, f"{tmp_path}: cannot open the model file: it is no regular file\n"
+    )  # fmt: skip
+
+
+def test_cmake_compiles_the_same_sources_in_the_same_way(tmp_path):
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake was not found")
+    assert command_of_readme("cmake ").startswith("cmake -S src_cpp -B build/c && ")
+    make = ("-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-G", "Unix Makefiles")
+    run("cmake", "-S", ROOT / "src_cpp", "-B", tmp_path, *make)
+    entries = json.loads((tmp_path / "compile_commands.json").read_text())
+    assert sorted(Path(entry["file"]) for entry in entries) == SOURCES
+    for entry in entries:
+        assert {"-O3", "-fPIC", "-std=c++20", "-ffp-contract=off"} <= {*entry["command"].split()}
