@@ -26,23 +26,38 @@ MARKERS = {
     "docs/site/": "docs",
     "docs/test_backend_page.py": "peers",
     "engine/consumer/": "compiled",
-    "engine/cpp/test_cross.py": "cross",
+    "engine/cpp/test_cross": "cross",
     "engine/cpp/test_sanitizers.py": "compiled",
     "engine/fuzz/": "compiled",
     "engine/stress/": "stress",
     "engine/test_": "engine",
+    "repository/test_release.py": "compiled",
     "repository/test_wheels.py": "compiled",
     "repository/": "style",
 }
 # CONTRIBUTING.md says what each needs and how to run it.
 TASKS = {*MARKERS.values(), "slow"} - {"engine"}
+NO_TASK = "not task"
+
+
+def marker_of(path):
+    """The marker of a file of tests, or None."""
+    name = path.relative_to(ROOT / "tests").as_posix()
+    return next((MARKERS[begin] for begin in MARKERS if name.startswith(begin)), None)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files of tasks before their libraries are imported."""
+    is_file = collection_path.is_file() and collection_path.is_relative_to(ROOT / "tests")
+    left_out = is_file and config.option.markexpr == NO_TASK
+    return True if left_out and marker_of(collection_path) in TASKS else None
 
 
 def pytest_configure(config):
     """Leave tasks to those who name one; set what processes that are started later inherit."""
     names_tests = config.args_source is pytest.Config.ArgsSource.ARGS
     if not names_tests and not config.option.markexpr:
-        config.option.markexpr = "not task"
+        config.option.markexpr = NO_TASK
     # Threads of OpenMP that wait in a loop would take the cores of the other test processes.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # Signals as from a terminal: nohup and & leave some ignored.
@@ -57,11 +72,9 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Mark tests by where they lie, and those of a task as such."""
     for item in items:
-        path = item.path.relative_to(ROOT / "tests").as_posix()
-        marker = next((MARKERS[begin] for begin in MARKERS if path.startswith(begin)), None)
-        if marker:
+        if marker := marker_of(item.path):
             item.add_marker(marker)
-        if {"wheel", "sanitized_engine"} & set(item.fixturenames):
+        if {"wheel", "sdist", "sanitized_engine"} & set(item.fixturenames):
             item.add_marker("compiled")
         if TASKS & {marker.name for marker in item.iter_markers()}:
             item.add_marker("task")
@@ -90,29 +103,44 @@ def built_once(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def wheel(built_once):
-    """A wheel built from a copy of the sources, so that nothing built before can slip in."""
+def distributions(built_once):
+    """Folder with the sdist of the tree, and the wheel that was built from it alone."""
     pytest.importorskip("pybind11", reason="building the wheel needs pybind11")
+    pytest.importorskip("build", reason="needs build, the program")
     if sys.platform != "win32" and not (os.environ.get("CXX") or shutil.which("c++")):
         pytest.skip("no C++ compiler (c++ or $CXX) found")
-    return next(built_once("wheel", build_wheel).glob("*.whl"))
+    return built_once("distributions", build_distributions)
 
 
-def build_wheel(folder):
-    """Build it, and unpack it in the folder "target"."""
-    leave = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
-    for name in ("hdicore", "licenses", "python", "src_cpp"):
-        shutil.copytree(ROOT / name, folder / "source" / name, ignore=leave)
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder / "source")
-    # Unoptimised, as that switch leaves it, for the build is on trial here and not the code.
-    environment = os.environ | {"HDICORE_COVERAGE": "1"}
-    pip = (sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps")
-    command = [*pip, "-w", str(folder), str(folder / "source")]
+def build_distributions(folder):
+    """Build both from a copy of the tree; unpack the wheel in the folder "target"."""
+    made = [".*", "*.so", "*.pyd", "*.egg-info", "__pycache__", "build", "dist"]
+    kept = {".github", ".ci", ".clang-format", ".pre-commit-config.yaml", ".readthedocs.yaml"}
+
+    def leave(path, names):
+        return set(shutil.ignore_patterns(*made)(path, names)) - kept
+
+    shutil.copytree(ROOT, folder / "source", ignore=leave)
+    # Hardly optimised, as that switch leaves it: the build is on trial here, and compiled sooner.
+    environment = os.environ | {"HDICORE_DEBUG": "1"}
+    build = (sys.executable, "-P", "-m", "build", "--no-isolation", "--outdir")
+    command = [*build, str(folder), str(folder / "source")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
         archive.extractall(folder / "target")
+
+
+@pytest.fixture(scope="session")
+def wheel(distributions):
+    """A wheel built from the sdist, so that nothing built before can slip in."""
+    return next(distributions.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def sdist(distributions):
+    """The source distribution."""
+    return next(distributions.glob("*.tar.gz"))
 
 
 @pytest.fixture(scope="session")
@@ -132,6 +160,21 @@ def set_block_rows():
 def environment(target):
     """In which hdicore is the installed one."""
     return os.environ | {"PYTHONPATH": str(target)}
+
+
+@pytest.fixture(scope="session")
+def c_library(built_once):
+    """Folder with libhdicore, by the command of examples/c that needs no CMake, unoptimised."""
+    if sys.platform == "win32" or None in map(shutil.which, ("cc", "c++")):
+        pytest.skip("no compilers (cc and c++) found, or their flags are not those of GCC")
+    page = (ROOT / "examples" / "c" / "README.md").read_text(encoding="utf-8")
+    (command,) = (line for line in page.splitlines() if line.startswith("c++ "))
+
+    def build(folder):
+        own = command.replace("-O3", "-O0").replace("libhdicore.so", f"{folder}/libhdicore.so")
+        subprocess.run(own, shell=True, cwd=ROOT, check=True)
+
+    return built_once("libhdicore", build)
 
 
 @pytest.fixture(scope="session")

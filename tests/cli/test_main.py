@@ -23,6 +23,7 @@ from hdiforest._cli import console, score
 from hdiforest._tables.formats import FORMATS, open_table, write_table
 from hdiforest._utils import optional
 from hdiforest._utils.checks import significant
+from hdiforest._utils.hints import steps
 from hdiforest.serving import _model_file as model_file
 
 from ..oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED
@@ -249,7 +250,8 @@ def test_inspect_says_what_the_file_holds(frame, model_path, capsys):
     assert facts["calibration"] == "none"
     assert facts["features"] == "5: " + ", ".join(FEATURES)
     low, high = frame["target"].min(), frame["target"].max()
-    assert facts["target"] == f"{low:g} to {high:g}, 600 distinct values"
+    ends = f"{significant(low)} to {significant(high)}"
+    assert facts["target"] == f"{ends}, 600 distinct values"
     assert f"hdicore {hdicore.__version__}" in facts["written by"]
 
 
@@ -768,3 +770,44 @@ def test_progress_is_shown_on_a_terminal_alone(capsys, monkeypatch, model_path, 
     monkeypatch.setenv("TERM", "xterm")
     assert run(call) == 0
     assert "600 rows" in capsys.readouterr().err
+
+
+def test_fit_shows_its_stages_on_a_terminal_alone(capsys, monkeypatch, table, tmp_path):
+    pytest.importorskip("safetensors")
+    call = ["fit", table, "--target", "f0", "-o", tmp_path / "m.hdi", "--trees", 60]
+    assert run(call) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert re.search(r"60 trees with .* leaves from 600 rows and .* in [\d.]+ s\n", captured.out)
+    assert re.search(r"Model written to \S+ \([\d.]+ [kM]B\)\n$", captured.out)
+    monkeypatch.setattr(console.sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    assert run(call) == 0
+    captured = capsys.readouterr()
+    for stage in ("growing the forest", "routing training rows", "calibrating by leaf size"):
+        assert stage in captured.err
+    assert "growing" not in captured.out
+
+
+def test_bars_of_stages_go_when_they_are_done(monkeypatch):
+    calls = []
+
+    class Bars:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def add_task(self, stage):
+            return stage
+
+        def update(self, task, **how):
+            calls.append((task, *how.values()))
+
+    monkeypatch.setattr(console, "_bars", Bars)
+    with console.stages():
+        list(steps("one", "a"))
+        list(steps("two", "ab"))
+    ends = [("one", 0, None, True), ("one", 1, None, False)]
+    assert calls == [*ends, ("two", 0, 2, True), ("two", 1, 2, True), ("two", 2, 2, False)]

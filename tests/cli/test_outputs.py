@@ -17,8 +17,9 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
 from hdiforest._cli.console import say
+from hdiforest._cli.inputs import Settings
 from hdiforest._cli.main import main
-from hdiforest._cli.score_table import Settings, score_table
+from hdiforest._cli.score_table import score_table
 from hdiforest._tables import formats as write
 from hdiforest._tables.formats import open_table
 from hdiforest._utils import files

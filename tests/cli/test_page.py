@@ -172,12 +172,17 @@ def test_names_of_the_table_never_become_html(page):
     found = Elements(page)
     assert set(found.tags) <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "dl", "dt", "dd"),
-        *("div", "table", "tr", "th", "td", "figure", "img", "figcaption"),
+        *("div", "table", "thead", "tbody", "tr", "th", "td", "figure", "img", "figcaption"),
         "code",
     }
     assert not [name for name, _ in found.attributes if name.startswith("on")]
     for name in [*HOSTILE, f"Intervals for {TARGET}"]:
         assert name in found.text
+
+
+def test_the_page_can_be_read_in_the_dark(page):
+    assert "color-scheme: light dark" in page
+    assert "prefers-color-scheme: dark" in page
 
 
 def test_the_page_needs_nothing_outside_it(page):

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hdiforest
+from hdicore.regions import Regions
 from hdiforest import (
     CalibrationDisplay,
     DistributionDisplay,
@@ -570,3 +571,63 @@ def test_large_numbers_are_written_in_full(ax):
     ))  # fmt: skip
     timed.figure.canvas.draw()
     assert any("2020" in label.get_text() for label in timed.get_xticklabels())
+
+
+def test_pieces_of_regions_are_drawn(model, rows, ax):
+    _, _, X, y = rows
+    regions = Regions([0, 2, 3, 3 + 2], [0, 4, 1, 0, 5.0], [1, 5, 2, 2, np.inf])
+    display = IntervalDisplay.from_predictions([0.5, 3, 4], regions, subsample=None, ax=ax)
+    held, missed = (collection.get_segments() for collection in display.intervals_)
+    assert (len(held), len(missed)) == (2, 3)
+    assert [segment[:, 1].tolist() for segment in held] == [[0, 1], [4, 5]]
+    assert display.realised.tolist() == [1 / 3]
+    assert np.isfinite(missed).all()
+    assert "region, holds 33.3 % of 3 rows" in {t.get_text() for t in ax.get_legend().get_texts()}
+    with pytest.raises(ValueError, match="style must not be 'bands' for regions"):
+        display.plot(style="bands")
+    own = model.predict_region(X[:40], 0.8)
+    drawn = IntervalDisplay.from_predictions(y[:40], own, feature=X[:40, 0], subsample=10)
+    np.testing.assert_array_equal(drawn.regions.contains(drawn.y_true).shape, (10,))
+
+
+def test_the_region_of_a_distribution(model, rows):
+    _, _, X, y = rows
+    display = DistributionDisplay.from_estimator(model, X, y, row=3, coverage=0.7, region=True)
+    pieces = model.predict_region(X[3:4], 0.7)[0]
+    np.testing.assert_array_equal(display.interval, pieces)
+    inside = np.any([(lo <= display.values) & (display.values <= up) for lo, up in pieces], axis=0)
+    np.testing.assert_array_equal(display._inside(), inside)
+    assert display.masses[inside].sum() > 0.5
+    shades = [patch for patch in display.ax_.patches if patch.get_zorder() == 0]
+    assert len(shades) == len(pieces)
+
+
+def test_notebooks_get_the_picture_with_words_in_its_place(model, rows, ax, monkeypatch):
+    from matplotlib import pyplot
+
+    shown = IntervalDisplay.from_estimator(model, rows[2], rows[3], coverage=0.9)
+    assert shown._repr_html_() is None  # drawn by whoever draws figures here
+    monkeypatch.setattr(pyplot, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
+    before = pyplot.get_fignums()
+    page = shown._repr_html_()
+    assert page.startswith('<img src="data:image/svg+xml;base64,')
+    assert page.endswith(f'" alt="{shown.alt_text}">')
+    for words in ("IntervalDisplay. target over rows, sorted by", "90 % interval, holds", "mean"):
+        assert words in shown.alt_text
+    assert len(pyplot.get_fignums()) == len(before) - 1  # not drawn once more
+    other = IntervalDisplay.from_estimator(model, rows[2], rows[3], ax=ax)
+    ax.set_title("Ours")
+    assert other._repr_html_() is None
+    assert "Ours: target over rows" in other.alt_text
+
+
+def test_words_of_two_axes_and_of_names_with_quotes(model, rows, monkeypatch):
+    from matplotlib import pyplot
+
+    shown = model.explain(rows[2][:1]).plot()
+    assert "weight over where training rows stand" in shown.alt_text
+    assert "width less that with other values" in shown.alt_text
+    monkeypatch.setattr(pyplot, "get_backend", lambda: "inline")
+    assert "<img" in shown._repr_html_()
+    quoted = DistributionDisplay.from_predictions(2.5, [1, 2, 5], target_name='"><b>')
+    assert "<b>" not in quoted._repr_html_()

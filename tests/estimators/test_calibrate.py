@@ -2,13 +2,18 @@
 
 import pickle
 import re
+from functools import cache
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_regression
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
 from sklearn.model_selection import cross_val_score
 
 from hdicore import weighted_hdi
@@ -41,9 +46,17 @@ X, Y = make_regression(1600, 5, noise=30, random_state=0)
 X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[:900], Y[:900], X[900:], Y[900:]
 
 
+@cache
+def grown(n_trees, forest):
+    return forest(n_trees, random_state=0, n_jobs=1).fit(X_TRAIN, Y_TRAIN)
+
+
 def fresh(n_trees=80, forest=RandomForestRegressor, **options):
-    grown = forest(n_trees, random_state=0, n_jobs=1).fit(X_TRAIN, Y_TRAIN)
-    return HDIForestRegressor.from_forest(grown, X_TRAIN, Y_TRAIN, **options)
+    """A model of its own around a forest that tests share."""
+    return HDIForestRegressor.from_forest(grown(n_trees, forest), X_TRAIN, Y_TRAIN, **options)
+
+
+QUICK = {"min_samples_leaf": [1]}  # where it is not the choice of a leaf size that is tested
 
 
 @pytest.fixture(scope="module")
@@ -94,18 +107,18 @@ def test_rows_and_threads_change_no_bit(model):
 
 @pytest.mark.parametrize("weights", ["inbag", "oob"])
 def test_other_weights_have_raw_candidates_only(weights):
-    model = fresh(weights=weights).calibrate(coverage=0.8)
+    model = fresh(weights=weights).calibrate(coverage=0.8, **QUICK)
     assert {base.family for base in model.calibration_.bases} == {"raw"}
     assert abs(covered(model.predict_interval(X_NEW, 0.8)) - 0.8) < 0.07
 
 
 def test_a_split_pads_on_new_rows(model):
-    split = fresh().calibrate(X_NEW[:300], Y_NEW[:300], coverage=[0.8])
+    split = fresh().calibrate(X_NEW[:300], Y_NEW[:300], coverage=[0.8], **QUICK)
     assert split.calibration_.method == "split"
     assert split.calibration_.n == 300
     assert abs(covered(split.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) - 0.8) < 0.08
     few_trees = fresh(45)  # some rows have 20 trees out of bag, but fewer than a half
-    few_trees.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
+    few_trees.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8, **QUICK)
     without_bags = fresh(forest=ExtraTreesRegressor)
     with pytest.raises(ValueError, match=r"or call calibrate\(X, y\) with"):
         without_bags.calibrate(coverage=0.8)
@@ -121,20 +134,26 @@ def test_pickles_keep_the_calibration(model):
 
 def test_a_new_fit_forgets_the_calibration():
     model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=False)
-    model.fit(X_TRAIN, Y_TRAIN).calibrate(coverage=0.9)
+    model.fit(X_TRAIN, Y_TRAIN).calibrate(coverage=0.9, **QUICK)
     assert hasattr(model, "calibration_")
     assert not hasattr(model.fit(X_TRAIN, Y_TRAIN), "calibration_")
 
 
 def test_at_most_max_rows_are_used():
-    one = fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1).calibration_
-    other = fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1).calibration_
+    one = (
+        fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1, **QUICK).calibration_
+    )
+    other = (
+        fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1, **QUICK).calibration_
+    )
     assert one.n == 600
     assert repr(one) == repr(other)
 
 
 def test_calibrate_takes_random_states():
-    options = {"coverage": 0.9, "method": OutOfBag(200), "mean": "boosting"}
+    """The seed draws the rows, and the folds of another regressor."""
+    mean = HistGradientBoostingRegressor(max_iter=5)
+    options = {"coverage": 0.9, "method": OutOfBag(200), "mean": mean, **QUICK}
     one, other = (
         fresh().calibrate(random_state=np.random.RandomState(1), **options).calibration_
         for _ in range(2)
@@ -148,7 +167,7 @@ def test_calibrate_takes_random_states():
 def test_a_coverage_that_was_not_calibrated_is_an_error(method, model, tmp_path):
     """In memory and of a file, of new rows and out of bag: predicting changes nothing."""
     own = {"X": X_NEW, "y": Y_NEW} if method == "split" else {}
-    fresh(60).calibrate(coverage=(0.9, 0.5), method=method, **own).save(tmp_path / "m")
+    fresh(60).calibrate(coverage=(0.9, 0.5), method=method, **own, **QUICK).save(tmp_path / "m")
     loaded = HDIForestRegressor.load(tmp_path / "m")
     name = method if isinstance(method, str) else method.name
     how = {"oob": "", "split": "X, y, ", "jackknife+": "method='jackknife+', "}[name]
@@ -213,8 +232,8 @@ def test_the_parameter_calibration_names_coverages(coverage):
     forest = RandomForestRegressor(80, random_state=0)
     model = clone(HDIForestRegressor(forest, calibration=coverage)).fit(X_TRAIN, Y_TRAIN)
     assert model.calibration_ == fresh().calibrate(coverage=coverage).calibration_
-    score = make_interval_scorer(0.93)
-    assert cross_val_score(model, X_TRAIN, Y_TRAIN, scoring=score, cv=2, error_score="raise").all()
+    score, rows = make_interval_scorer(0.93), (X_TRAIN[:300], Y_TRAIN[:300])
+    assert cross_val_score(model, *rows, scoring=score, cv=2, error_score="raise").all()
     few = HDIForestRegressor(RandomForestRegressor(9), calibration=coverage)
     with pytest.raises(ValueError, match=r"calibration must be 'auto' or False .* 20 trees"):
         few.fit(X_TRAIN, Y_TRAIN)
@@ -250,13 +269,14 @@ def test_a_coverage_that_rows_are_too_few_for():
 
 
 def test_the_default_forest_has_the_seed_of_the_model():
-    one, other = (HDIForestRegressor(random_state=3).fit(X_TRAIN, Y_TRAIN) for _ in range(2))
+    rows = X_TRAIN[:300], Y_TRAIN[:300]
+    one, other = (HDIForestRegressor(random_state=3).fit(*rows) for _ in range(2))
     assert_array_equal(one.predict_interval(X_NEW), other.predict_interval(X_NEW))
 
 
 def test_the_default_forest_of_targets_that_cannot_be_averaged_stays_raw():
     """Eight targets, whose sum is finite, while the sum over the trees is not."""
-    model = HDIForestRegressor(random_state=0).fit(X_TRAIN, Y_TRAIN)
+    model = HDIForestRegressor(random_state=0).fit(X_TRAIN[:300], Y_TRAIN[:300])
     largest = np.sort(Y_TRAIN)[-8] <= Y_TRAIN
     model.fit(np.c_[X_TRAIN, 100 * largest], np.where(largest, 1.7e307, 0))
     assert not hasattr(model, "calibration_")
@@ -266,7 +286,7 @@ def test_the_default_forest_of_targets_that_cannot_be_averaged_stays_raw():
 def test_targets_that_are_noise_are_covered_as_often_as_asked():
     """Features say nothing; with so many rows the choice among candidates takes nothing away."""
     shares = []
-    for seed in range(25):
+    for seed in range(16):
         rng = np.random.default_rng(seed)
         rows, targets = rng.normal(size=(2400, 4)), rng.normal(size=2400)
         forest = RandomForestRegressor(80, max_features=1, random_state=seed)
@@ -321,10 +341,10 @@ def test_files_keep_the_calibration(model, tmp_path):
 def test_rows_without_weight_do_not_count():
     weights = np.r_[np.ones(700), np.zeros(200)]
     y = Y_TRAIN + np.where(weights > 0, 0, 1e6)
-    forest = RandomForestRegressor(100, random_state=0, n_jobs=1)
+    forest = RandomForestRegressor(80, random_state=0, n_jobs=1)
     forest.fit(X_TRAIN, y, sample_weight=weights)
     model = HDIForestRegressor.from_forest(forest, X_TRAIN, y, sample_weight=weights)
-    model.calibrate(coverage=0.9)
+    model.calibrate(coverage=0.9, **QUICK)
     assert model.calibration_.n <= 700
     assert model.calibration_.postprocess.high == Y_TRAIN[:700].max()
 
@@ -361,6 +381,23 @@ def test_sample_weights_are_weights_of_the_scores():
     shares = coverage_score(y_new, intervals, sample_weight=weights_new)
     assert_allclose(shares, [0.8, 0.9], atol=0.04)
     assert (coverage_score(y_new, intervals) > shares + 0.02).all()
+
+
+def test_heavy_rows_that_few_trees_leave_out_count_in_full():
+    """Bootstraps of scikit-learn 1.9 draw heavy rows often; of 80 trees few leave them out."""
+    shares = []
+    for seed in range(6):
+        X, y, weights = two_kinds_of_rows(np.random.default_rng(seed), 400)
+        new, target, new_weights = two_kinds_of_rows(np.random.default_rng(100 + seed), 2000)
+        forest = RandomForestRegressor(80, min_samples_leaf=10, random_state=0)
+        model = HDIForestRegressor(forest, calibration=False).fit(X, y, sample_weight=weights)
+        for method in ("oob", "jackknife+"):
+            model.calibrate(coverage=0.8, method=method)
+            intervals = model.predict_interval(new, 0.8)
+            shares.append(coverage_score(target, intervals, sample_weight=new_weights))
+        regions = model.calibrate_region(coverage=0.8).predict_region(new, 0.8)
+        shares.append(np.average(regions.contains(target), weights=new_weights))
+    assert_allclose(np.mean(np.reshape(shares, (6, 3)), axis=0), 0.8, atol=0.025)
 
 
 def test_a_pickle_is_checked_against_its_forest(model):

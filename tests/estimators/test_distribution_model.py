@@ -95,11 +95,12 @@ def test_intervals(name, kind, output):
         return
     usual = kind or ("calibrated" if calibrated else "hdi")
     levels = LEVELS[:2] if usual == "calibrated" else LEVELS
-    table = model.predict_interval(X_NEW, levels, kind=kind, output=output)
+    asked = {"kind": kind, "miss_cost" if kind == "price" else "coverage": levels}
+    table = model.predict_interval(X_NEW, **asked, output=output)
     assert type(table) is KINDS[output]
     columns, values = content(table)
     assert columns == interval_names(usual, levels)
-    intervals = model.predict_interval(X_NEW, levels, kind=kind)
+    intervals = model.predict_interval(X_NEW, **asked)
     assert_array_equal(values, expected_intervals(model.predict(X_NEW), intervals, usual))
 
 
@@ -334,7 +335,7 @@ def test_levels_and_kinds_are_refused_alike(make, output):
             model.predict_interval(X_NEW, coverage, output=output)
     with pytest.raises(ValueError, match=r"kind must be one word, .* got \['hdi', 'lower'\]"):
         model.predict_interval(X[:4], [0.5, 0.9], kind=["hdi", "lower"], output=output)
-    with pytest.raises(ValueError, match=r"kind must be .*'smoothed_hdi', got 'best'"):
+    with pytest.raises(ValueError, match=r"kind must be .* or 'price', got 'best'"):
         model.predict_interval(X_NEW, kind="best", output=output)
     with pytest.raises(ValueError, match="quantiles must be"):
         model.predict_quantiles(X_NEW, ["abc"], output=output)

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
 from hdicore import LeafIndex
+from hdicore._without_each import intervals_without_each
 from hdiforest import HDIForestRegressor
-from hdiforest._estimators.explanation import _intervals_without_each
 
 from ..oracle import bag_counts
 
@@ -28,7 +28,7 @@ def test_the_worked_example():
     y = np.array([1.0, 2.0, 3.0, 7.0, 8.0, 20.0])
     leaves = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1], [1, 0, 0], [1, 1, 0]])
     counts = (leaves == 0).astype(np.uint8)
-    whole, *without = _intervals_without_each(counts, y, None, [0.7], ["hdi"], 1)[..., 0]
+    whole, *without = intervals_without_each(counts, y, None, [0.7], ["hdi"], 1)[..., 0]
     assert whole.tolist() == [1, 7]
     changes = [[1, 1], [0, 0], [0, 1], [0, -4], [0, 0], [0, 0]]
     assert_array_equal(np.array(without) - whole, changes)

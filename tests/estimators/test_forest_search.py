@@ -110,7 +110,8 @@ def test_a_line_for_each_forest_on_request(capsys):
     ForestSearchOOB([FINE, EXTRA], verbose=True, random_state=0).fit(X_TRAIN, Y_TRAIN)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
-    assert re.match(r"forest 2 of 2: ExtraTreesRegressor, width [\d.]+, interval score", lines[1])
+    begin = r"\[ForestSearchOOB\] forest 2 of 2: ExtraTreesRegressor, width [\d.]+, interval score"
+    assert re.match(begin, lines[1])
 
 
 def test_the_cross_check_is_of_the_choice_too(search):
@@ -223,7 +224,7 @@ def test_forests_without_a_seed_get_one_and_others_keep_theirs():
     search = ForestSearchOOB([COARSE, FINE, own], n_jobs=1, random_state=0)
     before = repr(search)
     search.fit(X_FEW, Y_FEW)
-    assert repr(search) == before
+    assert repr(clone(search)) == before
     first, second, third = search.results_["forest"]
     assert first.random_state == second.random_state != 5
     assert third.random_state == 5
@@ -361,6 +362,8 @@ QUESTIONS = {
     "predict_interval": (X_NEW,),
     "predict_quantiles": (X_NEW, 0.5),
     "predict_cdf": (X_NEW, Y_NEW),
+    "predict_batch": (X_NEW,),
+    "predict_region": (X_NEW,),
     "score": (X_NEW, Y_NEW),
 }
 

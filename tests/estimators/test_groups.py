@@ -1,10 +1,12 @@
 """Calibration by groups of rows, and what later rows are covered."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
@@ -20,11 +22,19 @@ Y = X[:, 0] + NOISE * RNG.normal(size=2 * N)
 TRAIN, TEST = slice(None, N), slice(N, None)
 WITH_CODE = np.column_stack([X, CODES])
 NAMES = np.array(["a", "b", "c", "d"])[CODES]
+# Groups and orders are what is tested here, and not the choice of a leaf size.
+QUICK = {"min_samples_leaf": [1]}
+
+
+@cache
+def grown(with_code=False):
+    forest = ExtraTreesRegressor(80, bootstrap=True, random_state=0)
+    return forest.fit((WITH_CODE if with_code else X)[TRAIN], Y[TRAIN])
 
 
 def fitted(rows=X):
-    model = HDIForestRegressor(random_state=0, calibration=False)
-    return model.fit(rows[TRAIN], Y[TRAIN])
+    """A model of its own around a forest that all tests share."""
+    return HDIForestRegressor.from_forest(grown(len(rows.T) > 3), rows[TRAIN], Y[TRAIN])
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +49,10 @@ def coverage_by_group(intervals):
 
 
 def test_each_group_is_covered(plain):
-    common = coverage_by_group(plain.calibrate().predict_interval(X[TEST], 0.9))
+    common = coverage_by_group(plain.calibrate(**QUICK).predict_interval(X[TEST], 0.9))
     assert common.min() < 0.8
     assert common.max() > 0.97
-    plain.calibrate(by=NAMES[TRAIN])
+    plain.calibrate(by=NAMES[TRAIN], **QUICK)
     own = coverage_by_group(plain.predict_interval(X[TEST], 0.9, by=NAMES[TEST]))
     assert_allclose_to_chance(own)
 
@@ -53,11 +63,11 @@ def assert_allclose_to_chance(coverages):
 
 
 def test_sources_of_groups_are_alike(plain, tmp_path):
-    by_column = fitted(WITH_CODE).calibrate(by=3)
+    by_column = fitted(WITH_CODE).calibrate(by=3, **QUICK)
     from_column = by_column.predict_interval(WITH_CODE[TEST], [0.5, 0.9])
-    by_function = fitted(WITH_CODE).calibrate(by=lambda rows: rows[:, 3])
+    by_function = fitted(WITH_CODE).calibrate(by=lambda rows: rows[:, 3], **QUICK)
     assert_array_equal(by_function.predict_interval(WITH_CODE[TEST], [0.5, 0.9]), from_column)
-    by_array = fitted(WITH_CODE).calibrate(by=CODES[TRAIN])
+    by_array = fitted(WITH_CODE).calibrate(by=CODES[TRAIN], **QUICK)
     given = by_array.predict_interval(WITH_CODE[TEST], [0.5, 0.9], by=CODES[TEST])
     assert_array_equal(given, from_column)
     assert_array_equal(
@@ -83,7 +93,8 @@ def test_sources_of_groups_are_alike(plain, tmp_path):
 def test_a_column_is_named():
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(WITH_CODE, columns=["x", "y", "z", "site"])
-    model = fitted(table).calibrate(by="site")
+    model = HDIForestRegressor(clone(grown()), calibration=False)
+    model.fit(table[TRAIN], Y[TRAIN]).calibrate(by="site", **QUICK)
     assert model.calibration_.groups.feature == 3
     with pytest.raises(ValueError, match=r"by must be the name of a column .* got 'town'"):
         model.calibrate(by="town")
@@ -94,7 +105,7 @@ def test_unknown_small_and_missing_groups(plain):
     labels = NAMES.astype(object)
     labels[:3] = "few"
     labels[3:400] = None
-    plain.calibrate(by=labels[TRAIN])
+    plain.calibrate(by=labels[TRAIN], **QUICK)
     calibration = plain.calibration_
     groups = calibration.groups
     few, missing = groups.labels.index("few"), groups.labels.index(None)
@@ -113,14 +124,14 @@ def test_unknown_small_and_missing_groups(plain):
 
 
 def test_rows_of_new_groups_take_the_common_quantile_and_are_counted(tmp_path):
-    model = fitted(WITH_CODE).calibrate(by=3)
+    model = fitted(WITH_CODE).calibrate(by=3, **QUICK)
     new = WITH_CODE[TEST].copy()
     new[:5, 3] = 7
     with pytest.warns(UserWarning, match="^5 of 1,600 rows") as told:
         ends = model.predict_interval(new, 0.9)
     assert len(told) == 1
     assert told[0].filename == __file__
-    by_array = fitted(WITH_CODE).calibrate(by=CODES[TRAIN])
+    by_array = fitted(WITH_CODE).calibrate(by=CODES[TRAIN], **QUICK)
     with pytest.warns(UserWarning, match="^5 of 1,600 rows"):
         assert_array_equal(by_array.predict_interval(new, 0.9, by=new[:, 3]), ends)
     model.save(tmp_path / "model")
@@ -130,8 +141,8 @@ def test_rows_of_new_groups_take_the_common_quantile_and_are_counted(tmp_path):
     assert scorer.counts.n_rows_of_new_groups == 5
     assert "calibration had no rows of: 5 of 1,600; their" in str(scorer.counts)
     calibration_rows = WITH_CODE[TEST][:200], Y[TEST][:200]
-    without = fitted(WITH_CODE).calibrate(*calibration_rows, coverage=0.9)
-    model.calibrate(*calibration_rows, coverage=0.9, by=3)
+    without = fitted(WITH_CODE).calibrate(*calibration_rows, coverage=0.9, **QUICK)
+    model.calibrate(*calibration_rows, coverage=0.9, by=3, **QUICK)
     with pytest.warns(UserWarning, match="5 of 5"):
         assert_array_equal(model.predict_interval(new[:5]), without.predict_interval(new[:5]))
 
@@ -143,7 +154,7 @@ def test_split_covers_each_group_at_least_as_asked():
     for seed in range(40):
         rows = np.random.default_rng(seed).permutation(np.arange(N, 2 * N))
         own, others = np.split(rows, [N // 2])
-        model.calibrate(X[own], Y[own], coverage=0.8, min_samples_leaf=1, by=CODES[own])
+        model.calibrate(X[own], Y[own], coverage=0.8, kinds=["hdi"], by=CODES[own], **QUICK)
         lower, upper = model.predict_interval(X[others], 0.8, by=CODES[others]).T
         covered = (lower <= Y[others]) & (Y[others] <= upper)
         shares.append([covered[CODES[others] == code].mean() for code in range(N_GROUPS)])
@@ -153,7 +164,7 @@ def test_split_covers_each_group_at_least_as_asked():
 
 
 def test_intervals_by_groups_are_nested(plain):
-    plain.calibrate(by=CODES[TRAIN])
+    plain.calibrate(by=CODES[TRAIN], **QUICK)
     ends = plain.predict_interval(X[TEST], plain.calibration_.coverages, by=CODES[TEST])
     assert (np.diff(ends[:, 0], axis=1) <= 0).all()
     assert (np.diff(ends[:, 1], axis=1) >= 0).all()
@@ -178,10 +189,10 @@ def test_intervals_by_groups_are_nested(plain):
 )
 def test_bad_groups_and_orders(plain, options, message):
     if message is None:  # numbers and texts become texts, which are sorted
-        plain.calibrate(**options)
+        plain.calibrate(**options, **QUICK)
         return
     with pytest.raises(ValueError, match=message):
-        plain.calibrate(**options)
+        plain.calibrate(**options, **QUICK)
 
 
 def test_labels_are_counted_before_any_work_is_done(plain, monkeypatch):
@@ -195,7 +206,7 @@ def test_labels_are_counted_before_any_work_is_done(plain, monkeypatch):
 
 
 def test_by_needs_a_calibration_by_groups(plain):
-    plain.calibrate()
+    plain.calibrate(**QUICK)
     with pytest.raises(ValueError, match="by must be None: the calibration was not made by groups"):
         plain.predict_interval(X[TEST], by=CODES[TEST])
     with pytest.raises(ValueError, match="by must be None with kind='hdi'"):
@@ -205,7 +216,7 @@ def test_by_needs_a_calibration_by_groups(plain):
 def test_later_rows_like_the_others_are_covered_alike(plain, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plain.calibrate(order=np.arange(N))
+        plain.calibrate(order=np.arange(N), **QUICK)
     for level in plain.calibration_.levels:
         error = np.hypot(level.later.standard_error, level.cross_check.standard_error)
         assert abs(level.later.coverage - level.cross_check.coverage) < 4 * error
@@ -233,7 +244,7 @@ def test_missing_times_are_refused(plain):
 
 
 def test_order_needs_a_forest_to_fit_before_anything_is_done(plain, tmp_path):
-    plain.calibrate(coverage=0.8)
+    plain.calibrate(coverage=0.8, **QUICK)
     plain.save(tmp_path / "model")
     loaded = HDIForestRegressor.load(tmp_path / "model")
     with pytest.raises(ValueError, match="order fits the forest again"):
@@ -250,15 +261,15 @@ def test_a_shift_in_time_is_told(kind):
         "text": np.char.zfill(np.arange(N).astype(str), 5),
     }[kind]
     at_random = np.random.default_rng(1).permutation(N)
-    model = HDIForestRegressor(random_state=0, calibration=False)
+    model = HDIForestRegressor(clone(grown()), calibration=False)
     model.fit(X[TRAIN][at_random], shifted[at_random])
     with pytest.warns(UserWarning, match="of the last quarter of the rows in their order"):
-        model.calibrate(order=order[at_random])
+        model.calibrate(order=order[at_random], **QUICK)
     assert model.calibration_.level(0.9).later.coverage < 0.6
 
 
 def test_order_and_groups_together(plain):
-    plain.calibrate(order=X[TRAIN, 1], by=CODES[TRAIN])
+    plain.calibrate(order=X[TRAIN, 1], by=CODES[TRAIN], **QUICK)
     assert plain.calibration_.groups is not None
     assert plain.calibration_.level(0.9).later.coverage > 0.8
 

@@ -44,7 +44,7 @@ EXPECTED_TO_FAIL = {"check_sample_weight_equivalence_on_dense_data": "the bootst
 @parametrize_with_checks(
     [
         HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False),
-        HDIForestRegressor(),
+        HDIForestRegressor(ExtraTreesRegressor(60, bootstrap=True, random_state=0)),
     ],
     expected_failed_checks=lambda _: EXPECTED_TO_FAIL,
 )
@@ -252,7 +252,7 @@ def test_a_loaded_model_says_what_it_is_and_fits_no_other_forest(tmp_path):
         assert fact in text
     assert get_tags(loaded).input_tags.allow_nan == get_tags(imported()).input_tags.allow_nan
     copied = clone(loaded)
-    assert repr(copied) == text
+    assert text == f"{copied!r}: 40 trees, 300 training rows, 1 output"
     with pytest.raises(NotFittedError):
         copied.predict(X_NEW)
     for model in (copied, loaded):
@@ -306,6 +306,8 @@ QUESTIONS = {
     "predict_quantiles": (X_NEW, 0.5),
     "predict_cdf": (X_NEW, np.zeros(80)),
     "predict_weights": (X_NEW,),
+    "predict_batch": (X_NEW,),
+    "predict_region": (X_NEW,),
     "sample": (X_NEW,),
     "score": (X_NEW, np.zeros(80)),
     "oob_prediction": (),
@@ -487,7 +489,7 @@ def test_percentages_get_a_hint():
 
 @pytest.mark.parametrize("kind", ["", "HDI", "two-sided"])
 def test_bad_kinds(kind):
-    known = "kind must be 'hdi', 'equal_tailed', 'lower', 'upper' or 'smoothed_hdi'"
+    known = "'hdi', 'equal_tailed', 'lower', 'upper', 'smoothed_hdi' or 'price', got"
     with pytest.raises(ValueError, match=known):
         imported().predict_interval(X_NEW, kind=kind)
 

@@ -1,6 +1,7 @@
 """Out-of-bag answers equal their definition, computed from the forest's leaves alone."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -32,9 +33,14 @@ def imported(weights="all", forest=FOREST, y=Y, **options):
     return HDIForestRegressor.from_forest(forest, X, y, weights=weights, **options)
 
 
+@cache
+def leaves_and_counts(forest):
+    return forest.apply(X), bag_counts(forest, N)
+
+
 def weights_by_definition(forest, weights, sample_weight=None):
     """(N, N): how much each training row weighs for each, from the trees that did not see it."""
-    leaves, counts = forest.apply(X), bag_counts(forest, N)
+    leaves, counts = leaves_and_counts(forest)
     weigh = np.ones(N) if sample_weight is None else sample_weight
     dense = np.zeros((N, N))
     for i in range(N):
@@ -102,7 +108,7 @@ def test_quantiles_by_definition(weights):
 
 
 def test_intervals_by_definition(weights):
-    leaves, counts = FOREST.apply(X), bag_counts(FOREST, N)
+    leaves, counts = leaves_and_counts(FOREST)
     considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
     query = np.where(counts > 0, -1, leaves)
     expected = []
@@ -113,16 +119,21 @@ def test_intervals_by_definition(weights):
     assert_array_equal(imported(weights).oob_interval(0.8), expected)
 
 
-def base_by_definition(weights, forest, i, base):
-    """The interval of row i before it is widened, from the trees that did not draw the row."""
-    leaves, counts = forest.apply(X), bag_counts(forest, N)
+@cache
+def atoms_by_definition(weights, forest, i, family):
+    """The distribution of row i, from the trees that did not draw the row."""
+    leaves, counts = leaves_and_counts(forest)
     leave_out = None if weights == "inbag" else i
-    if base.family == "centred":
-        atoms = _reference.centred_atoms(leaves, counts, Y, i)
-    else:
-        considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
-        query = np.where(counts[i] > 0, -1, leaves[i])
-        atoms = _reference.merge(leaves, Y, query, counts=considered, leave_out=leave_out)
+    if family == "centred":
+        return _reference.centred_atoms(leaves, counts, Y, i)
+    considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
+    query = np.where(counts[i] > 0, -1, leaves[i])
+    return _reference.merge(leaves, Y, query, counts=considered, leave_out=leave_out)
+
+
+def base_by_definition(weights, forest, i, base):
+    """The interval of row i before it is widened."""
+    atoms = atoms_by_definition(weights, forest, i, base.family)
     kinds = ("hdi", "equal_tailed") if base.kind == "averaged" else (base.kind,)
     return np.mean([_reference.interval(atoms, base.level, kind) for kind in kinds], axis=0)
 
@@ -144,9 +155,12 @@ def with_levels(model, *changes):
     return model
 
 
+LARGER = RandomForestRegressor(80, min_samples_leaf=3, random_state=0).fit(X, Y)
+
+
 @pytest.mark.parametrize("method", ["oob", "split"])
 def test_calibrated_intervals_by_definition(weights, method):
-    forest = RandomForestRegressor(80, min_samples_leaf=3, random_state=0).fit(X, Y)
+    forest = LARGER
     new = {"X": X + 0.01, "y": Y} if method == "split" else {}
     model = imported(weights, forest).calibrate(coverage=[0.5, 0.7, 0.9], method=method, **new)
     # Rows are too few for a choice, so the levels are made: each once with what may be chosen.
@@ -190,7 +204,7 @@ def test_calibrated_intervals_of_a_pruned_model_are_those_of_its_trees(weights):
 
 
 def test_the_calibration_has_the_coverage_of_its_own_intervals():
-    model = HDIForestRegressor(random_state=0).fit(*make_regression(600, 4, noise=9))
+    model = HDIForestRegressor(random_state=0).fit(*make_regression(300, 4, noise=9))
     intervals = model.oob_interval(model.calibration_.coverages)
     y = model._fitted.training_rows.y
     assert model.calibration_.n == len(y)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.linear_model import LinearRegression
 
 from hdiforest import HDIForestRegressor, from_leaves
 from hdiforest.calibration import CVPlus
@@ -18,6 +19,7 @@ NOISE = RNG.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 3 * N)
 Y = np.column_stack([X[:, 0] + NOISE[:, 0], 1000 * (X[:, 1] * X[:, 2] + NOISE[:, 1])])
 TRAIN, OTHER, TEST = slice(N), slice(N, 2 * N), slice(2 * N, None)
 COVERAGES = [0.5, 0.9]
+QUICK = {"min_samples_leaf": [1]}  # where it is not the choice of a leaf size that is tested
 
 
 def forest(n_trees=80, **options):
@@ -97,14 +99,14 @@ def test_each_output_is_calibrated_as_if_it_were_alone(raw):
 @pytest.mark.parametrize("options", [{}, {"weights": "inbag"}, {"weights": "oob"}])
 def test_weights_and_sample_weights(options):
     weight = RNG.uniform(1, 2, N)
-    model = HDIForestRegressor(forest(), calibration=True, **options)
+    model = HDIForestRegressor(forest(), calibration=0.9, **options)
     model.fit(X[TRAIN], Y[TRAIN], weight)
     share = share_held(model.predict_interval(X[TEST], 0.9, joint=True))
     assert 0.85 < share < 0.96
 
 
 def test_split(raw):
-    raw.calibrate(X[OTHER], Y[OTHER], coverage=COVERAGES)
+    raw.calibrate(X[OTHER], Y[OTHER], coverage=COVERAGES, **QUICK)
     assert raw.calibration_.method == "split"
     assert "At least with probability c" in raw.calibration_.guarantee
     for level in raw.calibration_.levels:
@@ -114,31 +116,31 @@ def test_split(raw):
     own = HDIForestRegressor(ExtraTreesRegressor(40, random_state=0), calibration="auto")
     own.fit(X[TRAIN], Y[TRAIN])
     assert not hasattr(own, "calibration_")  # every tree was fitted on all rows
-    own.calibrate(X[OTHER], Y[OTHER], coverage=0.9)
+    own.calibrate(X[OTHER], Y[OTHER], coverage=0.9, **QUICK)
     assert abs(share_held(own.predict_interval(X[TEST], 0.9, joint=True)) - 0.9) < 0.06
 
 
 def test_means_of_another_model(raw):
-    raw.calibrate(mean="local_linear", coverage=0.9)
+    raw.calibrate(mean="local_linear", coverage=0.9, **QUICK)
     assert 0.84 < share_held(raw.predict_interval(X[TEST], 0.9, joint=True)) < 0.96
-    raw.calibrate(mean="boosting", coverage=0.9)
+    raw.calibrate(mean=LinearRegression(), coverage=0.9, **QUICK)
     assert 0.84 < share_held(raw.predict_interval(X[TEST], 0.9, joint=True)) < 0.96
     with pytest.raises(ValueError, match="out of bag, because what the other mean predicts"):
         raw.oob_interval(kind="calibrated")
 
 
 def test_a_box_of_one_output_is_its_interval():
-    one = fitted(Y[:, 0]).calibrate()
+    one = fitted(Y[:, 0]).calibrate(**QUICK)
     for ask in (one.oob_interval, lambda c, **how: one.predict_interval(X[TEST], c, **how)):
         assert_array_equal(ask(0.9, joint=True), ask(0.9))
 
 
 def test_a_constant_output_has_no_width():
     targets = np.column_stack([Y, np.full(len(Y), 3.0)])
-    model = fitted(targets).calibrate(coverage=COVERAGES)
+    model = fitted(targets).calibrate(coverage=COVERAGES, **QUICK)
     for joint in (False, True):
         assert (model.predict_interval(X[TEST], 0.9, joint=joint)[:, 2] == 3).all()
-    two = fitted().calibrate(coverage=COVERAGES)
+    two = fitted().calibrate(coverage=COVERAGES, **QUICK)
     share = share_held(model.predict_interval(X[TEST], 0.9, joint=True), targets)
     assert abs(share - share_held(two.predict_interval(X[TEST], 0.9, joint=True))) < 0.03
 
@@ -148,7 +150,7 @@ def test_the_unit_of_one_output_does_not_matter():
     ends = []
     for unit in (1.0, 2.0**20):
         trees = forest(max_features=1, min_samples_leaf=3)
-        model = HDIForestRegressor(trees).fit(X[TRAIN], Y[TRAIN] * [unit, 1])
+        model = HDIForestRegressor(trees, calibration=0.9).fit(X[:400], Y[:400] * [unit, 1])
         ends.append(model.predict_interval(X[TEST], 0.9, joint=True) / [[unit], [1]])
     assert_allclose(ends[1], ends[0], rtol=1e-9)
 
@@ -183,7 +185,7 @@ def test_tables(model):
 
 def test_groups(raw):
     codes = (X[:, 3] > 0).astype(float)
-    raw.calibrate(by=codes[TRAIN], coverage=0.9)
+    raw.calibrate(by=codes[TRAIN], coverage=0.9, **QUICK)
     ends = raw.predict_interval(X[TEST], 0.9, by=codes[TEST])
     assert ends.shape == (N, 2, 2)
     assert all(len(own.groups.labels) == 2 for own in raw.calibration_.outputs)
@@ -202,7 +204,7 @@ def answers(model):
 
 def test_files_and_pickles(model, raw, tmp_path):
     pytest.importorskip("safetensors")
-    for own in (model, raw.calibrate(mean="local_linear", coverage=COVERAGES)):
+    for own in (model, raw.calibrate(mean="local_linear", coverage=COVERAGES, **QUICK)):
         own.save(tmp_path / "model")
         loaded = HDIForestRegressor.load(tmp_path / "model")
         for again in (loaded, pickle.loads(pickle.dumps(own)), pickle.loads(pickle.dumps(loaded))):
@@ -217,8 +219,8 @@ def test_files_and_pickles(model, raw, tmp_path):
             small.oob_interval(0.9)
         with pytest.raises(ValueError, match="saved without its training rows"):
             small.calibrate()
-    again = loaded.calibrate(coverage=COVERAGES)
-    expected = fitted().calibrate(coverage=COVERAGES)
+    again = loaded.calibrate(coverage=COVERAGES, **QUICK)
+    expected = fitted().calibrate(coverage=COVERAGES, **QUICK)
     assert_array_equal(
         again.predict_interval(X[TEST], 0.9, joint=True),
         expected.predict_interval(X[TEST], 0.9, joint=True),
@@ -228,7 +230,8 @@ def test_files_and_pickles(model, raw, tmp_path):
 def test_names_of_targets(tmp_path):
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame(Y[TRAIN], columns=["height", "mass"])
-    model = HDIForestRegressor(forest()).fit(pd.DataFrame(X[TRAIN]).add_prefix("x"), table)
+    model = HDIForestRegressor(forest(), calibration=0.9)
+    model.fit(pd.DataFrame(X[:N]).add_prefix("x")[:300], table[:300])
     assert model.calibration_.names == ("height", "mass")
     assert "\nheight " in repr(model.calibration_)
 
@@ -263,7 +266,7 @@ def test_what_is_refused(raw):
         raw.calibrate(X[TRAIN], Y[TRAIN])
     with pytest.raises(ValueError, match="joint must be False with kind='hdi'"):
         raw.predict_interval(X[TEST], joint=True)
-    raw.calibrate(coverage=0.9)
+    raw.calibrate(coverage=0.9, **QUICK)
     with pytest.raises(ValueError, match="joint must be False with kind='hdi'"):
         raw.oob_interval(kind="hdi", joint=True)
     with pytest.raises(ValueError, match="joint must be True or False"):

@@ -9,9 +9,10 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import _reference
+from hdicore._means import LocalColumns
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._model.residuals import LocalColumns, OutOfBagMeans
+from hdiforest._model.residuals import OutOfBagMeans
 from hdiforest._model.stacking import best_share
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import CVPlus

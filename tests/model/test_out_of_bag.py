@@ -11,6 +11,8 @@ from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest.calibration import Base
 
+from ..oracle import SKLEARN
+
 X, Y = make_regression(200, 4, noise=20, random_state=0)
 X_NEW = np.random.default_rng(1).normal(size=(30, 4)).astype(np.float32)
 
@@ -54,3 +56,15 @@ def test_rows_that_every_tree_drew_have_no_atom():
     assert np.isnan(ends[never]).all()
     assert not np.isnan(ends).all()
     assert_array_equal(source.row_weights == 0, source.means.n_trees == 0)
+
+
+@pytest.mark.skipif(SKLEARN < (1, 9), reason="bootstraps of scikit-learn drew all rows alike")
+def test_weights_of_usable_rows_stand_for_those_of_all():
+    weights = np.where(np.arange(len(Y)) % 2, 0.5, 1.5)
+    *_, source = fitted_source(90, sample_weight=weights)
+    usable = source.usable
+    shares = [source.weights_of(usable)[weights[usable] == w].sum() for w in (0.5, 1.5)]
+    assert shares[0] == pytest.approx(50, rel=0.01)
+    assert weights[usable].sum() < 140
+    assert shares[1] == pytest.approx(150, rel=0.15)
+    assert fitted_source()[2].weights_of(usable) is None

@@ -1,6 +1,7 @@
 """Centres stacked with another regressor's mean, against their definition, and what is refused."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 
 from hdicore import weighted_hdi
+from hdicore._means import BoostedMean
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._model.residuals import BoostedMean, RegressorMean
+from hdiforest._model.residuals import RegressorMean
 from hdiforest._model.stacking import boosted_mean, is_plain_boosting
 from hdiforest.calibration import CVPlus, OutOfBag
 from hdiforest.calibration._bases import candidate_bases
@@ -27,9 +29,11 @@ X, Y = make_friedman1(600, 6, noise=1, random_state=0)
 X_NEW = make_friedman1(50, 6, noise=1, random_state=1)[0].astype(np.float32)
 
 
+FOREST = RandomForestRegressor(80, random_state=0).fit(X, Y)
+
+
 def fitted(**options):
-    forest = RandomForestRegressor(80, random_state=0)
-    return HDIForestRegressor(forest, n_jobs=1, **options, calibration=False).fit(X, Y)
+    return HDIForestRegressor.from_forest(FOREST, X, Y, n_jobs=1, **options)
 
 
 MODEL = fitted()
@@ -125,12 +129,18 @@ def test_a_share_of_zero_gives_the_centred_intervals():
 
 
 def calibrated(mean):
-    return fitted().calibrate(coverage=[0.5, 0.9], mean=mean, random_state=0)
+    options = {"coverage": [0.5, 0.9], "min_samples_leaf": [1], "random_state": 0}
+    return fitted().calibrate(mean=mean, **options)
+
+
+@cache
+def boosted():
+    return calibrated("boosting")
 
 
 @pytest.mark.parametrize("mean", ["boosting", LinearRegression()])
 def test_a_stacked_model_can_be_pickled_and_repeats(mean):
-    model = calibrated(mean)
+    model = boosted() if mean == "boosting" else calibrated(mean)
     assert {base.family for base in model.calibration_.bases} == {"stacked"}
     found = model.predict_interval(X_NEW, [0.5, 0.9])
     copy = pickle.loads(pickle.dumps(model))
@@ -139,7 +149,7 @@ def test_a_stacked_model_can_be_pickled_and_repeats(mean):
 
 
 def test_a_boosted_mean_goes_into_the_model_file(tmp_path):
-    model = calibrated("boosting")
+    model = boosted()
     model.save(tmp_path / "m.hdi")
     loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
     assert_array_equal(loaded.predict_interval(X_NEW, 0.9), model.predict_interval(X_NEW, 0.9))
@@ -228,4 +238,4 @@ def test_a_given_regressor_is_not_changed():
 )
 def test_a_pickled_mean_is_checked(facts, arrays, message):
     with pytest.raises(ValueError, match=message):
-        restored(calibrated("boosting"), facts, arrays)
+        restored(boosted(), facts, arrays)

@@ -869,9 +869,9 @@ from hdiforest import HDIForestRegressor, LeafModel, from_leaves
 
 how, warm, folder = sys.argv[1], sys.argv[2] == "warm", sys.argv[3]
 rng = np.random.default_rng(0)
-X, rows = rng.random((1200, 4)), rng.random((300, 4))
+X, rows = rng.random((400, 4)), rng.random((300, 4))
 forests = [RandomForestRegressor(70, min_samples_leaf=k, random_state=0) for k in (3, 9)]
-one, other = [HDIForestRegressor(f).fit(X, 5 * X[:, 0] + rng.normal(size=1200)) for f in forests]
+one, other = [HDIForestRegressor(f).fit(X, 5 * X[:, 0] + rng.normal(size=400)) for f in forests]
 apply = one.estimator_.apply
 one.save(folder + "/model")
 other.save(folder + "/new")

@@ -5,7 +5,7 @@ import multiprocessing
 import joblib
 import pytest
 
-from hdiforest._utils.threads import thread_count
+from hdiforest._utils.checks import thread_count
 
 from ..oracle import run_python
 
@@ -63,7 +63,7 @@ def test_daemonic_workers_may_start_threads_and_are_not_warned():
     program = """
 import multiprocessing, warnings
 warnings.simplefilter("error")
-from hdiforest._utils.threads import thread_count
+from hdiforest._utils.checks import thread_count
 def counts(_):
     assert multiprocessing.current_process().daemon
     return [thread_count(n_jobs) for n_jobs in (None, 2, 3)]

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from hdiforest._utils.checks import printable
+from hdiforest._utils.hints import telling
 from hdiforest._utils.optional import MissingPackageError, need
 
 
@@ -45,39 +46,48 @@ def thirds(shares: Sequence[float | None]) -> list[str]:
     return ["-" if share is None else f"{share:.3f}" for share in shares]
 
 
-def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
-    """Lay out rows of escaped cells in columns: `left` ones to the left, others to the right."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if j < left else cell.rjust(width)
-            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
-
-
 # Takes a number of rows that are done, and the share of all work, None if that is not known.
 Progress = Callable[[int, float | None], Any]
+
+
+def _bars(*columns: str) -> Any:
+    """Return bars on standard error with further columns; None if it is no terminal."""
+    if not sys.stderr.isatty():
+        return None
+    try:
+        console, bars = need("rich.console"), need("rich.progress")
+    except MissingPackageError:
+        return None
+    usual = bars.Progress.get_default_columns()
+    where = console.Console(stderr=True)
+    return bars.Progress(*usual, *map(bars.TextColumn, columns), console=where, transient=True)
+
+
+@contextmanager
+def stages() -> Iterator[None]:
+    """Show a bar for each stage of what a model does inside."""
+    if (bars := _bars()) is None:
+        yield
+        return
+    tasks: dict[str, Any] = {}
+
+    def show(stage: str, done: int, of: int) -> None:
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(stage)
+        total = None if of == 1 else of  # of one step nothing is known
+        bars.update(tasks[stage], completed=done, total=total, visible=done < of)
+
+    with bars, telling(show):
+        yield
 
 
 @contextmanager
 def progress() -> Iterator[Progress]:
     """Give a function that moves a bar, or one that does nothing."""
-    bars = None
-    if sys.stderr.isatty():
-        with suppress(MissingPackageError):
-            console, bars = need("rich.console"), need("rich.progress")
-    if bars is None:
+    if (bars := _bars("{task.fields[rows]:,} rows")) is None:
         yield no_progress
         return
-    with bars.Progress(
-        *bars.Progress.get_default_columns(),
-        bars.TextColumn("{task.fields[rows]:,} rows"),
-        console=console.Console(stderr=True),
-        transient=True,
-    ) as bar:
+    with bars as bar:
         task = bar.add_task("scoring", total=None, rows=0)
         n_done = 0
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
-from hdiforest._cli.console import aligned, say
+from hdiforest._cli.console import say
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.formats import write_table
 from hdiforest._tables.names import interval_names
 from hdiforest._tables.training_table import read_training_table
 from hdiforest._utils import Array, Kind
-from hdiforest._utils.checks import significant
+from hdiforest._utils.checks import aligned, significant
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need, pa
 from hdiforest.displays import DistributionDisplay, IntervalDisplay

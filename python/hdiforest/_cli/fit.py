@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +16,12 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from hdiforest._cli.arguments import UsageError, require_writable, text_form, with_options
-from hdiforest._cli.console import say
+from hdiforest._cli.console import say, stages
 from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
 from hdiforest._tables.training_table import TrainingTable, read_training_table
+from hdiforest._utils.checks import count_text, size_text, time_text
 from hdiforest._utils.optional import need
 from hdiforest.calibration import Calibration, CVPlus, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
@@ -28,43 +30,33 @@ from hdiforest.calibration._quantiles import rows_needed
 
 def run_fit(options: Any) -> None:
     """Fit a model to a table, calibrate it, and write what the arguments ask for."""
+    start = time.perf_counter()
     _check_outputs(options)
     _check_calibration(options)
-    table = read_training_table(
-        options.train,
-        options.target,
-        text_form(options),
-        drop=options.drop,
-        ids=options.id,
-        categorical=[name for name in options.categorical if name != "auto"],
-        sample_weight=options.sample_weight,
-        groups=options.groups,
-    )
+    roles = {name: getattr(options, name) for name in ("drop", "sample_weight", "groups")}
+    roles |= {"ids": options.id, "categorical": [c for c in options.categorical if c != "auto"]}
+    table = read_training_table(options.train, options.target, text_form(options), **roles)
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
-    forest = kind(
-        options.trees,
-        bootstrap=True,  # trees leave rows out
-        min_samples_leaf=options.min_samples_leaf,
-        max_depth=options.max_depth,
-        max_features=options.max_features,
-        max_samples=options.max_samples,
-        random_state=options.seed,
-        n_jobs=options.jobs,
-    )
+    same = ("min_samples_leaf", "max_depth", "max_features", "max_samples")
+    grown = {name: getattr(options, name) for name in same}
+    grown |= {"bootstrap": True, "random_state": options.seed, "n_jobs": options.jobs}
+    forest = kind(options.trees, **grown)  # whose trees leave rows out
     how: dict[str, Any] = {"weights": options.weights, "n_jobs": options.jobs}
     model = HDIForestRegressor(forest, calibration=False, **how)
-    not_calibrated = _fit_and_calibrate(model, table, options)
+    with stages():
+        not_calibrated = _fit_and_calibrate(model, table, options)
     report = Report(model, not_calibrated)
     attach_encoder(model, table.encoder)
     model.save(options.output, training_rows=options.training_rows, diagnostics=options.diagnostics)
-    written = f"Model written to {options.output}"
+    written = f"Model written to {options.output} ({size_text(options.output.stat().st_size)})"
     if options.report is not None:
         write_page(report, options)
         written += f"\nReport written to {options.report}"
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
+    took, n_rows = time_text(time.perf_counter() - start), count_text(model.n_training_rows_)
     say(
-        f"{n_trees:,} trees with {n_leaves:,} leaves from {model.n_training_rows_:,} rows and "
-        f"{model.n_features_in_} features\n\n{report.text()}\n\n{not_calibrated}{written}"
+        f"{n_trees:,} trees with {count_text(n_leaves)} leaves from {n_rows} rows and "
+        f"{model.n_features_in_} features in {took}\n\n{report.text()}\n\n{not_calibrated}{written}"
     )
 
 
@@ -83,35 +75,27 @@ def _check_calibration(options: Any) -> None:
     method = options.calibrate
     if options.groups is not None and method not in ("cv+", "split"):
         raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
-    if options.folds is not None and method != "cv+":
-        raise UsageError(f"--folds needs --calibrate cv+, got --calibrate {method}")
+    for name, methods in {"folds": ["cv+"], "by": ["oob", "split"], "order": ["oob"]}.items():
+        if getattr(options, name) is not None and method not in methods:
+            needed = f"--calibrate {' or '.join(methods)}"
+            raise UsageError(f"--{name} needs {needed}, got --calibrate {method}")
     if options.mean is not None and options.weights != "all":
         raise UsageError(f"--mean needs --weights all, got --weights {options.weights}")
-    if options.by is not None and method not in ("oob", "split"):
-        raise UsageError(f"--by needs --calibrate oob or split, got --calibrate {method}")
-    if options.order is not None and method != "oob":
-        raise UsageError(f"--order needs --calibrate oob, got --calibrate {method}")
     for name, unset in {"coverage": None, "mean": None, "objective": "balanced"}.items():
         if method == "none" and getattr(options, name) != unset:
             raise UsageError(f"--{name} must not be given with --calibrate none")
 
 
 def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options: Any) -> str:
-    """Fit a model and calibrate it, by default at those coverages that its rows allow.
-
-    Returns a line that says why it could not be calibrated, or at which levels not; empty if it
-    was, or if that is not wanted. Too few rows for --coverage or --folds are told before the fit.
-    """
+    """Fit and calibrate a model; say in a line why, or at which levels, that could not be done."""
     how: dict[str, Any] = {"method": options.calibrate, "objective": options.objective}
     how |= {"mean": options.mean, "random_state": options.seed}
     how |= {"by": options.by, "order": options.order}
     columns = table.X.column_names
     for name in ("by", "order"):
         if how[name] is not None and how[name] not in columns:
-            raise UsageError(
-                f"--{name} must be a column that the forest is fitted on, got {how[name]!r}; they "
-                f"are {', '.join(columns)}"
-            )
+            got = f"got {how[name]!r}; they are {', '.join(columns)}"
+            raise UsageError(f"--{name} must be a column that the forest is fitted on, {got}")
     fitted_on, n_rows = table, len(table.y)
     if options.calibrate == "split":
         kept, held_out = _held_out_rows(table, options.seed)
@@ -217,7 +201,7 @@ def run_calibrate(options: Any) -> None:
     usual = DEFAULT_COVERAGES if known is None else known.coverages
     how: dict[str, Any] = {"objective": options.objective, "mean": options.mean, "random_state": 0}
     how |= {"coverage": options.coverage or usual, "method": Split(options.confidence)}
-    with _words_of_the_command(options.table, asked=options.coverage is not None):
+    with _words_of_the_command(options.table, asked=options.coverage is not None), stages():
         model.calibrate(X, y, **how)
     model.save(output)
     say(f"{model.calibration_!r}\n\nModel written to {output}\n{counts}".rstrip())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from hdicore import __version__
-from hdiforest._cli.console import aligned, thirds
+from hdiforest._cli.console import thirds
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.predict import resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._utils import Array
-from hdiforest._utils.checks import printable, significant
+from hdiforest._utils.checks import aligned, count_text, html_table, printable, significant
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._result import Calibration, CalibrationResult, shown_check
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
-from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain
+from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain, svg_of
 from hdiforest.displays._coverage import THIRDS
 from hdiforest.metrics import coverage_score, mean_width_score
 
@@ -39,8 +37,7 @@ class Report:
 
     Of calibrated ones if the model has them, because these are what it predicts, and of raw ones of
     its own training rows, unless each tree was fitted on all of them. `not_calibrated` says why
-    levels could not be calibrated. `levels` are the usual coverages and those that were calibrated,
-    ascending.
+    levels could not be calibrated.
     """
 
     def __init__(self, model: HDIForestRegressor, not_calibrated: str = "") -> None:
@@ -56,33 +53,30 @@ class Report:
     def title(self) -> str:
         """Say of which rows the numbers are."""
         if self.calibration is not None:
-            return f"Calibrated on {self.calibration.n:,} {_HOW[self.calibration.method]}:"
+            n_rows, how = count_text(self.calibration.n), _HOW[self.calibration.method]
+            return f"Calibrated on {n_rows} {how}:"
         if self.record is None:
             return "No out-of-bag record: every tree saw every row."
-        return f"Out-of-bag record of {len(self.record.y):,} training rows:"
+        return f"Out-of-bag record of {count_text(len(self.record.y))} training rows:"
 
     def rows(self) -> list[list[str]]:
         """Return cells by level, with a head; none if nothing is known."""
         if self.calibration is None and self.record is None:
             return []
         shown = DEFAULT_COVERAGES if self.calibration is None else self.calibration.coverages
-        rows = [["coverage"], *([f"{level:g}"] for level in shown)]
+        columns = [["coverage", *(f"{level:g}" for level in shown)]]
         if self.calibration is not None:
             levels = self.calibration.levels
-            rows[0] += ["calibrated inside", "mean width"]
-            for cells, found in zip(rows[1:], levels, strict=True):
-                cells += [shown_check(found.cross_check), significant(found.mean_width)]
+            columns.append(["calibrated inside", *(shown_check(e.cross_check) for e in levels)])
+            columns.append(["mean width", *(significant(e.mean_width) for e in levels)])
             if isinstance(self.calibration, Calibration) and self.calibration.later:
-                rows[0].append("later rows inside")
-                for cells, check in zip(rows[1:], self.calibration.later, strict=True):
-                    cells.append(shown_check(check))
+                columns.append(["later rows inside", *map(shown_check, self.calibration.later)])
         if self.record is not None:
-            rows[0] += ["raw HDI inside", "mean width"]
-            for cells, level in zip(rows[1:], shown, strict=True):
-                ends = self.record.intervals[..., self.levels.index(level)]
-                width = significant(float(mean_width_score(ends)))
-                cells += [f"{coverage_score(self.record.y, ends):.3f}", width]
-        return rows
+            y, ends = self.record.y, self.record.intervals[..., [*map(self.levels.index, shown)]]
+            inside = [f"{share:.3f}" for share in np.ravel(coverage_score(y, ends))]
+            columns.append(["raw HDI inside", *inside])
+            columns.append(["mean width", *map(significant, np.ravel(mean_width_score(ends)))])
+        return [list(row) for row in zip(*columns, strict=True)]
 
     def rows_by_width(self) -> list[list[str]]:
         """Return the coverage of each third of the intervals by width, if it was cross-checked."""
@@ -114,16 +108,16 @@ def write_page(report: Report, options: Any) -> None:
     """Write the report as a page of HTML, whole or not at all; `options` are those of run_fit."""
     model, calibration = report.model, report.calibration
     fitted = model.fitted_forest()
-    method = "none" if calibration is None else f"method {calibration.method}"
+    how = calibration and f"method {calibration.method}, {count_text(calibration.n)} rows"
     facts = {
         "Training table": options.train,
         "Target": options.target,
-        "Rows": f"{model.n_training_rows_:,}",
+        "Rows": count_text(model.n_training_rows_),
         "Features": f"{fitted.n_features:,}",
         "Forest": f"{type(model.estimator_).__name__}, {fitted.scorer.forest.n_trees:,} trees with "
-        f"{fitted.scorer.forest.n_leaves.sum():,} leaves",
+        f"{count_text(fitted.scorer.forest.n_leaves.sum())} leaves",
         "Leaves count": WEIGHTINGS[fitted.weights],
-        "Calibration": method if calibration is None else f"{method}, {calibration.n:,} rows",
+        "Calibration": how or "none",
         "Model file": options.output,
         "Made by": f"hdiforest {__version__}",
     }
@@ -144,8 +138,8 @@ def _coverage(report: Report) -> str:
     if report.record is not None:
         shown += (
             "<p>The raw HDI are the shortest intervals of the leaves, before any calibration, of "
-            f"{len(report.record.y):,} training rows, each predicted by the trees that did not "
-            "draw it (out of bag). Widths are means, in the unit of the target.</p>"
+            f"{count_text(len(report.record.y))} training rows, each predicted by the trees that "
+            "did not draw it (out of bag). Widths are means, in the unit of the target.</p>"
         )
     shown += _table(report.rows())
     if report.calibration is not None:
@@ -156,11 +150,7 @@ def _coverage(report: Report) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    lines = [
-        "".join(f"<{tag}>{_html(cell)}</{tag}>" for cell in row)
-        for tag, row in zip(["th"] + ["td"] * len(rows), rows, strict=False)
-    ]
-    return f'<div class="scroll"><table><tr>{"</tr><tr>".join(lines)}</tr></table></div>'
+    return f'<div class="scroll">{html_table(rows)}</div>' if rows else ""
 
 
 def _figures(report: Report, target: str) -> str:
@@ -183,10 +173,7 @@ def _figures(report: Report, target: str) -> str:
 
 
 def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
-    """Yield captions and pictures of the training rows, each row by trees that did not draw it.
-
-    The intervals are those that `hdiforest score` writes; without such there is one picture.
-    """
+    """Yield captions and pictures of training rows out of bag; one alone without intervals."""
     model = report.model
     kind, (level,) = resolve_kind_and_levels(model.fitted_forest(), None, None)
     after = "" if kind == "hdi" else ", before and after the calibration"
@@ -216,15 +203,9 @@ def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
 
 
 def _image(draw: partial[Any], size: tuple[float, float]) -> str:
-    # Letters as outlines, and marks with names that repeat: the same on every machine.
-    style = {"svg.hashsalt": "hdiforest", "svg.fonttype": "path"}
-    with need("matplotlib").rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # of the target
-        figure = need("matplotlib.figure").Figure(figsize=size, layout="constrained")
-        draw(ax=figure.subplots())
-        text = io.BytesIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return f"data:image/svg+xml;base64,{base64.b64encode(text.getvalue()).decode()}"
+    figure = need("matplotlib.figure").Figure(figsize=size, layout="constrained")
+    draw(ax=figure.subplots())
+    return svg_of(figure)
 
 
 def _importance(model: HDIForestRegressor) -> dict[str, str]:

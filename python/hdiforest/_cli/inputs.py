@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 from hdiforest._cli.arguments import UsageError, text_form
@@ -20,17 +20,22 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._tables.columns import EncodingError, as_float64
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
+from hdiforest._tables.names import require_distinct
 from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import require_finite, with_names
 from hdiforest._utils import Array
 from hdiforest._utils.optional import need, pa
+from hdiforest.serving._batch_scorer import BatchScorer
 
 if TYPE_CHECKING:
     from hdiforest._estimators.hdi_forest import HDIForestRegressor
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
+# What is repeated in front of the results: columns by name, or all; None: those that name the rows,
+# if the model knows them.
+Keep = list[str] | Literal["all"] | None
 Keys = dict[str, Any]  # whole numbers, texts or None
 
 
@@ -124,6 +129,11 @@ class Inputs:
         keys = typed([each.keys for each in found])
         pairs = zip(found, keys, strict=True)
         self.sources = [replace(each, keys=own, form=form) for each, own in pairs]
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether no table is a pipe or a device."""
+        return all(s.system is not None or s.path.is_file() for s in self.sources)
 
     def _found(self, text: str) -> list[Source]:
         if text == "-":
@@ -277,6 +287,26 @@ class Features:
             raise TableError(f"{self._table.path}: {error}", error.columns) from None
 
 
+class Settings(NamedTuple):
+    """How tables are scored; no result depends on threads and rows of a batch."""
+
+    keep: Keep
+    n_threads: int = 1
+    batch_rows: int | None = None  # in memory at once, about; see `rows_of` for None
+    resume: bool = False  # whether outputs that are there stay
+
+
+def features_of(scorer: BatchScorer, table: TableReader, keep: Keep) -> Features:
+    """Return the columns to read from a table, or TableError; ValueError if two names are equal."""
+    if keep is None:
+        keep = [name for name in scorer.model.fitted.id_columns if name in table.names]
+    kept, others = (list(table.names), []) if keep == "all" else (keep, keep)
+    require_distinct([*kept, *scorer.results])
+    features = Features(scorer.model.fitted, table, kept=kept, not_features=others)
+    features.require()
+    return features
+
+
 def read_model(options: Any) -> HDIForestRegressor:
     """Return the model that the arguments name; ValueError if it has several targets."""
     from hdiforest._estimators.hdi_forest import HDIForestRegressor
@@ -292,12 +322,10 @@ def read_model(options: Any) -> HDIForestRegressor:
 def read_labelled_table(
     model: HDIForestRegressor, options: Any, kept: Sequence[str] = ()
 ) -> tuple[Any, Array, RowCounts, list[Any]]:
-    """Read what the methods of a model take as X and y (n,) from the table of the arguments.
+    """Read X, y (n,), counts of the rows, and the columns of pyarrow to be `kept`, from a table.
 
-    Behind them come counts of the rows, and the columns of pyarrow to be `kept`. X has raw columns
-    if the model has an encoder, and no names if it was fitted without. UsageError if the target is
-    a feature; TableError if a column is missing, a feature cannot be read, the target is not
-    finite, or there are no rows.
+    X has raw columns if the model has an encoder, and no names if it was fitted without. UsageError
+    if the target is a feature; TableError if a column or the target cannot be read or has no rows.
     """
     fitted, path, target = model.fitted_forest(), options.table, options.target
     if target in (fitted.columns or ()):

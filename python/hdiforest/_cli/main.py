@@ -91,14 +91,12 @@ def _subcommand(name: str) -> Callable[[Any], None]:
         from hdiforest._cli.score import run_score as run
     elif name == "demo":
         from hdiforest._cli.demo import run_demo as run
-    elif name == "check":
-        from hdiforest._cli.report import run_check as run
-    elif name == "inspect":
-        from hdiforest._cli.report import run_inspect as run
-    elif name == "calibrate":
-        from hdiforest._cli.fit import run_calibrate as run
-    elif name == "recalibrate":
-        from hdiforest._cli.fit import run_recalibrate as run
+    elif name in ("check", "inspect"):
+        from hdiforest._cli import report
+
+        run = report.run_check if name == "check" else report.run_inspect
     else:
-        from hdiforest._cli.fit import run_fit as run
+        from hdiforest._cli import fit
+
+        run = getattr(fit, f"run_{name}")
     return run

@@ -7,33 +7,41 @@ import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._cli.arguments import UsageError, kind_and_levels
-from hdiforest._cli.console import aligned, say, thirds
+from hdiforest._cli.console import say, thirds
 from hdiforest._cli.inputs import read_labelled_table, read_model
-from hdiforest._model.predict import USUAL_COVERAGE, AnyKind
+from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array
-from hdiforest._utils.checks import printable, significant
+from hdiforest._utils.checks import aligned, count_text, printable, significant, size_text
 from hdiforest._utils.hints import hints_that_name
 from hdiforest.displays._coverage import THIRDS, chance_range
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.serving import _model_file as model_file
-
-if TYPE_CHECKING:
-    from hdiforest._estimators.hdi_forest import HDIForestRegressor
 
 _N_PERIODS = 10
 _MAX_GROUPS = 30  # in a text
 
 
 def run_check(options: Any) -> None:
-    """Measure the intervals of a model of one target on a table, and print what was found."""
+    """Print how the intervals of a model of one target do on a table."""
+    found, counts = check(options)
+    text = f"{check_text(found)}\n{counts}".rstrip()
+    say(json.dumps(found, indent=2, allow_nan=False) if options.json else text)
+
+
+def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
+    """Measure the intervals of the rows of a table; ValueError if no row has an interval.
+
+    Returns an object of JSON: of all rows by level, and of groups of rows at the level next to 0.9.
+    What is not finite is None. The counts are those of `RowCounts`, by column if there are any.
+    """
     model = read_model(options)
     kind, levels = kind_and_levels(model.fitted_forest(), options)
     if options.coverage is None and kind == "calibrated":
@@ -44,33 +52,11 @@ def run_check(options: Any) -> None:
     columns = dict(zip(names, kept, strict=True))
     groups = [(name, groups_of(columns[name], n)) for name, n in given if name is not None]
     if model.fitted_forest().has_reference:
-        known = model.fitted_forest().calibration
-        level = levels[0] if known is None else known.coverages[0]  # no flag depends on it
+        made = model.fitted_forest().calibration
+        level = levels[0] if made is None else made.coverages[0]  # no flag depends on it
         flag = model.diagnose(X, level)["flag"]
         unlike = ("unlike the training rows", np.flatnonzero(flag))
         groups.append(("flag", [unlike, ("others", np.flatnonzero(~flag))]))
-    found = check(model, X, y, kind, levels, counts, groups)
-    say(_json(found) if options.json else f"{check_text(found)}\n{counts}".rstrip())
-
-
-def _json(found: dict[str, Any]) -> str:
-    return json.dumps(found, indent=2, allow_nan=False)
-
-
-def check(
-    model: HDIForestRegressor,
-    X: Any,
-    y: Array,
-    kind: AnyKind,
-    levels: list[float],
-    counts: RowCounts,
-    groups: list[tuple[str, Groups]],
-) -> dict[str, Any]:
-    """Measure intervals of rows with finite targets; ValueError if no row has an interval.
-
-    Returns an object of JSON: of all rows by level, and of groups of rows at the level next to 0.9.
-    What is not finite is None. The counts are those of `RowCounts`, by column if there are any.
-    """
     fit = "the table of 'hdiforest fit' or its --report"
     named, hdi = f"{fit} (oob_interval in Python)", f"{fit} (oob_interval(kind='hdi') in Python)"
     with hints_that_name(named, hdi, fit), warnings.catch_warnings():
@@ -93,7 +79,7 @@ def check(
         for column, own in groups
     ]
     y, intervals = y[has_interval], intervals[has_interval]
-    return {
+    found = {
         "kind": kind,
         "rows": len(y),
         "rows_without_interval": int((~has_interval).sum()),
@@ -105,6 +91,7 @@ def check(
         "rows_of_new_groups": counts.n_rows_of_new_groups,
         "groupings": groupings,
     }
+    return found, counts
 
 
 def _of_level(y: Array, ends: Array, level: float) -> dict[str, Any]:
@@ -143,8 +130,8 @@ def check_text(found: dict[str, Any]) -> str:
         share = f"{level['coverage']:.3f} ± {level['standard_error']:.3f}"
         rows.append([f"{level['nominal']:g}", share, *cells, *thirds(level["coverage_by_width"])])
     n = found["rows_without_interval"]
-    left_out = f"; {n:,} rows without an interval are left out" if n else ""
-    title = f"Intervals of kind {found['kind']} on {found['rows']:,} rows{left_out}"
+    left_out = f"; {count_text(n)} rows without an interval are left out" if n else ""
+    title = f"Intervals of kind {found['kind']} on {count_text(found['rows'])} rows{left_out}"
     whole = f"{title}; coverage of each third by width:\n{aligned(rows)}"
     return "\n\n".join([whole, *map(_grouping_text, found["groupings"])])
 
@@ -239,21 +226,22 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
             "encoder": None if encoder is None else encoder.facts(),
             "calibration": levels,
         }
-        return _json(found)
+        return json.dumps(found, indent=2, allow_nan=False)
     kept = "in the file" if has_rows else "not in the file"
     rows = [
-        ["file", f"{path} ({_size(size)})"],
+        ["file", f"{path} ({size_text(size)})"],
         ["written by", f"hdicore {facts['hdicore']}, scikit-learn {facts['scikit_learn']}"],
         ["format version", str(facts["format_version"])],
         ["trees", f"{forest.n_trees:,}"],
-        ["leaves", f"{n_leaves:,}"],
-        ["training rows", f"{fitted.n_training_rows:,} ({kept})"],
+        ["leaves", count_text(n_leaves)],
+        ["training rows", f"{count_text(fitted.n_training_rows)} ({kept})"],
         ["weights", f"{fitted.weights}: {WEIGHTINGS[fitted.weights]}"],
-        ["in memory", f"forest {_size(forest.nbytes)}, leaf index {_size(index.nbytes)}"],
+        ["in memory", f"forest {size_text(forest.nbytes)}, leaf index {size_text(index.nbytes)}"],
     ]
     for output, (low, high, n) in enumerate(each.values() for each in ranges):
         name = "target" if fitted.n_outputs == 1 else f"target {output}"
-        rows.append([name, f"{low:g} to {high:g}, {n:,} distinct values"])
+        ends = f"{significant(low)} to {significant(high)}"
+        rows.append([name, f"{ends}, {n:,} distinct values"])
     known = f"at {', '.join(f'{coverage:g}' for coverage in coverages)}" if coverages else "none"
     features = "without names" if names is None else ", ".join(names)
     if encoder is not None:
@@ -263,11 +251,3 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
         rows.append(["columns that name rows", ", ".join(fitted.id_columns)])
     shown = aligned(rows, left=2)
     return shown if calibration is None else f"{shown}\n\n{calibration!r}"
-
-
-def _size(n_bytes: float) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.3g} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.3g} GB"

@@ -9,20 +9,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from hdiforest._cli.console import Progress, no_progress
-from hdiforest._cli.inputs import Features
+from hdiforest._cli.inputs import Settings, features_of
 from hdiforest._tables.formats import write_table
-from hdiforest._tables.frames import arrow_array
-from hdiforest._tables.names import require_distinct
+from hdiforest._tables.frames import Results, arrow_array
 from hdiforest._tables.read import TableReader, rows_of
 from hdiforest._utils.optional import pa
 from hdiforest.serving._batch_scorer import BatchScorer
 
-# What is repeated in front of the results: columns by name, or all; None: those that name the rows,
-# if the model knows them.
-Keep = list[str] | Literal["all"] | None
 _Slice = tuple[Any, int]  # a pyarrow.Table, and which row is its first
 
 _POLL = 0.2  # seconds until a thread that waits looks whether it shall stop
@@ -86,26 +82,6 @@ class Pipeline:
         return False
 
 
-class Settings(NamedTuple):
-    """How tables are scored; no result depends on threads and rows of a batch."""
-
-    keep: Keep
-    n_threads: int = 1
-    batch_rows: int | None = None  # in memory at once, about; see `rows_of` for None
-    resume: bool = False  # whether outputs that are there stay
-
-
-def features_of(scorer: BatchScorer, table: TableReader, keep: Keep) -> Features:
-    """Return the columns to read from a table, or TableError; ValueError if two names are equal."""
-    if keep is None:
-        keep = [name for name in scorer.model.fitted.id_columns if name in table.names]
-    kept, others = (list(table.names), []) if keep == "all" else (keep, keep)
-    require_distinct([*kept, *scorer.results])
-    features = Features(scorer.model.fitted, table, kept=kept, not_features=others)
-    features.require()
-    return features
-
-
 def score_table(
     scorer: BatchScorer,
     table: TableReader,
@@ -114,6 +90,7 @@ def score_table(
     *,
     metadata: Mapping[bytes, bytes] | None = None,
     within: Path | None = None,
+    settle: Callable[[Results], Results] | None = None,
     advance: Progress = no_progress,
 ) -> int:
     """Score every row of a table to another, and return their number. Closes the table.
@@ -121,6 +98,7 @@ def score_table(
     Memory does not grow with the number of rows. Tables may be pipes, and the ending of `out` says
     its format. `metadata` is for the schema of `out`, `within` as `replacing` takes it, and
     `advance` is called with the number of rows that were written, and the share of the table.
+    `settle` gets what was scored in the order of the rows, and returns the results.
     TableError if the table lacks a column, or holds something that the model does not take; OSError
     if `out` cannot be written. Whatever is raised, no part of `out` is left, unless it is a pipe or
     a device.
@@ -137,7 +115,12 @@ def score_table(
             rows, first_row = part
             with features.naming_the_file():
                 results = scorer.score(features.raw(rows), features.encoder, first_row)
-            columns = [*features.kept(rows), *map(arrow_array, results.values())]
+            return features.kept(rows), results
+
+        def finished(scored: tuple[list[Any], Results]) -> Any:
+            columns, results = scored
+            results = results if settle is None else settle(results)
+            columns = [*columns, *map(arrow_array, results.values())]
             return pa.Table.from_arrays(columns, schema=schema)
 
         most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
@@ -147,11 +130,11 @@ def score_table(
             first += islice(batches, 1)
         slices = _slices(first, batches, most, n_threads)
         if sum(batch.num_rows for batch in first) <= _FIRST_ROWS:  # one slice: no use for threads
-            parts: Iterator[Any] = map(work, slices)
+            parts: Iterator[Any] = map(finished, map(work, slices))
         else:
             n_ahead = max(1, n_rows // most)
             pipeline = Pipeline(slices, work, n_threads, n_ahead)
-            parts = iter(pipeline)
+            parts = map(finished, pipeline)
         n_done = 0
         first_part = next(parts, None)  # before anything is written: a pipe cannot be emptied
         with write_table(out, schema, within) as write:

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,9 @@ class CoverageState:
     evidence: float
     drift: float
     alarms: dict[str, int]
+
+    def _repr_html_(self) -> str:
+        return f"<p>{'<br>'.join(map(escape, str(self).splitlines()))}</p>"
 
     def __str__(self) -> str:
         low, high = self.recent_band

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from html import escape
 from typing import Any, Literal
 
 import numpy as np
@@ -13,12 +15,31 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex, Scorer
-from hdiforest._model.predict import AnyKind, distributions_of, readings_of_bounds
+from hdicore.batch import BatchIntervals, predict_batch
+from hdicore.regions import Regions
+from hdiforest._model.predict import IntervalKind, distributions_of, readings_of_bounds
 from hdiforest._tables import names as table_names
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, Interpolation
-from hdiforest._utils.checks import check_flag
+from hdiforest._utils.checks import (
+    check_choice,
+    check_flag,
+    check_size,
+    checked_floor,
+    one_share,
+    positive_numbers,
+)
+from hdiforest._utils.hints import warn_caller
+from hdiforest._utils.optional import pa
 from hdiforest.calibration import _distribution as distributions
+from hdiforest.calibration._postprocess import lattice_of_values
+from hdiforest.calibration._regions import (
+    BANDWIDTH,
+    GAP,
+    check_max_pieces,
+    read_regions,
+    shape_of,
+)
 
 # What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
 Source = Scorer | LeafIndex
@@ -45,6 +66,19 @@ def query_mean_and_intervals(
     return join_columns(mean, source.intervals(rows, coverage, kind, mean=mean, **options))
 
 
+def query_at_prices(source: Source, rows: Any, *, prices: ArrayLike, **options: Any) -> Array:
+    """Return the intervals of most ``price * mass - width``."""
+    return source.priced_intervals(rows, prices, **options)[0]
+
+
+def _list_column(regions: Regions, library: str) -> Any:
+    """Return the pieces of each row as a list, of structs where a library has them."""
+    if library == "pandas":
+        return list(regions)
+    ends = pa.StructArray.from_arrays([regions.lower, regions.upper], ["lower", "upper"])
+    return pa.LargeListArray.from_arrays(regions.offsets, ends)
+
+
 def join_columns(mean: Array, ends: Array) -> Array:
     """Return means (...) and intervals (..., 2, k) as one array, (..., 1 + 2 k)."""
     by_level = np.moveaxis(ends, -2, -1).reshape(*mean.shape, 2 * ends.shape[-1])
@@ -57,6 +91,34 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
     # From the last fit on tables: names of several targets, and the pandas index of the rows.
     _target_names: Sequence[str] | None = None
     _row_labels: Any = None
+
+    def _said(self) -> str:
+        """Say in numbers what a fitted model holds; empty if it is not fitted."""
+        model: Any = getattr(self, "best_estimator_", self)
+        source = getattr(model, "scorer_", None) or getattr(model, "index_", None)
+        if source is None:
+            return ""
+        index = source.index if isinstance(source, Scorer) else source
+        counts = {"tree": index.n_trees, "training row": model.n_training_rows_}
+        counts["output"] = index.n_outputs
+        said = [f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items() if n is not None]
+        if (known := getattr(self, "calibration_", None)) is not None:
+            said.append(f"calibrated at {', '.join(f'{each:g}' for each in known.coverages)}")
+        return ", ".join(said)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return ": ".join(filter(None, [super().__repr__(N_CHAR_MAX), self._said()]))
+
+    def _repr_html_inner(self) -> str:
+        """Return the diagram of scikit-learn, and what the model holds, with its calibration."""
+        known = getattr(self, "calibration_", None)
+        table = "" if known is None else known._repr_html_()
+        said = f"<details><summary>{escape(self._said())}</summary>{table}</details>"
+        return f"{super()._repr_html_inner()}{said if self._said() else ''}"
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        bundle = super()._repr_mimebundle_(**options)
+        return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
 
     @abstractmethod
     def _query(
@@ -75,7 +137,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
     ) -> Array:
         """Read from the base quantiles of the rows of X; see `read_distributions`."""
 
-    def _kind(self, kind: AnyKind | None) -> AnyKind:
+    def _kind(self, kind: IntervalKind | None) -> IntervalKind:
         """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
         if not (kind is None or isinstance(kind, str)):
             raise ValueError(f"kind must be one word, for all coverages the same, got {kind!r}")
@@ -135,7 +197,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         X: ArrayLike,
         coverage: float | ArrayLike = 0.9,
         *,
-        kind: AnyKind | None = None,
+        kind: IntervalKind | None = None,
+        miss_cost: float | ArrayLike | None = None,
         by: ArrayLike | None = None,
         joint: bool = False,
         output: Output = "numpy",
@@ -147,11 +210,14 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         X, coverage : rows as in `predict`, and float or list of k floats, default=0.9
             In (0, 1]. Of "calibrated" intervals, and of one-sided bounds of a calibrated model, the
             share of targets to cover; of the others that of the conditional distribution to hold.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "price"}
             By default "calibrated" if the model is, else "hdi", the shortest interval (Algorithm 1
             of the paper). "equal_tailed" runs between the (1 - coverage) / 2 and
             (1 + coverage) / 2 quantiles; "lower" and "upper" are bounds, with infinity as the other
             end, which are calibrated as `predict_quantiles` is. All kinds: :doc:`/intervals`.
+        miss_cost : float or list of k floats, optional
+            Of kind "price", in place of a coverage: a miss costs as much as so much width, in the
+            unit of y. The interval has the least expected cost, width + miss_cost * P(miss).
         by : (n,) array, optional
             The groups of the rows, if the calibration was made by groups that no column of X holds.
             Rows of groups that it had no rows of get a warning.
@@ -175,7 +241,13 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
         resolved = self._kind(kind)
+        check_choice("kind", resolved, table_names.ENDS)
         check_flag("joint", joint)
+        if (resolved == "price") != (miss_cost is not None):
+            what = "be given" if miss_cost is None else "be None"
+            raise ValueError(f"miss_cost must {what} with kind={resolved!r}")
+        if miss_cost is not None:
+            coverage = positive_numbers("miss_cost", miss_cost)
         if resolved != "calibrated" and (by is not None or joint):
             what = "joint must be False" if joint else "by must be None"
             raise ValueError(f"{what} with kind={resolved!r}")
@@ -192,12 +264,17 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         return self._format(output, names, columns, X)
 
     def _intervals(
-        self, X: Any, coverage: Any, kind: AnyKind, by: Any, joint: bool, *, with_mean: bool
+        self, X: Any, coverage: Any, kind: IntervalKind, by: Any, joint: bool, *, with_mean: bool
     ) -> Array:
         """Return intervals; with the means in front as `join_columns` does."""
         if kind == "calibrated":
             return self._predict_calibrated(X, coverage, with_mean=with_mean, by=by, joint=joint)
-        bounds = readings_of_bounds(getattr(self, "calibration_", None), kind, coverage)
+        if kind == "price":
+            ends = self._query(X, partial(query_at_prices, prices=coverage), hint=True)
+            return join_columns(self._query(X, query_of("mean")), ends) if with_mean else ends
+        bounds = None  # one row would wait for the error that a missing calibration_ is
+        if kind in ("lower", "upper"):
+            bounds = readings_of_bounds(getattr(self, "calibration_", None), kind, coverage)
         if bounds is None:
             function = query_of("intervals", coverage, kind)
             if with_mean:
@@ -205,6 +282,151 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             return self._query(X, function, hint=True)
         ends = self._read_distributions(X, bounds, hint=True)
         return join_columns(self._query(X, query_of("mean")), ends) if with_mean else ends
+
+    def predict_batch(
+        self,
+        X: ArrayLike,
+        coverage: float = 0.9,
+        *,
+        min_coverage: float = 0.5,
+        output: Output = "numpy",
+    ) -> BatchIntervals:
+        """Find intervals of least total width that hold a mean share of the distributions.
+
+        Parameters
+        ----------
+        X, coverage : rows as in `predict`, and float, default=0.9
+            The whole batch, and the share, above 0 and below 1, of the forest's distributions that
+            the intervals hold on average. They are not calibrated.
+        min_coverage : float, default=0.5
+            The share in [0, 1) that each of them holds at least. Without it hard rows may get a
+            single point. If it holds `coverage` already there is a warning, and these intervals.
+        output : str, default="numpy"
+            As in `predict`; a table has the columns ``lower``, ``upper`` and ``mass``.
+
+        Returns
+        -------
+        BatchIntervals
+            Intervals, their masses, the price, and the total width with a lower bound of it, which
+            is less than one row's interval away.
+
+        Notes
+        -----
+        All rows have one price, width for mass: an interval is extended as long as that is cheap,
+        so that the density at its ends is about the same in all rows (:doc:`/batch_setting`). Of a
+        model of one target. O(entries of the leaves + atoms) for each row and pass over the rows.
+        """
+        share = one_share("coverage", coverage)
+        floor = checked_floor(min_coverage)
+        if getattr(self, "n_outputs_", 1) > 1:
+            raise ValueError(f"predict_batch needs a model of one target, got {self.n_outputs_}")
+        if output != "numpy":
+            require_library(output)
+        source, rows, n_threads = self._all_rows(X)
+        found = predict_batch(source, rows, share, floor, n_threads=n_threads)
+        if floor > 0 and np.nanmean(found.mass) > share and found.price == 0:
+            warn_caller(
+                f"min_coverage={floor:g} alone holds {np.nanmean(found.mass):.3f} on average, more "
+                f"than coverage={share:g}"
+            )
+        if output == "numpy":
+            return found
+        columns = *found.interval.T.copy(), found.mass
+        return found._replace(interval=self._table(output, table_names.BATCH, columns, X))
+
+    def predict_region(
+        self,
+        X: ArrayLike,
+        coverage: float = 0.9,
+        *,
+        max_pieces: int | None = None,
+        gap: float | None = None,
+        bandwidth: float | None = None,
+        kind: Literal["calibrated", "raw"] | None = None,
+        output: Output = "numpy",
+    ) -> Any:
+        """Highest-density regions: unions of a few intervals, where these are shorter than one.
+
+        Parameters
+        ----------
+        X, coverage : rows as in `predict`, and float, default=0.9
+            Above 0 and below 1; of calibrated regions the one that was calibrated.
+        max_pieces : int, optional
+            At most so many intervals, 1 to 8; by default 2.
+        gap : float, optional
+            What another piece must save, in standard deviations of the distinct targets; by default
+            0.1.
+        bandwidth : float, optional
+            Standard deviation of the Gaussian that smooths the distributions on 100 bins, in the
+            same unit; by default 0.1. Without, 0, regions are those of the atoms, most of whose
+            pieces are noise. Targets on a lattice, such as whole numbers, are never smoothed: a
+            piece is as long as it has points, in steps.
+        kind : {"calibrated", "raw"}, optional
+            By default "calibrated" after `HDIForestRegressor.calibrate_region`, which chose the
+            pieces, gap and bandwidth, so that they cannot be given.
+        output : str, default="numpy"
+            As in `predict`; a table has the column ``region``, of lists.
+
+        Returns
+        -------
+        hdicore.regions.Regions, or table
+            Of several outputs a tuple of one for each.
+
+        Notes
+        -----
+        Least length plus gaps, by dynamic programming at a price for mass (Hyndman 1996, for any
+        number of pieces). Calibrated regions are shorter than intervals where modes are several
+        noise widths apart given the features, and rarely otherwise (:doc:`/batch_setting`).
+        O(pieces * (atoms + bins)) for each row and price that is tried.
+        """
+        check_choice("kind", kind, ("calibrated", "raw", None))
+        level, known = one_share("coverage", coverage), getattr(self, "region_calibration_", None)
+        if kind == "calibrated" and known is None:
+            raise AttributeError("this model has no region_calibration_; call calibrate_region")
+        if kind == "raw":
+            known = None
+        if known is not None and known.coverage != level:
+            raise ValueError(f"coverage must be {known.coverage:g}, as calibrated, got {level:g}")
+        if known is not None and (max_pieces, gap, bandwidth) != (None, None, None):
+            raise ValueError("kind must be 'raw' with max_pieces, gap or bandwidth, got calibrated")
+        pieces = 2 if max_pieces is None else max_pieces
+        sizes = (GAP if gap is None else gap, BANDWIDTH if bandwidth is None else bandwidth)
+        check_max_pieces(pieces)
+        for name, size in zip(("gap", "bandwidth"), sizes, strict=True):
+            check_size(name, size)
+        if output != "numpy":
+            require_library(output)
+        source, rows, n_threads = self._all_rows(X)
+        index = source.index if isinstance(source, Scorer) else source
+        n_rows, found = getattr(self, "n_training_rows_", None), []
+        for of_output in range(index.n_outputs):
+            shape = shape_of(index, level, pieces, *sizes, of_output)
+            lattice = n_rows and lattice_of_values(index.atoms(of_output), n_rows)
+            if known is not None:
+                shape, lattice = known.shape, known.postprocess.lattice
+            elif lattice and bandwidth:
+                warn_caller(
+                    f"targets lie on a lattice of step {lattice.step:g}: bandwidth is not used, "
+                    "and pieces count their points"
+                )
+            ask = partial(source.regions, rows, n_threads=n_threads)
+            regions = read_regions(ask, index, shape, lattice or None, of_output)
+            found.append(regions if known is None else known.widen(regions))
+        if output != "numpy":
+            return self._table(output, "region", [_list_column(own, output) for own in found], X)
+        return found[0] if index.scalar_output else tuple(found)
+
+    def _all_rows(self, X: Any) -> tuple[Source, Any, int]:
+        """Return what is read, its rows for all of X, and the number of threads."""
+        blocks: list[tuple[Source, Any, int]] = []
+
+        def keep(source: Source, rows: Any, *, n_threads: int) -> Array:
+            blocks.append((source, rows, n_threads))
+            return np.empty(len(rows))
+
+        self._query(X, keep, hint=True)
+        sources, rows, n_threads = zip(*blocks, strict=True)
+        return sources[0], np.concatenate(rows), max(n_threads)
 
     def predict_quantiles(
         self,
@@ -299,27 +521,36 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         """Return values, (n,[ n_outputs,][ k]), as they are or as a table.
 
         `names` gives those of what one target has, or is one name to be numbered. `values` is not
-        called if output or the names are refused. X None stands for the rows of the fit.
+        called if output or the names are refused.
         """
         if output == "numpy":
             return values()
         require_library(output)
         endings = [names] if isinstance(names, str) else names()
         table_names.require_distinct(endings)
-        array, prefixes, n_outputs = values(), [""], getattr(self, "n_outputs_", 1)
+        array = values()
+        columns = np.ascontiguousarray(array.reshape(len(array), math.prod(array.shape[1:])).T)
+        return self._table(output, names if isinstance(names, str) else endings, list(columns), X)
+
+    def _table(
+        self, output: Output, names: Sequence[str] | str, columns: Sequence[Any], X: Any
+    ) -> Any:
+        """Return columns as a table; those of one target have the names, or one that is numbered.
+
+        X None stands for the rows of the fit.
+        """
+        prefixes, n_outputs = [""], getattr(self, "n_outputs_", 1)
         if n_outputs > 1:
             names_of_targets = self._target_names or [f"y{i}" for i in range(n_outputs)]
             prefixes = [f"{name}_" for name in names_of_targets]
         if isinstance(names, str):
-            n = int(np.prod(array.shape[1:])) // len(prefixes)
-            endings = table_names.numbered_names(names, n)
-        columns = [f"{prefix}{ending}" for prefix in prefixes for ending in endings]
-        table_names.require_distinct(columns)
+            names = table_names.numbered_names(names, len(columns) // len(prefixes))
+        names = [f"{prefix}{name}" for prefix in prefixes for name in names]
+        table_names.require_distinct(names)
         index = None
         if output == "pandas":
             index = self._row_labels if X is None else frame_of(X).index
-        values_of = np.ascontiguousarray(array.reshape(len(array), len(columns)).T)
-        return table_in(output, dict(zip(columns, values_of, strict=True)), index)
+        return table_in(output, dict(zip(names, columns, strict=True)), index)
 
     def _learn_labels(self, X: Any, y: Any) -> None:
         """Remember what the tables of a fit say of its rows and targets."""

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdicore import LeafIndex
+from hdicore._heaviest import heaviest_atoms
+from hdicore._without_each import intervals_without_each
 from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import predict_calibrated
@@ -23,7 +24,6 @@ from hdiforest.displays._distribution import ExplanationDisplay
 Rows = NDArray[np.floating[Any]]
 
 MAX_ROWS = 1000
-_TIED = 2.0**-29  # weights that differ by rounding alone differ by less
 
 
 class NearestRows(NamedTuple):
@@ -42,19 +42,8 @@ class NearestRows(NamedTuple):
 
 def nearest_rows(fitted: FittedForest, X: Rows, k: int, n_threads: int) -> NearestRows:
     """Return the k training rows that weigh most for each of the rows X."""
-    y, scorer = fitted.require_training_rows().y, fitted.row_scorer(lambda: n_threads)
-    rows, weights = np.full((len(X), k), -1, dtype=np.intp), np.zeros((len(X), k))
-    for begin in range(0, len(X), MAX_ROWS):
-        indptr, indices, data = scorer.weights(X[begin : begin + MAX_ROWS], n_threads=n_threads)
-        row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        order = np.lexsort((-data, row))
-        is_less = np.diff(data[order], prepend=np.inf) < -_TIED
-        rank = np.cumsum(is_less | (np.diff(row, prepend=-1) > 0))
-        order = order[np.lexsort((indices[order], rank))]
-        place = np.arange(len(row)) - indptr[row]  # among the entries of its row
-        order, row, place = order[place < k], begin + row[place < k], place[place < k]
-        rows[row, place], weights[row, place] = indices[order], data[order]
-    targets = y[rows]
+    rows, weights = heaviest_atoms(fitted.row_scorer(lambda: n_threads), X, k, n_threads)
+    targets = fitted.require_training_rows().y[rows]
     targets[rows < 0] = np.nan
     return NearestRows(rows, weights, targets)
 
@@ -79,6 +68,9 @@ class Explanation:
         self._fitted, self._X, self._background = fitted, X, background
         self._coverage, self._n_threads = coverage, n_threads
         self.interval = self._intervals(X)
+
+    def __repr__(self) -> str:
+        return f"Explanation of {len(self._X):,} intervals of coverage {self._coverage:g}"
 
     @cached_property
     def rows(self) -> dict[str, NDArray[Any]]:
@@ -122,6 +114,8 @@ class Explanation:
         if isinstance(calibration, Calibration):
             calibration = calibration.first(int(calibration.positions(self._coverage)) + 1)
             bases, own = calibration.bases, calibration.levels[-1].base
+        if any(base.kind == "price" for base in bases):
+            raise ValueError("rows explain no intervals at a price, which the calibration chose")
         # An end that is the middle of two is pinned by either.
         parts = [own._replace(kind=kind, level=level) for kind, level in own.parts]
 
@@ -129,7 +123,7 @@ class Explanation:
             values, row_weights = atoms[family]
             own_weights = None if row_weights is None else row_weights[support]
             sample = counts, values[support], own_weights
-            return _intervals_without_each(*sample, levels, kinds, n_threads)
+            return intervals_without_each(*sample, levels, kinds, n_threads)
 
         ends = read_bases([*bases, *parts], 1 + len(support), read)
         values = atoms[own.family][0][support]
@@ -224,41 +218,6 @@ class Explanation:
             return fitted.scorer.intervals(X, self._coverage, n_threads=n_threads)
         codes = fitted.group_codes(X)
         return predict_calibrated(fitted, X, self._coverage, n_threads, codes=codes)
-
-
-def _intervals_without_each(
-    counts: NDArray[np.unsignedinteger],
-    targets: Array,
-    weights: Array | None,
-    levels: Sequence[float],
-    kinds: Sequence[Kind],
-    n_threads: int,
-) -> Array:
-    """Return intervals of the leaves of one row, and without each of s rows, (1 + s, 2, k).
-
-    `counts` (s, n_trees) say how often the leaf of each tree counts each row. A leaf without one of
-    its rows is one tree more, which stands in for the whole leaf where that row is left out.
-    """
-    n, n_trees = counts.shape
-    if n == 0:
-        return np.full((1, 2, len(levels)), np.nan)
-    n_cells = n * np.cumsum(np.count_nonzero(counts, axis=1))
-    ends = []
-    for out in np.split(np.arange(n), 1 + np.flatnonzero(np.diff(n_cells // BLOCK_CELLS))):
-        at, tree = np.nonzero(counts[out])
-        more = n_trees + np.arange(len(at))
-        of_trees = np.concatenate([counts, counts[:, tree]], axis=1)
-        of_trees[out[at], more] = 0
-        options: dict[str, Any] = {"counts": of_trees, "sample_weight": weights}
-        options["n_leaves"] = np.ones(of_trees.shape[1], dtype=np.int64)  # some are empty
-        leaves = np.zeros(of_trees.shape, dtype=np.int32)
-        index = LeafIndex(leaves, targets, **options, n_threads=n_threads)
-        query = np.full((1 + len(out), of_trees.shape[1]), -1, dtype=np.int32)
-        query[0, :n_trees] = 0
-        query[1:, :n_trees] = np.where(counts[out] > 0, -1, 0)
-        query[1 + at, more] = 0
-        ends.append(index.intervals(query, levels, kinds, n_threads=n_threads))
-    return np.concatenate([ends[0][:1], *(each[1:] for each in ends)])
 
 
 def _joined(tables: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

@@ -20,7 +20,7 @@ from hdiforest._model.fitted import FittedForest, GroupSource
 from hdiforest._model.predict import predict_calibrated, predict_fold
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils.hints import warn_caller
+from hdiforest._utils.hints import steps, warn_caller
 from hdiforest.calibration import Calibration, CrossCalibration, CrossCheck, CVPlus, OutOfBag, Split
 from hdiforest.calibration._calibrate import calibrate_cross, measure_cross_check
 from hdiforest.calibration._groups import is_missing, missing_rows
@@ -33,10 +33,7 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to fit on and rows held
 
 
 def split_folds(rows: TrainingRows, how: CVPlus, random_state: int | None) -> Iterator[Fold]:
-    """Yield the folds of training rows; those of weight 0 are neither fitted on nor held out.
-
-    Raises ValueError if there are fewer rows or groups than folds, or groups do not fit the rows.
-    """
+    """Yield folds of the rows with weight; ValueError if there are too few rows or groups."""
     weighted = np.flatnonzero(rows.has_weight)
     n, n_folds = len(weighted), how.n_folds
     if how.groups is None:
@@ -60,12 +57,11 @@ def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
     names = np.asarray(groups)
     if names.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {names.shape}")
-    numbers: dict[Any, int] = {}
     for row, name in enumerate(names.tolist()):
         if is_missing(name):
             raise ValueError(f"groups must name a group for every row, and row {row} has {name!r}")
-        numbers.setdefault(name, len(numbers))
-    return np.array([numbers[name] for name in names.tolist()], dtype=np.intp)
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(each, len(numbers)) for each in names.tolist()], np.intp)
 
 
 def fit_folds(
@@ -75,14 +71,14 @@ def fit_folds(
 
     Each fold is fitted by a clone of an `unfitted` HDIForestRegressor, whose `fit` takes rows as
     those of X, and calibrated out of bag by the settings.
-
     Scores are those of the calibrated intervals of each fold, to which the rows held out gave
     nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
     """
     forests, ends, targets, row_weights = [], [], [], []
     weights = rows.sample_weight
     # All at once, so that what is refused is so before any work is done.
-    for fit, held_out in list(split_folds(rows, how, settings.random_state)):
+    folds = list(split_folds(rows, how, settings.random_state))
+    for fit, held_out in steps("fitting and calibrating folds", folds):
         model = clone(unfitted)
         _fit_part(model, X, rows, fit)
         forest = calibrate.calibrate_if_possible(model.fitted_forest(), settings, n_threads)
@@ -113,10 +109,7 @@ def check_later_rows(
     order: NDArray[np.intp],
     n_threads: int,
 ) -> tuple[CrossCheck | None, ...]:
-    """Fit an unfitted model to the first three quarters of the rows, by `order`; check the others.
-
-    It is calibrated out of bag by the settings. Rows without weight count for nothing.
-    """
+    """Fit and calibrate on the first three quarters of rows with weight; check the others."""
     order = order[rows.has_weight[order]]
     first, last = np.split(order, [3 * len(order) // 4])
     _fit_part(model, X, rows, first)
@@ -131,10 +124,8 @@ def check_later_rows(
     ends = predict_calibrated(forest, scored, settings.coverages, n_threads, codes=codes)
     finite = ~np.isnan(ends).any(axis=(1, 2))
     y, last_weights = rows.y[last[finite]], rows.weights_of(last[finite])
-    return tuple(
-        measure_cross_check(y, ends[finite, :, j], last_weights)
-        for j in range(len(settings.coverages))
-    )
+    levels = range(len(settings.coverages))
+    return tuple(measure_cross_check(y, ends[finite, :, j], last_weights) for j in levels)
 
 
 def _fit_part(model: Any, X: Any, rows: TrainingRows, part: NDArray[np.intp]) -> None:
@@ -165,10 +156,8 @@ def _column_number(fitted: FittedForest, name: str, column: str | int) -> int:
     names = fitted.columns or ()
     if isinstance(column, str):
         if column not in names or len(names) != fitted.n_features:
-            raise ValueError(
-                f"{name} must be the name of a column that is a feature of the forest, got "
-                f"{column!r}"
-            )
+            feature = "a column that is a feature of the forest"
+            raise ValueError(f"{name} must be the name of {feature}, got {column!r}")
         return names.index(column)
     if not 0 <= column < fitted.n_features:
         raise ValueError(f"{name} must be a column from 0 to {fitted.n_features - 1}, got {column}")
@@ -199,10 +188,8 @@ def order_of_rows(fitted: FittedForest, order: Any, how: Method) -> NDArray[np.i
     if values.shape != (len(X),):
         raise ValueError(f"order must have shape ({len(X)},), got {values.shape}")
     if missing := missing_rows(values):
-        raise ValueError(
-            f"order must have a value for each row, and {len(missing)} of {len(X)} are missing, "
-            f"the first in row {missing[0]}"
-        )
+        found = f"{len(missing)} of {len(X)} are missing, the first in row {missing[0]}"
+        raise ValueError(f"order must have a value for each row, and {found}")
     try:
         return np.argsort(values, kind="stable")
     except TypeError:

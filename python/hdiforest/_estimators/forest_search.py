@@ -20,10 +20,10 @@ from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.fitted import AnyCalibration
-from hdiforest._model.predict import AnyKind
+from hdiforest._model.predict import IntervalKind
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Array, checks
-from hdiforest._utils.hints import hints_that_name
+from hdiforest._utils.hints import hints_that_name, printing
 from hdiforest._utils.meta_estimators import layers
 from hdiforest.calibration import FixedLevel
 from hdiforest.calibration._calibrate import CrossFit, best_by_half
@@ -53,8 +53,8 @@ class ForestSearchOOB(DistributionModel):
         As in `HDIForestRegressor.calibrate`, for the choice among forests, too.
     n_jobs : int, default=None
         As of `HDIForestRegressor`, and for forests that say nothing. They are fitted in turn.
-    verbose : bool, default=False
-        Whether a line is printed when a forest is calibrated.
+    verbose : int, default=0
+        Whether a line is printed when a forest is calibrated (1), or also for its stages (2).
     random_state : int, RandomState or None, default=None
         Seed of all forests without one, so that they draw the same rows as far as their kinds do;
         and of the rows of the calibration if there are more than 20,000.
@@ -104,7 +104,7 @@ class ForestSearchOOB(DistributionModel):
         *,
         objective: Objective = "balanced",
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.forests = forests
@@ -142,26 +142,25 @@ class ForestSearchOOB(DistributionModel):
         for index, candidate in enumerate(forests):
             start, forest = time.perf_counter(), self._prepare(candidate, seed)
             model = HDIForestRegressor(forest, calibration=False, n_jobs=self.n_jobs)
-            model.fit(X, y, sample_weight)
-            try:
-                fits.append(
-                    hdi_forest.calibrate_with_cross_fit(model, coverage, self.objective, seed)
-                )
-            except ValueError as error:
-                raise ValueError(
-                    f"forests[{index}], {candidate!r}, cannot be calibrated on "
-                    f"{model.n_training_rows_} sample(s): {error}"
-                ) from error
+            with printing(type(self).__name__, self.verbose, 1):
+                model.fit(X, y, sample_weight)
+                try:
+                    fit = hdi_forest.calibrate_with_cross_fit(model, coverage, self.objective, seed)
+                except ValueError as error:
+                    told = f"cannot be calibrated on {model.n_training_rows_} sample(s): {error}"
+                    raise ValueError(f"forests[{index}], {candidate!r}, {told}") from error
+            fits.append(fit)
             entry = _entry(forest, model, start)
             table.append(entry)
             if self.verbose:
-                print(f"forest {index + 1} of {len(forests)}: {_summary(entry)}", flush=True)
+                of_all = f"forest {index + 1} of {len(forests)}"
+                print(f"[{type(self).__name__}] {of_all}: {_summary(entry)}", flush=True)
             of_model = float(loss(entry["width"], entry["interval_score"], self.objective))
             if index == 0 or of_model < least:
                 best, best_index, least = model, index, of_model
             del model  # before the next is fitted
         rows = reduce(np.intersect1d, [own for own, _ in fits], fits[0][0])
-        same_rows = [fit.of_rows(np.searchsorted(own, rows)) for own, fit in fits]
+        same_rows = [each.of_rows(np.searchsorted(own, rows)) for own, each in fits]
         if len(rows) > 0:
             fit_of_best = best_by_half(same_rows, self.objective)
             hdi_forest.replace_levels(best, "cross_check", fit_of_best.checks())
@@ -174,7 +173,8 @@ class ForestSearchOOB(DistributionModel):
         X: ArrayLike,
         coverage: float | ArrayLike | None = None,
         *,
-        kind: AnyKind | None = None,
+        kind: IntervalKind | None = None,
+        miss_cost: float | ArrayLike | None = None,
         by: ArrayLike | None = None,
         joint: bool = False,
         output: Output = "numpy",
@@ -183,7 +183,7 @@ class ForestSearchOOB(DistributionModel):
 
         Parameters
         ----------
-        X, coverage, kind, by, joint, output : rows and options
+        X, coverage, kind, miss_cost, by, joint, output : rows and options
             As in `HDIForestRegressor.predict_interval`; by default the coverage of the search.
 
         Returns
@@ -196,8 +196,8 @@ class ForestSearchOOB(DistributionModel):
             coverage = self.coverage_
         name = "best_estimator_.oob_interval"
         with hints_that_name(name, f"{name}(kind='hdi')"):
-            options: Any = {"kind": kind, "by": by, "joint": joint, "output": output}
-            return super().predict_interval(X, coverage, **options)
+            options: Any = {"kind": kind, "miss_cost": miss_cost, "by": by, "joint": joint}
+            return super().predict_interval(X, coverage, **options, output=output)
 
     def _query(self, *args: Any, **options: Any) -> Array:
         return self._best()._query(*args, **options)
@@ -270,7 +270,7 @@ def _summary(entry: dict[str, Any]) -> str:
     """Say in a line what a forest gave."""
     width, score = checks.significant(entry["width"]), checks.significant(entry["interval_score"])
     name = type(layers(entry["forest"], fitted=False)[-1]).__name__
-    return f"{name}, width {width}, interval score {score}, {entry['seconds']:.1f} s"
+    return f"{name}, width {width}, interval score {score}, {checks.time_text(entry['seconds'])}"
 
 
 def _check_forests(forests: Any) -> None:

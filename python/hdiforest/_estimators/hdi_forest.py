@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -37,15 +38,16 @@ from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, TreeBlock,
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, checks
-from hdiforest._utils.hints import digest_of, warn_caller
+from hdiforest._utils.checks import thread_count
+from hdiforest._utils.hints import digest_of, printing, warn_caller
 from hdiforest._utils.meta_estimators import layers, pipelines
-from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Calibration, CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._calibrate import CrossFit
 from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._recalibrate import check_recalibration, recalibrated
+from hdiforest.calibration._regions import RegionCalibration, check_max_pieces
 from hdiforest.calibration._result import Recalibrating
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file
@@ -100,6 +102,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         1 if it does not say; -1 means all processors. Results do not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of the default forest; an `estimator` has its own.
+    verbose : int, default=0
+        Whether `fit` and `calibrate` print a line for each stage (1), or also for steps of it (2).
 
     Attributes
     ----------
@@ -157,12 +161,14 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         calibration: CalibrationOfFit = "auto",
         n_jobs: int | None = None,
         random_state: int | RandomState | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.weights = weights
         self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     @classmethod
     def from_forest(
@@ -175,6 +181,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         weights: Weighting = "all",
         calibration: CalibrationOfFit = False,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> Self:
         """Use a forest that is already fitted, without fitting anything.
 
@@ -185,7 +192,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         X, y, sample_weight : table and arrays as in `fit`
             Those the forest, or the Pipeline it is in, was fitted on, in the same order. Every
             leaf's weight and mean is compared with the forest's own record.
-        weights, calibration, n_jobs : optional
+        weights, calibration, n_jobs, verbose : optional
             See the class. By default nothing is calibrated, as that takes longer than the rest.
 
         Returns
@@ -194,8 +201,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             A fitted model. As from `fit`, leaves that do not hold the means of their rows get a
             warning (``monotonic_cst``, ``criterion="absolute_error"``).
         """
-        frozen = FrozenEstimator(forest)
-        model = cls(frozen, weights=weights, calibration=calibration, n_jobs=n_jobs)
+        options: Any = {"weights": weights, "calibration": calibration, "n_jobs": n_jobs}
+        model = cls(FrozenEstimator(forest), **options, verbose=verbose)
         return model.fit(X, y, sample_weight=sample_weight)
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -223,11 +230,15 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             )
         before = self.__dict__.copy()
         try:
-            self._fit(X, y, sample_weight, coverages)
+            with self._told():
+                self._fit(X, y, sample_weight, coverages)
         except BaseException:  # a model that is fitted stays as it was
             self.__dict__ = before
             raise
         return self
+
+    def _told(self) -> AbstractContextManager[None]:
+        return printing(type(self).__name__, getattr(self, "verbose", 0))
 
     def _coverages_of_fit(self) -> Sequence[float]:
         given = self.calibration
@@ -297,10 +308,21 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     @property
     def calibration_(self) -> AnyCalibration:
         """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
-        fitted: FittedForest | None = getattr(self, "_fitted", None)
-        if fitted is None or fitted.calibration is None:
-            raise AttributeError("this model has no calibration_; call calibrate first")
-        return fitted.calibration
+        known: AnyCalibration = self._known("calibration", "calibrate")
+        return known
+
+    @property
+    def region_calibration_(self) -> RegionCalibration:
+        """What `calibrate_region` chose; absent before."""
+        known: RegionCalibration = self._known("regions", "calibrate_region")
+        return known
+
+    def _known(self, part: str, method: str) -> Any:
+        known = getattr(getattr(self, "_fitted", None), part, None)
+        if known is None:
+            name = "region_calibration_" if part == "regions" else "calibration_"
+            raise AttributeError(f"this model has no {name}; call {method} first")
+        return known
 
     def fitted_forest(self) -> FittedForest:
         """Return what the model holds, which functions of this package take, once a call.
@@ -634,8 +656,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             there are X and y, else "oob", the only ones of several outputs. "cv+" and `order` fit
             again, for which loaded models have no forest, and unpickled ones with steps no table.
         kinds : sequence of str, optional
-            Kinds to choose among, of "hdi", "equal_tailed", "averaged" and "smoothed_hdi": by
-            default the first three; with ``weights="monotonic"`` "equal_tailed" alone.
+            Kinds to choose among, of "hdi", "equal_tailed", "averaged", "smoothed_hdi" and "price":
+            by default the first three; with ``weights="monotonic"`` "equal_tailed" alone.
         mean : "local_linear", "boosting" or regressor, optional
             Another model of the mean, on which to centre intervals with the forest's: a ridge
             regression around each row, HistGradientBoostingRegressor, or one that is cloned, and
@@ -692,25 +714,25 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             rank = folds.order_of_rows(fitted, order, how)
             refit = self._refit(fitted, "order")
         n_threads = self._n_threads()
-        if isinstance(how, CVPlus):
-            refit = self._refit(fitted, "method='cv+'")
-            calibration, forests = folds.fit_folds(*refit, settings, how, n_threads)
-            self._fitted = fitted.uncalibrated(calibration=calibration, folds=forests)
-        elif isinstance(how, Split):
-            rows, targets = self._checked_calibration_rows(X, y, fitted)
-            if settings.by is not None:
-                settings.by.labels(rows)  # raises before any work is done
-            self._fitted = calibrating.calibrate_by_split(
-                fitted, settings, rows, targets, how.confidence, n_threads
-            )
-        elif isinstance(how, JackknifePlus):
-            self._fitted = calibrating.calibrate_by_jackknife(fitted, settings, n_threads)
-        else:
-            self._fitted = calibrating.calibrate_out_of_bag(fitted, settings, n_threads)
-            if order is not None:
-                later = folds.check_later_rows(*refit, settings, rank, n_threads)
-                replace_levels(self, "later", later)
-                folds.warn_of_later_rows(cast("Calibration", self.calibration_))
+        with self._told():
+            if isinstance(how, CVPlus):
+                refit = self._refit(fitted, "method='cv+'")
+                calibration, forests = folds.fit_folds(*refit, settings, how, n_threads)
+                self._fitted = fitted.uncalibrated(calibration=calibration, folds=forests)
+            elif isinstance(how, Split):
+                rows = self._checked_calibration_rows(X, y, fitted)
+                if settings.by is not None:
+                    settings.by.labels(rows[0])  # raises before any work is done
+                args = rows, how.confidence, n_threads
+                self._fitted = calibrating.calibrate_by_split(fitted, settings, *args)
+            elif isinstance(how, JackknifePlus):
+                self._fitted = calibrating.calibrate_by_jackknife(fitted, settings, n_threads)
+            else:
+                self._fitted = calibrating.calibrate_out_of_bag(fitted, settings, n_threads)
+                if order is not None:
+                    later = folds.check_later_rows(*refit, settings, rank, n_threads)
+                    replace_levels(self, "later", later)
+                    folds.warn_of_later_rows(cast("Calibration", self.calibration_))
         return self
 
     def recalibrate(
@@ -760,6 +782,45 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         checks.check_no_interval_is_empty(ends)
         moved = recalibrated(calibration, ends, targets, method, window, rate)
         self._fitted = replace(fitted, calibration=moved)
+        return self
+
+    def calibrate_region(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        coverage: float = 0.9,
+        max_pieces: int = 2,
+    ) -> Self:
+        """Choose and widen the regions of `predict_region` so that they cover what they say.
+
+        Parameters
+        ----------
+        X, y : rows as in `predict`, and (n,) array, optional
+            Rows that took no part in the fit, and their targets: split conformal prediction, which
+            covers at least `coverage` of exchangeable rows. Otherwise the quantile is of at most
+            2,000 training rows, each out of bag, with their sample_weight, and has no guarantee.
+        coverage, max_pieces : float and int, default=0.9 and 2
+            As of `predict_region`.
+
+        Returns
+        -------
+        HDIForestRegressor
+            The model itself. Mass, gap and bandwidth are those of the shortest regions out of bag.
+            ``region_calibration_`` says which, and how long they are: where that is not less than
+            the mean width in `calibration_`, intervals do as well. Of one target.
+        """
+        fitted, level = self.fitted_forest(), checks.one_share("coverage", coverage)
+        if fitted.n_outputs > 1:
+            raise ValueError(
+                f"calibrate_region needs a model of one target, got {fitted.n_outputs}"
+            )
+        check_max_pieces(max_pieces)
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together, or neither")
+        rows = None if X is None else self._checked_calibration_rows(X, y, fitted)
+        found = calibrating.calibrate_regions(fitted, level, max_pieces, rows, self._n_threads())
+        self._fitted = replace(fitted, regions=found)
         return self
 
     def _checked_calibration_rows(

@@ -127,10 +127,7 @@ def concatenated(answers: Iterable[NDArray[Any]]) -> NDArray[Any]:
 def checked_training_rows(
     model: Any, X: Any, y: ArrayLike, *, allow_nan: bool
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Return copies of training rows, as `rows_for_sklearn` gave them, and of targets.
-
-    `model` learns the names of the columns. One column of targets becomes (n,).
-    """
+    """Return copies of rows for scikit-learn and of targets; `model` learns the columns' names."""
     _require_distinct_targets(y)
     rows, targets = _validated(model, X, allow_nan, y, multi_output=True, y_numeric=True, copy=True)
     return rows, one_column_as_1d(np.array(targets, dtype=np.float64))
@@ -201,10 +198,8 @@ def _validated(
         bad = next(((name, cells) for name, cells in columns if not _are_numbers(cells)), None)
         if bad is None:
             raise
-        raise ValueError(
-            f"X must hold numbers, but does not in the column {bad[0]!r}: "
-            f"{two_kinds(bad[1]) or error}"
-        ) from None
+        which = f"the column {bad[0]!r}: {two_kinds(bad[1]) or error}"
+        raise ValueError(f"X must hold numbers, but does not in {which}") from None
 
 
 def _are_numbers(cells: Any) -> bool:

@@ -21,7 +21,7 @@ from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.input_rows import checked_per_row, concatenated
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, Weights, checks
-from hdiforest._utils.threads import thread_count
+from hdiforest._utils.checks import thread_count
 from hdiforest.calibration import Base, Calibration, Split
 from hdiforest.calibration import _bases as bases
 from hdiforest.calibration._calibrate import calibrate_split
@@ -257,7 +257,7 @@ class LeafModel(DistributionModel):
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         interval = Base("raw", *base)
-        checks.check_choice("kind", interval.kind, [k for k in bases.KINDS if k != "averaged"])
+        checks.check_choice("kind", interval.kind, ("hdi", "equal_tailed", "smoothed_hdi"))
         bases.check_base(interval)
         checks.check_as_many("y", targets, frame_of(X).n_rows)
         ends = self._query(X, models.query_of("intervals", [interval.level], interval.kind))
@@ -269,15 +269,6 @@ class LeafModel(DistributionModel):
         quantiles = self._query(X, models.query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
         self.calibration_ = with_distribution(calibration, quantiles, targets)
         return self
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        text: str = super().__repr__(N_CHAR_MAX)
-        if not self.__sklearn_is_fitted__():
-            return text
-        counts = {"tree": self._index.n_trees, "training row": self.n_training_rows_}
-        counts["output"] = self.n_outputs_
-        said = [f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items() if n is not None]
-        return f"{text}: {', '.join(said)}"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_index")
@@ -344,8 +335,7 @@ def from_leaves(
     >>> bool((lower <= [3, 33]).all() and (upper >= [3, 33]).all())
     True
     """
-    model = LeafModel(apply, n_leaves=n_leaves, n_jobs=n_jobs)
-    return model.fit(X, y, sample_weight=sample_weight)
+    return LeafModel(apply, n_leaves=n_leaves, n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
 def from_index(
@@ -422,10 +412,8 @@ def all_leaves(apply: Apply, X: Any) -> NDArray[Any]:
     ids = np.empty((n, *first.shape[1:]), dtype=np.int32)
     for part, leaves in chain([(rows, first)], blocks):
         if leaves.shape[1:] != first.shape[1:]:
-            raise ValueError(
-                f"apply must return as many trees for all rows; it returned {first.shape[1]} and "
-                f"then {leaves.shape[1]}"
-            )
+            numbers = f"{first.shape[1]} and then {leaves.shape[1]}"
+            raise ValueError(f"apply must return as many trees for all rows; it returned {numbers}")
         with np.errstate(invalid="ignore"):  # NaN and too large numbers differ afterwards
             ids[part] = leaves
         if (wrong := ids[part] != leaves).any():

@@ -134,7 +134,8 @@ class OutOfBagMixin(DistributionModel):
         self,
         coverage: ArrayLike = 0.9,
         *,
-        kind: predict.AnyKind | None = None,
+        kind: predict.IntervalKind | None = None,
+        miss_cost: float | ArrayLike | None = None,
         by: ArrayLike | None = None,
         joint: bool = False,
         output: Output = "numpy",
@@ -143,7 +144,7 @@ class OutOfBagMixin(DistributionModel):
 
         Parameters
         ----------
-        coverage, kind, by, joint, output : optional
+        coverage, kind, miss_cost, by, joint, output : optional
             As in `predict_interval`; `by` is needed of a loaded model alone. Calibrated ones and
             their one-sided bounds need the method "oob" or "split" without a regressor as `mean`.
 
@@ -153,7 +154,8 @@ class OutOfBagMixin(DistributionModel):
             As of `predict_interval`. The row decided one part in the number of calibration rows of
             its own quantile: `calibration_` has a cross-check.
         """
-        options: Any = {"kind": self._kind(kind), "by": by, "joint": joint, "output": output}
+        options: Any = {"kind": self._kind(kind), "miss_cost": miss_cost, "by": by}
+        options |= {"joint": joint, "output": output}
         return OutOfBagDistributions(self, "interval").predict_interval(ALL, coverage, **options)
 
     def oob_quantiles(

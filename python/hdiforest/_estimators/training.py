@@ -23,15 +23,14 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows, TreeBlock, Weighting
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import meta_estimators as meta
+from hdiforest._utils.hints import steps
 
 _NAME = "hdiforest_rows"
+_GROWING = "growing the forest"
 
 
 class RowRecorder(BaseEstimator):
-    """A step that keeps the rows of its fit and changes nothing.
-
-    Steps such as TargetEncoder make other rows at their fit than later, or draw them at random.
-    """
+    """A step that keeps the rows of its fit, as steps such as TargetEncoder make others later."""
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Keep the rows."""
@@ -95,10 +94,8 @@ def check_estimator(estimator: Any) -> None:
     """Raise ValueError unless it has what scikit-learn needs to clone and fit it."""
     inner = meta.thawed(estimator)
     if isinstance(inner, type) or not (hasattr(inner, "fit") and hasattr(inner, "get_params")):
-        raise ValueError(
-            "estimator must be a forest such as RandomForestRegressor(), not a part of one like "
-            f"tree_ or estimators_, got {inner!r:.60}"
-        )
+        forest = "a forest such as RandomForestRegressor(), not a part of one like tree_"
+        raise ValueError(f"estimator must be {forest} or estimators_, got {inner!r:.60}")
 
 
 def fit_estimator(
@@ -121,7 +118,8 @@ def fit_estimator(
     rows, targets = input_rows.checked_training_rows(model, X, y, allow_nan=allow_nan)
     weights = input_rows.checked_sample_weight(sample_weight, len(rows))
     if not was_fitted:
-        estimator.fit(X, targets, **meta.weight_options(parts, weights))
+        for each in steps(_GROWING, [estimator]):
+            each.fit(X, targets, **meta.weight_options(parts, weights))
     forest = meta.layers(estimator, fitted=True)[-1]
     return Training(estimator, was_fitted, forest, rows, targets, weights, allow_nan)
 
@@ -136,12 +134,13 @@ def _fit_on_table(
     weights = input_rows.checked_sample_weight(sample_weight, len(targets))
     if not was_fitted:
         options = meta.weight_options(meta.layers(estimator, fitted=False), weights)
-        encoded = fit_recorded(estimator, table, targets, options)
+        for each in steps(_GROWING, [estimator]):
+            encoded = fit_recorded(each, table, targets, options)
     parts = meta.layers(estimator, fitted=True)
     check_kind(parts[-1])
     pipelines = [each[:-1] for each in meta.pipelines(parts)]
-    steps = [(f"pipeline{i}_{name}", s) for i, p in enumerate(pipelines) for name, s in p.steps]
-    pipeline = pipelines[0] if len(pipelines) == 1 else Pipeline(steps)
+    parts_of = [(f"pipeline{i}_{name}", s) for i, p in enumerate(pipelines) for name, s in p.steps]
+    pipeline = pipelines[0] if len(pipelines) == 1 else Pipeline(parts_of)
     allow_nan = get_tags(parts[-1]).input_tags.allow_nan
     if was_fitted:
         encoded = table_steps.transformed(pipeline, table)
@@ -164,10 +163,7 @@ def _fit_on_table(
 def import_training_forest(
     training: Training, weights: Weighting, n_threads: int, blocks: list[TreeBlock] | None = None
 ) -> tuple[Forest, TrainingRows, LeafIndex]:
-    """Import the forest, after checking that it was fitted on these rows; see `import_forest`.
-
-    Steps that the caller fitted may have made other rows then: if so they are fitted again.
-    """
+    """Import the forest as `import_forest` does; fitted steps may have to be fitted again."""
     parts = meta.layers(training.estimator, fitted=True)
     leaf_targets = meta.transformed_targets(parts, training.y)
 

@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -16,18 +17,32 @@ from hdiforest._model.fitted import FittedForest, GroupSource, Jackknife, base_i
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
-from hdiforest._model.training_rows import TrainingRows, TreeBlock, draw_rows
+from hdiforest._model.training_rows import TreeBlock, draw_rows
 from hdiforest._utils import Array, checks
+from hdiforest._utils.hints import steps
 from hdiforest.calibration import Calibration, OutOfBag, _bases, _calibrate
 from hdiforest.calibration import _selection as select
 from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._joint import calibrate_jointly
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
+from hdiforest.calibration._regions import (
+    RegionCalibration,
+    calibrate_region,
+    read_regions,
+    shape_of,
+)
 from hdiforest.calibration._result import JointCalibration, base_quantiles, with_distribution
 from hdiforest.calibration._selection import Selected
 
 LEAF_SIZES = (1, 5, 15)
+
+Rows = tuple[NDArray[Any], Array]  # (n, n_features), and their targets
+
+# Of regions; bandwidths and gaps in standard deviations of the distinct targets.
+_LEVELS_OF_REGIONS = (0.60, 0.68, 0.74, 0.80, 0.84, 0.88, 0.92)
+_BANDWIDTHS = (0.05, 0.15)
+_GAPS = (0.1, 0.3)
 
 
 @dataclass(frozen=True)
@@ -125,19 +140,25 @@ def _calibrate_on(
     if len(compared) < select.MIN_ROWS_TO_SELECT:
         sizes = (min(sizes),)
     sources = {m: source.pruned(m) for m in sizes}
-    bases = _bases.candidate_bases(source.families, settings.kinds, leaf_sizes=sizes)
-    of_size = [[base for base in bases if base.min_samples_leaf == m] for m in sizes]
-    ends = [sources[m].intervals(compared, own) for m, own in zip(sizes, of_size, strict=True)]
+    of_size = [
+        sources[m].priced(
+            compared, _bases.candidate_bases(source.families, settings.kinds, leaf_sizes=(m,))
+        )
+        for m in sizes
+    ]
+    bases = tuple(base for own in of_size for base in own)
+    pairs = steps("calibrating by leaf size", list(zip(sizes, of_size, strict=True)))
+    ends = [sources[m].intervals(compared, own) for m, own in pairs]
     postprocess = PostProcess.from_targets(source.rows.weighted_targets, clip=settings.clip)
     every = np.concatenate(ends, axis=-1)
-    rows, candidates = _known(source.rows, compared, bases, every, postprocess)
+    rows, candidates = _known(source, compared, bases, every, postprocess)
     rule = select.rule_for(len(rows), settings.objective, select.SLOPES if adaptive else (0.0,))
     if is_divided:
         selected = rule(candidates, settings.coverages)
         bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width)))
         others = np.setdiff1d(drawn, compared)
         every = sources[bases[0].min_samples_leaf].intervals(others, bases)
-        rows, candidates = _known(source.rows, others, bases, every, postprocess)
+        rows, candidates = _known(source, others, bases, every, postprocess)
     # The same halves for all forests of so many training rows.
     in_first = select.first_half(len(source.rows.y))[rows]
     labels = None if settings.by is None else settings.by.labels(source.rows.X)[rows]
@@ -160,7 +181,7 @@ def _calibrate_on(
 
 
 def _known(
-    training: TrainingRows,
+    source: OutOfBagIntervals,
     rows: NDArray[np.intp],
     bases: tuple[_bases.Base, ...],
     ends: Array,
@@ -169,7 +190,7 @@ def _known(
     """Return the rows with finite ends (n, 2, m), and what is known of them."""
     finite = np.isfinite(ends).all(axis=(1, 2))
     rows = rows[finite]
-    own = training.y[rows], postprocess, training.weights_of(rows)
+    own = source.rows.y[rows], postprocess, source.weights_of(rows)
     return rows, Candidates.checked(bases, ends[finite], *own)
 
 
@@ -215,20 +236,15 @@ def ignore_infinite_intervals() -> Iterator[None]:
 
 
 def calibrate_by_split(
-    fitted: FittedForest,
-    settings: Settings,
-    X: NDArray[Any],
-    y: Array,
-    confidence: float | None,
-    n_threads: int,
+    fitted: FittedForest, settings: Settings, rows: Rows, confidence: float | None, n_threads: int
 ) -> FittedForest:
     """Return the forest with bases selected out of bag, if so, and widened by rows of their own."""
-    rows = fitted.require_training_rows()
-    _refuse_training_rows(X, y, rows.X, rows.y)
+    (X, y), training = rows, fitted.require_training_rows()
+    _refuse_training_rows(X, y, training.X, training.y)
     if fitted.n_outputs == 1:
-        return _split_output(fitted, settings, X, y, confidence, n_threads)[0]
+        return _split_output(fitted, settings, rows, confidence, n_threads)[0]
     found = [
-        _split_output(fitted.of_output(j, n_threads), settings, X, own, confidence, n_threads)
+        _split_output(fitted.of_output(j, n_threads), settings, (X, own), confidence, n_threads)
         for j, own in enumerate(y.T.copy())
     ]
     forests, known = zip(*found, strict=True)
@@ -236,15 +252,10 @@ def calibrate_by_split(
 
 
 def _split_output(
-    fitted: FittedForest,
-    settings: Settings,
-    X: NDArray[Any],
-    y: Array,
-    confidence: float | None,
-    n_threads: int,
+    fitted: FittedForest, settings: Settings, rows: Rows, confidence: float | None, n_threads: int
 ) -> tuple[FittedForest, tuple[Candidates, list[list[Selected]]]]:
     """Return the forest of one target as `calibrate_by_split` does, and what boxes are made of."""
-    y_train = fitted.require_training_rows().weighted_targets
+    (X, y), y_train = rows, fitted.require_training_rows().weighted_targets
     fitted = calibrate_if_possible(fitted, replace(settings, by=None), n_threads)
     selection = cast("Calibration | None", fitted.calibration)
     if selection is None:
@@ -258,8 +269,7 @@ def _split_output(
             for e in selection.levels
         ]
     ends = base_intervals(fitted, X, bases, n_threads)
-    if n_empty := int(np.isnan(ends).any(axis=(1, 2)).sum()):
-        raise ValueError(f"{n_empty} of the {len(X)} rows of X have no interval")
+    checks.check_no_interval_is_empty(ends)
     postprocess = PostProcess.from_targets(y_train, clip=settings.clip)
     candidates = Candidates.checked(bases, ends, y, postprocess)
     labels = None if settings.by is None else settings.by.labels(X)
@@ -297,7 +307,7 @@ def calibrate_by_jackknife(
     index = training.index(fitted.scorer.forest, source.leaves, "inbag", n_threads=n_threads)
     jackknife = Jackknife(index, np.asarray(counts[rows] > 0))
     ends = jackknife.read(np.where(jackknife.drawn, np.int32(-1), source.leaves[rows]), n_threads)
-    weights = training.weights_of(rows)
+    weights = source.weights_of(rows)
     calibration = _calibrate.calibrate_cross(
         list(np.repeat(ends[:, np.newaxis, :, np.newaxis], len(settings.coverages), axis=3)),
         list(training.y[rows, np.newaxis]),
@@ -331,3 +341,32 @@ def _refuse_training_rows(X: NDArray[Any], y: Array, X_train: NDArray[Any], y_tr
             f"X and y must be rows that took no part in the fit; {n_training} of {len(y)} are "
             "training rows"
         )
+
+
+def calibrate_regions(
+    fitted: FittedForest, coverage: float, max_pieces: int, rows: Rows | None, n_threads: int
+) -> RegionCalibration:
+    """Select the shape of the shortest regions out of bag; widen them there, or by other rows."""
+    source, index = OutOfBagIntervals(fitted, n_threads), fitted.scorer.index
+    if rows is None:
+        _require_out_of_bag("oob", source)
+    postprocess = PostProcess.from_targets(source.rows.weighted_targets)
+    found = []
+    if source.shortage is None:
+        drawn = draw_rows(source.usable, select.MAX_ROWS_TO_SELECT, 0)
+        ask, y = partial(source.query_raw, "regions", drawn), source.rows.y[drawn]
+        weights = source.weights_of(drawn)
+        bandwidths = _BANDWIDTHS if postprocess.lattice is None else (0.0,)
+        for level, gap, bandwidth in product(_LEVELS_OF_REGIONS, _GAPS, bandwidths):
+            shape = shape_of(index, level, max_pieces, gap, bandwidth)
+            regions = read_regions(ask, index, shape, postprocess.lattice)
+            found.append(calibrate_region(regions, y, coverage, "oob", shape, postprocess, weights))
+    best = min(found, key=lambda each: each.mean_length, default=None)
+    if rows is None and best is not None:
+        return best
+    X, y = cast("Rows", rows)
+    _refuse_training_rows(X, y, source.rows.X, source.rows.y)
+    shape = shape_of(index, coverage, max_pieces) if best is None else best.shape
+    ask = partial(fitted.scorer.regions, X, n_threads=n_threads)
+    regions = read_regions(ask, index, shape, postprocess.lattice)
+    return calibrate_region(regions, y, coverage, "split", shape, postprocess)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdicore._importance import importance_of
 from hdiforest._model.reference import Reference
 from hdiforest._model.residuals import CentredForest
 from hdiforest._model.table_steps import TableSteps
@@ -21,6 +22,7 @@ from hdiforest._utils import Array, Kind
 from hdiforest._utils.hints import Instead
 from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
 from hdiforest.calibration._groups import Groups
+from hdiforest.calibration._regions import RegionCalibration
 from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
 
 AnyCalibration = Calibration | CrossCalibration | JointCalibration
@@ -104,6 +106,7 @@ class FittedForest:
     # How a table becomes rows, by data or by steps of scikit-learn; None: it is rows already.
     encoder: TableEncoder | TableSteps | None = None
     target_names: Sequence[str] | None = None  # None: the targets of the fit had no names
+    regions: RegionCalibration | None = None
     reference: Reference | None = None  # of a file without training rows that keeps one
     # Of a mapped file: raises OSError if it was written to since it was opened. Folds have none of
     # their own, because they are reached through the whole model.
@@ -140,7 +143,7 @@ class FittedForest:
 
     def uncalibrated(self, **parts: Any) -> FittedForest:
         """Return the forest without its calibration, but with the given parts of another."""
-        none: Any = dict.fromkeys(("calibration", "centred", "jackknife", "grown", "by"))
+        none: Any = dict.fromkeys(("calibration", "centred", "jackknife", "grown", "by", "regions"))
         return replace(self, **(none | {"folds": (), "outputs": ()} | parts))
 
     def with_finite_coverages(self) -> FittedForest:
@@ -302,29 +305,8 @@ class FittedForest:
             columns = self.encoder.entries if isinstance(self.encoder, TableEncoder) else ()
             codes = [j for j, column in enumerate(columns) if column.has_categories]
             X = rows.X if rows.has_weight.all() else rows.X[rows.has_weight]
-            self._references.append(Reference.of(X, self._importance(), codes))
+            self._references.append(Reference.of(X, importance_of(self.scorer), codes))
         return self._references[0]
-
-    def _importance(self) -> Array:
-        """Return shares of the features in what splits explain: a mean over outputs. O(entries)."""
-        index, n_leaves = self.scorer.index, self.scorer.forest.n_leaves
-        # What a mapped file holds is checked here.
-        arrays = LeafIndex.from_arrays(index.arrays(), index.scalar_output, copy=False).arrays()
-        begins = np.split(arrays["leaf_begin"], np.cumsum(np.tile(n_leaves + 1, index.n_outputs)))
-        sizes = np.concatenate(list(map(np.diff, begins[: index.n_trees]))).astype(np.float64)
-        means = []  # of the leaves of each tree; 0 without rows
-        for i, first in enumerate(arrays["tree_begin"][:-1]):
-            entries = slice(first, first + begins[i][-1])
-            targets = index.atoms(i // index.n_trees)[arrays["ranks"][entries]]
-            units = arrays["units"][entries] if "units" in arrays else np.ones(len(targets))
-            leaf = np.repeat(np.arange(len(begins[i]) - 1), np.diff(begins[i]))
-            sums = [np.bincount(leaf, w, len(begins[i]) - 1) for w in (units * targets, units)]
-            with np.errstate(invalid="ignore"):
-                means.append(np.nan_to_num(sums[0] / sums[1]))
-        of_outputs = np.concatenate(means).reshape(index.n_outputs, -1)
-        gains = [self.scorer.forest.split_gains(sizes, own) for own in of_outputs]
-        shares = np.sum([own / (own.sum() or 1) for own in gains], axis=0)
-        return shares / shares.sum() if shares.any() else np.full(len(shares), 1 / len(shares))
 
     @property
     def has_reference(self) -> bool:
@@ -382,7 +364,7 @@ def base_intervals(
     All but raw ones need `fitted.centred`. `mean` (n,) is filled with the means of the rows, which
     are routed unless their `leaves` are given.
     """
-    if mean is not None and all(base.family != "raw" for base in bases):
+    if mean is not None and all((b.family, b.kind == "price") != ("raw", False) for b in bases):
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
 
     def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
@@ -393,4 +375,11 @@ def base_intervals(
             return fitted.scorer.index.intervals(leaves, levels, kinds, n_threads=n_threads)
         return fitted.scorer.intervals(X, levels, kinds, mean=mean, n_threads=n_threads)
 
-    return read_bases(bases, len(X), read)
+    def read_priced(prices: list[float], floor: float) -> Array:
+        if leaves is not None:
+            return fitted.scorer.index.priced_intervals(leaves, prices, floor, n_threads=n_threads)[
+                0
+            ]
+        return fitted.scorer.priced_intervals(X, prices, floor, n_threads=n_threads)[0]
+
+    return read_bases(bases, len(X), read, read_priced)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdicore._clipped import Counts
 from hdicore._core import _centred_oob_intervals, _out_of_bag_means
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.prune import Leaves, PrunedForest, has_units, leaf_sizes, prune_to
 from hdiforest._model.residuals import CentredForest, OutOfBagMeans, Stacking
-from hdiforest._model.training_rows import IN_BAG, Counts, TrainingRows, TreeBlock
+from hdiforest._model.training_rows import IN_BAG, TrainingRows, TreeBlock
 from hdiforest._utils import Array, Kind
 from hdiforest.calibration._bases import Base, read_bases
 
 # A training row with fewer such trees has a distribution unlike that of a new row.
 MIN_OOB_TREES = 20
+_PRICES = 2.0**-12, 2.0**12, 64  # of which those of bases are between, in ranges of the targets
+LEAST_CHANCE = 0.05  # that a weight is divided by, so that no single row outweighs all
 MIN_SHARE_OF_WEIGHT = 0.9  # that usable rows have, relative to their share of the rows
 
 
@@ -105,6 +108,22 @@ class OutOfBagIntervals:
         n_trees = (self.counts.T == 0).sum(axis=0)
         return np.flatnonzero((n_trees >= MIN_OOB_TREES) & self.rows.has_weight)
 
+    def weights_of(self, rows: NDArray[np.intp]) -> Array | None:
+        """Return weights by which some usable rows stand for all; None if all weigh alike.
+
+        Trees that drew rows by their weights leave the heavy ones out less often, so fewer of those
+        are usable: each row has its sample_weight, divided by the chance that it is.
+        """
+        weights, counts = self.rows.weights_of(rows), self.counts
+        if weights is None or counts is None or self.rows.counts_are_weighted:
+            return weights
+        from scipy.stats import binom
+
+        share = weights / cast("Array", self.rows.sample_weight).sum()
+        left_out = (1 - share) ** int(counts[:, 0].sum())
+        chance = binom.sf(MIN_OOB_TREES - 1, counts.shape[1], left_out)
+        return cast("Array", weights / np.maximum(chance, LEAST_CHANCE))
+
     @property
     def shortage(self) -> str | None:
         """Why the usable rows cannot stand for all; None if they can."""
@@ -186,10 +205,11 @@ class OutOfBagIntervals:
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
-        families = list(dict.fromkeys(base.family for base in bases))
+        own = [base for base in bases if base.kind != "price"]
+        families = list(dict.fromkeys(base.family for base in own))
         if self._equal_rows is None and "raw" in families:
             families.remove("raw")
-        parts = [part for base in bases if base.family in families for part in base.parts]
+        parts = [part for base in own if base.family in families for part in base.parts]
         all_kinds = list(dict.fromkeys(kind for kind, _ in parts))
         all_levels = list(dict.fromkeys(level for _, level in parts))
         ends: dict[str, Array] = {}
@@ -201,12 +221,32 @@ class OutOfBagIntervals:
 
         def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
             if family not in ends:
-                return self._raw_intervals(rows, kinds, levels)
+                raw: Array = self.query_raw("intervals", rows, levels, kinds)
+                return raw
             pairs = zip(kinds, levels, strict=True)
             columns = [ends[family][all_kinds.index(k), ..., all_levels.index(c)] for k, c in pairs]
             return np.stack(columns, axis=-1)
 
-        return read_bases(bases, len(rows), read)
+        def read_priced(prices: list[float], floor: float) -> Array:
+            raw: Array = self.query_raw("priced_intervals", rows, prices, floor)[0]
+            return raw
+
+        return read_bases(bases, len(rows), read, read_priced)
+
+    def priced(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> list[Base]:
+        """Return bases, those of kind "price" at prices at which the rows hold their levels."""
+        found = list(bases)
+        for floor in {base.min_share for base in bases if base.kind == "price"}:
+            unit = float(np.ptp(self.fitted.scorer.index.atoms())) or 1.0
+            prices = unit * np.geomspace(*_PRICES)
+            shares = np.empty((len(rows), len(prices)))
+            self.query_raw("priced_intervals", rows, prices, floor, mass=shares)
+            mean = np.maximum.accumulate(np.nanmean(shares, axis=0))
+            for j, base in enumerate(bases):
+                if (base.kind, base.min_share) == ("price", floor):
+                    price = np.exp(np.interp(base.level, mean, np.log(prices)))
+                    found[j] = base._replace(price=float(price))
+        return found
 
     def _merged_intervals(
         self, rows: NDArray[np.intp], families: list[str], kinds: list[str], levels: list[float]
@@ -233,14 +273,12 @@ class OutOfBagIntervals:
             n_threads=self._n_threads,
         )
 
-    def _raw_intervals(
-        self, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
-    ) -> Array:
+    def query_raw(self, method: str, rows: NDArray[np.intp], *args: Any, **options: Any) -> Any:
+        """Call a method of the model's index for training rows, each of which is left out."""
         leaves = np.where(cast("Counts", self.counts)[rows] > 0, np.int32(-1), self.leaves[rows])
         left_out = None if self.fitted.weights in IN_BAG else rows
-        return self._raw_index.intervals(
-            leaves, levels, kinds, leave_out=left_out, n_threads=self._n_threads
-        )
+        options |= {"leave_out": left_out, "n_threads": self._n_threads}
+        return getattr(self._raw_index, method)(leaves, *args, **options)
 
     @cached_property
     def _raw_index(self) -> LeafIndex:

@@ -60,51 +60,40 @@ def _read_tree(estimator: Any) -> GrownForest:
     return GrownForest([estimator], None, None, lambda _bags, _weight: [WeightingRule(True)])
 
 
-def _read_forest(estimator: Any) -> GrownForest:
-    # A later refit of the forest must not change what is drawn.
-    drawn = copy.copy(estimator)
-    seeds = [SimpleNamespace(random_state=tree.random_state) for tree in estimator.estimators_]
-    drawn.estimators_ = seeds  # so that it does not keep the trees
+def _read_trees(estimator: Any) -> GrownForest:
+    # Copies, as a later refit of the estimator must not change what is drawn.
+    drawn, members = copy.copy(estimator), list(estimator.estimators_)
+    seeds: Any
+    if is_bagging := isinstance(estimator, BaggingRegressor):
+        name, seeds = "_seeds", np.array(estimator._seeds)
+    else:
+        name, seeds = "estimators_", [SimpleNamespace(random_state=m.random_state) for m in members]
+        drawn.estimators_ = seeds  # so that it does not keep the trees
 
     def draw(tree: int) -> NDArray[np.integer]:
-        return _draw(drawn, estimators_=seeds[tree : tree + 1])
+        return _draw(drawn, **{name: seeds[tree : tree + 1]})
 
     return GrownForest(
-        members=list(estimator.estimators_),
+        members,
         n_rows=estimator._n_samples,
-        draw=draw if estimator.bootstrap else None,
+        draw=draw if is_bagging or estimator.bootstrap else None,
         weighting_rules=partial(_rules_of_draws, estimator),
-    )
-
-
-def _read_bagging(estimator: Any) -> GrownForest:
-    drawn = copy.copy(estimator)
-    seeds = np.array(estimator._seeds)
-
-    def draw(tree: int) -> NDArray[np.integer]:
-        return _draw(drawn, _seeds=seeds[tree : tree + 1])
-
-    return GrownForest(
-        members=list(estimator.estimators_),
-        n_rows=estimator._n_samples,
-        draw=draw,
-        weighting_rules=partial(_rules_of_draws, estimator),
-        features=estimator.estimators_features_,
+        features=estimator.estimators_features_ if is_bagging else None,
     )
 
 
 # By type; a subclass is read like its nearest base. A new kind is one more function and line.
 _READERS: dict[type, Callable[[Any], GrownForest]] = {
-    RandomForestRegressor: _read_forest,
-    ExtraTreesRegressor: _read_forest,
+    RandomForestRegressor: _read_trees,
+    ExtraTreesRegressor: _read_trees,
     DecisionTreeRegressor: _read_tree,
     ExtraTreeRegressor: _read_tree,
-    BaggingRegressor: _read_bagging,
+    BaggingRegressor: _read_trees,
 }
 
 _UNDERSTOOD = f"a fitted {alternatives(kind.__name__ for kind in _READERS)} of such trees"
 
-_READERS[ForestRegressor] = _read_forest  # of other libraries, like quantile-forest
+_READERS[ForestRegressor] = _read_trees  # of other libraries, like quantile-forest
 
 
 def import_forest(
@@ -134,9 +123,8 @@ def import_forest(
     seen = (y if fitted_on is None else fitted_on).reshape(len(y), -1)
     n_outputs, fitted_outputs = seen.shape[1], members[0].tree_.n_outputs
     if n_outputs != fitted_outputs:
-        raise ValueError(
-            f"y has {n_outputs} outputs, but the forest was fitted on {fitted_outputs}"
-        )
+        fitted_on_many = f"the forest was fitted on {fitted_outputs}"
+        raise ValueError(f"y has {n_outputs} outputs, but {fitted_on_many}")
     _check_number_of_rows(grown, len(X), sample_weight)
     bags = grown.bags(len(X))
     if weights == "oob" and bags is None:
@@ -156,10 +144,8 @@ def import_forest(
             blocks.clear()
         check = partial(_check_leaves, members, rows, seen, rule.float32, blocks, n_threads)
         try:
-            index = rows.index(
-                forest, None, weights, bounds=bounds, check=check, n_threads=n_threads
-            )
-            return forest, rows, index
+            options: dict[str, Any] = {"bounds": bounds, "check": check, "n_threads": n_threads}
+            return forest, rows, rows.index(forest, None, weights, **options)
         except _Refusal as refusal:
             refusals.append(refusal.args)
     what, tree = max(refusals, key=lambda refusal: list(_DIFFERENCES).index(refusal[0]))
@@ -261,10 +247,7 @@ def _has_categories(member: Any) -> bool:
 
 
 def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeight) -> None:
-    """Refuse more or fewer rows than the estimator was fitted on.
-
-    The leaves cannot tell: rows that were not drawn may be added or left out without a trace.
-    """
+    """Refuse other numbers of rows, as leaves keep no trace of rows that were not drawn."""
     rows, what, fitted_on = "rows", "forest", grown.n_rows
     needed = "rows of its last fit, without test rows and complete"
     if grown.n_rows is None:
@@ -331,15 +314,11 @@ def _check_leaves(
     block: TreeBlock,
 ) -> None:
     """Compare every leaf of some trees with their own record, and keep the block."""
-    difference = _find_mismatch(
-        [_record(member) for member in members[block.first :][: block.leaves.shape[1]]],
-        block.leaves.T,
-        targets.T,
-        counts=None if block.counts is None else block.counts.T,
-        sample_weight=rows.draw_weight,
-        in_float32=in_float32,
-        n_threads=n_threads,
-    )
+    records = [_record(member) for member in members[block.first :][: block.leaves.shape[1]]]
+    options: dict[str, Any] = {"in_float32": in_float32, "n_threads": n_threads}
+    options["counts"] = None if block.counts is None else block.counts.T
+    options["sample_weight"] = rows.draw_weight
+    difference = _find_mismatch(records, block.leaves.T, targets.T, **options)
     if difference is not None:
         tree, what = difference
         raise _Refusal(what, block.first + tree)
@@ -369,11 +348,9 @@ def _rules_of_draws(
     if bags is None and isinstance(estimator, ForestRegressor):
         return [WeightingRule(True)]
     if bags is None or not hasattr(estimator, "_sample_weight"):
-        rules = [WeightingRule(True), WeightingRule(False)]
+        rules, given = [WeightingRule(True), WeightingRule(False)], sample_weight
         # Before scikit-learn 1.9, weights given as float32 were multiplied as such.
-        if sample_weight is not None and np.array_equal(
-            sample_weight, sample_weight.astype(np.float32)
-        ):
+        if given is not None and np.array_equal(given, given.astype(np.float32)):
             rules.insert(1, WeightingRule(True, float32=True))
         return rules
     used = estimator._sample_weight

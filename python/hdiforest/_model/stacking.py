@@ -12,9 +12,11 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 
 from hdicore import Forest, Scorer
+from hdicore._clipped import Counts
+from hdicore._means import BoostedMean, LocalColumns, LocalLinearMean
 from hdiforest._model import residuals
 from hdiforest._model.residuals import OutOfBagMeans, RegressorMean, Stacking
-from hdiforest._model.training_rows import Counts, TrainingRows
+from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils import Array
 
 MEANS = ("boosting", "local_linear")
@@ -70,7 +72,7 @@ def local_linear(
     gains = forest.split_gains(means.leaf_weight, means.leaf_means)
     top = np.argsort(-gains, kind="stable")[:_N_LOCAL]
     top = top[: max(1, np.count_nonzero(gains[top] > 0))]  # 0 if no tree has a split
-    columns = residuals.LocalColumns.of_rows(rows.X[rows.has_weight], top)
+    columns = LocalColumns.of_rows(rows.X[rows.has_weight], top)
     features, n, q = columns.read(rows.X), len(rows.y), len(columns.columns)
     y = rows.y.clip(rows.weighted_targets.min(), rows.weighted_targets.max())
     index = rows.index(forest, leaves, "inbag", targets=np.arange(n, dtype=np.float64))
@@ -83,7 +85,7 @@ def local_linear(
     errors = np.average(squares, axis=0, weights=rows.weights_of(means.has_centre))
     best = int(np.argmin(errors))
     scorer, penalty = Scorer(forest, index), _PENALTIES[best]
-    mean = residuals.LocalLinearMean(scorer, columns, features, y, penalty)
+    mean = LocalLinearMean(scorer, columns, features, y, penalty)
     out_of_bag = np.where(means.has_centre, predicted[:, best], means.centres)
     return Stacking(mean, best_share(out_of_bag, rows, means), out_of_bag, fits[:, best])
 
@@ -123,7 +125,7 @@ def is_plain_boosting(regressor: Any) -> bool:
     )
 
 
-def boosted_mean(regressor: Any, n_features: int) -> residuals.BoostedMean:
+def boosted_mean(regressor: Any, n_features: int) -> BoostedMean:
     """Read the trees of a fitted regressor that `is_plain_boosting` accepts."""
     nodes = [tree.nodes for iteration in regressor._predictors for tree in iteration]
     joined = np.concatenate(nodes)
@@ -141,4 +143,4 @@ def boosted_mean(regressor: Any, n_features: int) -> residuals.BoostedMean:
         n_features=n_features,
     )
     values = joined["value"][np.repeat(offsets[:-1], forest.n_leaves) + forest.leaf_nodes]
-    return residuals.BoostedMean(forest, values, float(regressor._baseline_prediction.item()))
+    return BoostedMean(forest, values, float(regressor._baseline_prediction.item()))

@@ -70,10 +70,9 @@ class TableSteps:
         table = _with_texts(frame.in_library(self.library), self.texts)
         rows = dense_rows(transformed(self.pipeline, table), allow_nan=self.allow_nan)
         if rows.shape[1] != self.n_features:
-            raise ValueError(
-                f"the steps before the forest made {rows.shape[1]} columns of X, but the forest "
-                f"was fitted on {self.n_features}"
-            )
+            columns = f"{rows.shape[1]} columns of X"
+            fitted_on = f"the forest was fitted on {self.n_features}"
+            raise ValueError(f"the steps before the forest made {columns}, but {fitted_on}")
         return rows
 
     def encode(
@@ -88,11 +87,9 @@ class TableSteps:
         try:
             X = self.rows(table)
         except (TypeError, ValueError) as error:
-            last = first_row + table.num_rows
-            raise EncodingError(
-                f"the steps before the forest refuse one of the rows {first_row + 1} to {last}: "
-                f"{' '.join(str(error).split())}"
-            ) from None
+            rows = f"rows {first_row + 1} to {first_row + table.num_rows}"
+            refused = f"refuse one of the {rows}: {' '.join(str(error).split())}"
+            raise EncodingError(f"the steps before the forest {refused}") from None
         return X, count_rows(X, self.ordered, feature_range, _are_empty(table))
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:

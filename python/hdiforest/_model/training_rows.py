@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex
+from hdicore._clipped import Bounds, Counts, bounds_of_leaves, clipped_index
 from hdiforest._utils import Array
 from hdiforest._utils.checks import alternatives
+from hdiforest._utils.hints import steps
 
 Weighting = Literal["all", "inbag", "oob", "monotonic"]
 
@@ -27,9 +29,6 @@ ANY_WEIGHTING = alternatives(repr(mode) for mode in WEIGHTINGS)
 IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")  # by which leaves count only rows drawn
 
 _BLOCK_BYTES = 1 << 24  # of the leaves in some trees that need not be cut further
-
-Counts = NDArray[np.unsignedinteger]  # (n, k): how often each of k trees drew each row
-Bounds = tuple[Array, Array]  # lowest and highest target of each leaf of a tree, (n_leaves,) each
 
 
 class TreeBlock(NamedTuple):
@@ -50,10 +49,7 @@ class Bags(NamedTuple):
     def redrawn(
         cls, n_rows: int, n_trees: int, draw: Callable[[int], NDArray[np.integer]]
     ) -> Self | None:
-        """Return those whose rows are drawn again tree by tree; None: each tree drew each row once.
-
-        Counts are in Fortran order. Drawing takes some 20 ns for each row and tree.
-        """
+        """Return bags that are drawn again, tree by tree; None: each tree drew each row once."""
 
         def times_drawn(tree: int) -> NDArray[np.intp]:
             return np.bincount(draw(tree), minlength=n_rows)
@@ -141,10 +137,7 @@ class TrainingRows:
         *,
         counted: bool = True,
     ) -> Iterator[TreeBlock]:
-        """Yield some trees at a time, which take little memory beside an index of all.
-
-        Rows are routed unless `leaves` (n, n_trees) are given. Counts are None unless `counted`.
-        """
+        """Yield a few trees at a time, routing rows unless `leaves` are given; counts if wanted."""
         bags, n_trees = self.bags if counted else None, forest.n_trees
         few = min(max(n_threads, -(-n_trees // 25)), max(1, n_trees // 8))
         at_once = max(few, _BLOCK_BYTES // (4 * len(self.X)))
@@ -152,7 +145,7 @@ class TrainingRows:
         if leaves is None and n_trees > 1:
             # Rows that share a leaf of one tree share much of their way in the others.
             order = np.argsort(forest.leaves_of_trees(self.X, 0, 1, n_threads=n_threads)[:, 0])
-        for first in range(0, n_trees, at_once):
+        for first in steps("routing training rows", range(0, n_trees, at_once)):
             last = min(first + at_once, n_trees)
             if leaves is None:
                 part = forest.leaves_of_trees(self.X, first, last, order=order, n_threads=n_threads)
@@ -179,6 +172,7 @@ class TrainingRows:
         targets: Array | None = None,
         keep_row_weights: bool = False,
         bounds: Sequence[Bounds] | None = None,
+        pooled: bool = False,
         check: Callable[[TreeBlock], None] | None = None,
         n_threads: int = 0,
     ) -> LeafIndex:
@@ -188,6 +182,7 @@ class TrainingRows:
         its `bounds`, if there are some. `check` is called once with each block of trees.
         """
         checks = [] if check is None else [check]
+        options: dict[str, Any] = {"pooled": pooled, "n_threads": n_threads}
 
         def blocks() -> Iterator[TreeBlock]:
             counted = bool(checks) or weights != "all"
@@ -198,15 +193,16 @@ class TrainingRows:
             checks.clear()
 
         if bounds is not None:
-            drawn, weight = ((block, self.drawn(block)) for block in blocks()), self.draw_weight
-            return clipped_index(forest, self.y, drawn, bounds, n_threads, sample_weight=weight)
+            drawn = ((block.leaves, self.drawn(block)) for block in blocks())
+            weight = self.draw_weight
+            return clipped_index(forest.n_leaves, self.y, drawn, bounds, weight, **options)
         return LeafIndex.from_blocks(
             lambda: ((block.leaves, _counted(block.counts, weights)) for block in blocks()),
             self.y if targets is None else targets,
             forest.n_leaves,
             sample_weight=self.sample_weight_in(weights),
             keep_row_weights=keep_row_weights,
-            n_threads=n_threads,
+            **options,
         )
 
 
@@ -225,89 +221,11 @@ def draw_rows(rows: NDArray[np.intp], most: int, seed: int | None) -> NDArray[np
 
 
 def leaf_bounds(members: Sequence[Any], forest: Forest) -> list[Bounds]:
-    """Return the bounds that each fitted tree of scikit-learn respects in its leaves.
-
-    Where a constrained feature splits a node, the middle of the values that the tree predicts for
-    its two children divides what lies below them. O(n_nodes).
-    """
+    """Return the bounds that each fitted tree of scikit-learn respects in its leaves."""
     nodes_of_leaves = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
-    return list(map(_bounds, members, nodes_of_leaves))
-
-
-def _bounds(member: Any, leaf_nodes: NDArray[np.int32]) -> Bounds:
-    tree, sign = member.tree_, np.asarray(member.monotonic_cst)
-    lower, upper = np.full(tree.node_count, -np.inf), np.full(tree.node_count, np.inf)
-    value = tree.value[:, 0, 0]
-    nodes = np.zeros(1, dtype=np.intp)  # of one depth
-    while nodes.size:
-        nodes = nodes[tree.children_left[nodes] >= 0]
-        left, right = tree.children_left[nodes], tree.children_right[nodes]
-        for child in (left, right):
-            lower[child], upper[child] = lower[nodes], upper[nodes]
-        middle = (value[left] + value[right]) / 2
-        for direction, low, high in ((1, left, right), (-1, right, left)):
-            split = sign[tree.feature[nodes]] == direction
-            upper[low[split]] = lower[high[split]] = middle[split]
-        nodes = np.concatenate([left, right])
-    return lower[leaf_nodes], upper[leaf_nodes]
-
-
-def clipped_index(
-    forest: Forest,
-    y: Array,
-    blocks: Iterable[tuple[TreeBlock, Counts]],
-    bounds: Sequence[Bounds],
-    n_threads: int,
-    *,
-    sample_weight: Array | None = None,
-    pooled: bool = False,
-) -> LeafIndex:
-    """Return an index of targets (n,) that are moved within the bounds of each leaf.
-
-    The blocks say how often leaves keep rows. To the index, rows that a leaf moves to one of its
-    bounds are one row more: a row has other targets in other trees, and an index only one.
-    O(rows of the index * n_trees).
-
-    All targets of a leaf lie on its side of every constrained split. In each tree, and so in their
-    mean, the distribution of a row is therefore nowhere to the left of that of a row that is lower
-    in a constrained feature alone: means, quantiles and equal-tailed ends are monotonic.
-    """
-    row_weights = np.ones(len(y)) if sample_weight is None else sample_weight
-    targets, weights, trees, n = [y], [row_weights], [], len(y)
-    for block, counts in blocks:
-        for k in range(counts.shape[1]):
-            (rows,) = np.nonzero(counts[:, k])
-            leaf, count = block.leaves[rows, k], counts[rows, k].astype(np.uint32)
-            ends = np.stack(bounds[block.first + k], axis=1)  # (n_leaves, 2)
-            low, high = ends[leaf].T
-            stay = (low <= y[rows]) & (y[rows] <= high)
-            bound, group = np.unique(2 * leaf[~stay] + (y[rows] > high)[~stay], return_inverse=True)
-            moved = np.bincount(group, count[~stay]).astype(np.uint32)
-            weight = np.bincount(group, (count * row_weights[rows])[~stay]) / moved
-            targets.append(ends.ravel()[bound])
-            weights.append(weight)
-            rows = np.concatenate([rows[stay], np.arange(n, n + len(bound))])
-            leaf = np.concatenate([leaf[stay], bound // 2]).astype(np.int32)
-            trees.append((rows, leaf, np.concatenate([count[stay], moved])))
-            n += len(bound)
-    values = np.concatenate(targets)
-    # The index reads rows in the order of their targets, which is fastest if they lie in it.
-    order = np.argsort(values)
-    place = np.empty(n, dtype=np.intp)
-    place[order] = np.arange(n)
-
-    def index_blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint32]]]:
-        for rows, leaf, count in trees:
-            leaves = np.zeros((n, 1), dtype=np.int32)
-            times = np.zeros((n, 1), dtype=np.uint32)
-            leaves[place[rows], 0], times[place[rows], 0] = leaf, count
-            yield leaves, times
-
-    return LeafIndex.from_blocks(
-        index_blocks,
-        values[order],
-        forest.n_leaves,
-        sample_weight=None if sample_weight is None else np.concatenate(weights)[order],
-        pooled=pooled,
-        n_threads=n_threads,
-    )
+    found = []
+    for member, leaf_nodes in zip(members, nodes_of_leaves, strict=True):
+        tree, signs = member.tree_, np.asarray(member.monotonic_cst)
+        nodes = tree.children_left, tree.children_right, tree.feature, tree.value[:, 0, 0]
+        found.append(bounds_of_leaves(*nodes, signs, leaf_nodes))
+    return found

@@ -114,7 +114,7 @@ class Column(ABC):
         return self.name if self.kind == "number" else f"{self.name} ({self.kind})"
 
     @abstractmethod
-    def codes(self, array: Any) -> Codes:
+    def codes(self, array: Any) -> Codes:  # of a dictionary only if there are categories
         """Return what stands for the cells of an Array, not of nulls; ColumnError if it cannot."""
 
     def texts(self, cells: Sequence[float]) -> list[str]:
@@ -128,14 +128,12 @@ class Column(ABC):
         return {"name": self.name, "kind": self.kind} | own | lists
 
 
-@dataclass(frozen=True)
 class NumberColumn(Column):
     """Whole, floating or decimal numbers."""
 
     kind = "number"
 
     def codes(self, array: Any) -> Codes:
-        array = decoded(array)
         if not is_number(array.type):
             raise ColumnError(f"must hold numbers, but is {array.type}")
         values = as_float64(array)
@@ -145,23 +143,21 @@ class NumberColumn(Column):
             row = int(np.argmax(magnitude > FLOAT32_MAX))
             what = f"must hold numbers that fit into float32, but holds {values[row]:g}"
             raise ColumnError(what, row)
-        rounded = False
-        if largest > MAX_EXACT:
-            present = values[~np.isnan(values)]
-            # Every float64 from 2^53 on is whole, and may already be a rounded one.
-            exact = (present.astype(np.float32) == present) & (np.abs(present) < 2.0**53)
-            rounded = bool((present == np.floor(present)).all() and not exact.all())
+        if largest <= MAX_EXACT:
+            return Codes(values)
+        present = values[~np.isnan(values)]
+        # Every float64 from 2^53 on is whole, and may already be a rounded one.
+        exact = (present.astype(np.float32) == present) & (np.abs(present) < 2.0**53)
+        rounded = bool((present == np.floor(present)).all() and not exact.all())
         return Codes(values, rounded=rounded)
 
 
-@dataclass(frozen=True)
 class BooleanColumn(Column):
     """Booleans, as numbers 0 and 1 or as words."""
 
     kind = "boolean"
 
     def codes(self, array: Any) -> Codes:
-        array = decoded(array)
         if is_text(array.type):
             words = present_text(pc.ascii_lower(pc.ascii_trim_whitespace(present_text(array))))
             is_true = pc.match_substring_regex(words, r"^(true|1([.,]0*)?)$")
@@ -283,12 +279,11 @@ def _distinct_cells(array: Any, *, as_text: bool) -> tuple[Any, NDArray[np.int64
     encoded = dictionary_of(array)
     distinct = encoded.dictionary
     at: NDArray[np.int64] = encoded.indices.cast(pa.int64()).fill_null(len(distinct)).to_numpy()
+    distinct = present_text(distinct) if is_text(distinct.type) else distinct
     if as_text:
-        texts = present_text(distinct) if is_text(distinct.type) else distinct
-        return texts.cast(pa.large_string()), at
+        return distinct.cast(pa.large_string()), at
     if is_text(distinct.type):
-        texts = present_text(distinct).to_pylist()
-        values = [None if text is None else _number(text) for text in texts]
+        values = [None if text is None else _number(text) for text in distinct.to_pylist()]
         return pa.array(values, pa.float64()), at
     numbers = distinct.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return pa.array(numbers + 0.0, from_pandas=True), at  # minus zero is zero
@@ -334,7 +329,6 @@ class DateColumn(Column):
         return f"{self.name} (date, in {self.unit}s)"
 
     def codes(self, array: Any) -> Codes:
-        array = decoded(array)
         stamps = as_timestamps(array, self.zoned)
         days, rest, per_day = whole_days(stamps)
         n_units = UNITS[self.unit]
@@ -360,20 +354,16 @@ class DateColumn(Column):
         stamps = as_timestamps(array, zoned)
         days, rest, per_day = whole_days(stamps.drop_null())
         reference = int(np.median(days)) if len(days) else 0
-        unit = next(
-            name for name, n in UNITS.items() if n >= per_day or not (rest % (per_day // n)).any()
-        )
-        return cls(name, unit, reference, zoned)
+        fine = (u for u, n in UNITS.items() if n >= per_day or not (rest % (per_day // n)).any())
+        return cls(name, next(fine), reference, zoned)
 
 
-@dataclass(frozen=True)
 class DurationColumn(Column):
     """Durations or times of a day, in seconds."""
 
     kind = "duration"
 
     def codes(self, array: Any) -> Codes:
-        array = decoded(array)
         if not is_duration(array.type):
             raise ColumnError(f"must hold durations or times, but is {array.type}")
         values = _integers(array) / (UNITS[_OF_ARROW[array.type.unit]] // UNITS["second"])
@@ -393,9 +383,7 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
         text = present_text(array)
         for each in types:
             with suppress(pa.ArrowInvalid):
-                stamps = text.cast(each)
-                _require_in_range(stamps, text)
-                return stamps
+                return _in_range(text.cast(each), text)
         what = "dates without a time zone such as 2024-05-31 or 2024-05-31 12:00:00"
         if zoned:
             what = "timestamps with a time zone such as 2024-05-31T12:00:00Z"
@@ -408,8 +396,7 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
         raise ColumnError(f"must hold dates {wanted} a time zone, but is {kind}")
     if pa.types.is_date(kind):
         array = array.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
-    _require_in_range(array)
-    return array
+    return _in_range(array)
 
 
 def whole_days(stamps: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -426,8 +413,8 @@ def _integers(array: Any) -> NDArray[np.int64]:
     return cast("NDArray[np.int64]", array.cast(width).fill_null(0).to_numpy().astype(np.int64))
 
 
-def _require_in_range(stamps: Any, text: Any = None) -> None:
-    """Raise ColumnError if a timestamp, that `text` was read as, is out of range."""
+def _in_range(stamps: Any, text: Any = None) -> Any:
+    """Return the timestamps that `text` was read as; ColumnError if one is out of range."""
     days, _, _ = whole_days(stamps)
     bad = (days < FIRST_DAY) | (days > LAST_DAY)
     if bad.any():
@@ -435,12 +422,11 @@ def _require_in_range(stamps: Any, text: Any = None) -> None:
         ticks = f"{_integers(stamps)[row]} {_OF_ARROW[stamps.type.unit]}s since 1970"
         held = ticks if text is None else shown(text[row].as_py())
         raise ColumnError(f"must hold dates of the years 1 to 9999, but holds {held}", row)
+    return stamps
 
 
-KINDS: dict[str, type[Column]] = {
-    each.kind: each
-    for each in (NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn)
-}
+_ALL: list[type[Column]] = [NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn]
+KINDS = {each.kind: each for each in _ALL}
 
 
 def column_of(facts: Any) -> Column:
@@ -456,9 +442,8 @@ def column_of(facts: Any) -> Column:
     names = [each.name for each in fields(KINDS[kind])[1:]]
     try:
         if own.keys() != set(names):
-            raise ValueError(
-                f"it must have the entries {sorted(names)}, got {reprlib.repr(sorted(own))}"
-            )
+            got = reprlib.repr(sorted(own))
+            raise ValueError(f"it must have the entries {sorted(names)}, got {got}")
         return KINDS[kind](name, *(tuple(f) if isinstance(f := own[n], list) else f for n in names))
     except ValueError as error:
         raise ValueError(f"column {reprlib.repr(name)}: {error}") from None

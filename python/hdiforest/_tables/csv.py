@@ -17,15 +17,13 @@ import re
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 from hdiforest._tables.columns import fails, first_failure, shown
 from hdiforest._tables.read import TableError, TableReader, not_numbers, unpacked
 from hdiforest._utils.optional import need, pa, pc
 
 MAX_ROW_BYTES = 1 << 26
-
-Kind = Literal["number", "text"]
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has a fixed cost
@@ -46,7 +44,7 @@ class CsvReader(TableReader):
         self.sep, self._decimal = self._form.sep or self._sep, self._form.decimal
         # Not buffered, so that signals are handled between two reads of a pipe.
         self._file = stream or open(self.path, "rb", buffering=0)  # noqa: SIM115
-        self._opened = [self._file]
+        self.callback(self._file.close)
         self._ahead = b""  # bytes that were read, from the beginning of a row on
         self._block = b""  # that was parsed last
         self._n_rows, self._n_lines = 0, 0  # in front of the block
@@ -56,7 +54,7 @@ class CsvReader(TableReader):
             self._stream = unpacked(self._file, self._packing)
             if codecs.lookup(self._form.encoding).name != "utf-8":
                 self._stream = codecs.EncodedFile(self._stream, "utf-8", self._form.encoding)
-            self._opened.append(self._stream)
+            self.callback(self._stream.close)
             self.names = self._header = self._read_header()
         # As for pyarrow, quotes count only where a cell begins.
         begin = rf"(?<![^{re.escape(self.sep)}\r\n])"
@@ -109,18 +107,16 @@ class CsvReader(TableReader):
             raise TableError(f"the header of {self.path} is not UTF-8; {_AS_UTF_8}") from None
 
     def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
-        with self._naming_the_file():
-            for columns in self._blocks(number_columns, kept):
-                numbers = self._numbers({name: columns[name] for name in number_columns})
-                arrays = [*numbers.values(), *(columns[name] for name in kept)]
-                yield pa.Table.from_arrays(arrays, [*number_columns, *kept])
+        for columns in self._blocks(number_columns, kept):
+            numbers = self._numbers({name: columns[name] for name in number_columns})
+            arrays = [*numbers.values(), *(columns[name] for name in kept)]
+            yield pa.Table.from_arrays(arrays, [*number_columns, *kept])
 
     def typed_batches(
         self, columns: list[str], number_columns: list[str], text_columns: Collection[str] = ()
     ) -> Iterator[Any]:
         self.require(number_columns, columns)
-        kinds: dict[str, Kind] = dict.fromkeys(text_columns, "text")
-        kinds |= dict.fromkeys(number_columns, "number")
+        kinds = dict.fromkeys(text_columns, "text") | dict.fromkeys(number_columns, "number")
         others = [name for name in columns if name not in number_columns]
         with self._naming_the_file():
             for cells in self._blocks(number_columns, others):
@@ -132,16 +128,15 @@ class CsvReader(TableReader):
                 nulls = pa.nulls(len(cells[columns[0]]))
                 yield pa.table({name: found.get(name, nulls) for name in columns})
 
-    def _kinds(self, columns: Mapping[str, Any]) -> dict[str, Kind]:
-        """Return the kinds of those columns of text that have cells.
+    def _kinds(self, columns: Mapping[str, Any]) -> dict[str, str]:
+        """Return the kinds, number or text, of those columns of text that have cells.
 
         Columns of the words true and false alone are text. TableError for those with numbers in
         more than half of their distinct cells, but not in all.
         """
         point = re.escape(self._decimal)
         number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
-        kinds: dict[str, Kind] = {}
-        mixed = {}
+        kinds, mixed = {}, {}
         for name, column in columns.items():
             cells = pc.unique(self.without_missing(column).drop_null())
             if len(cells) == 0:
@@ -231,20 +226,15 @@ class CsvReader(TableReader):
             uneven.append(row)
             return "skip"
 
-        convert = pa_csv.ConvertOptions(
-            column_types=types, include_columns=list(types), null_values=_MISSING,
-            decimal_point=self._decimal,
-        )  # fmt: skip
-        parse = pa_csv.ParseOptions(
-            newlines_in_values=True, ignore_empty_lines=len(self._header) > 1, delimiter=self.sep,
-            invalid_row_handler=skip,
-        )  # fmt: skip
+        convert = pa_csv.ConvertOptions(column_types=types, include_columns=list(types))
+        convert.null_values, convert.decimal_point = _MISSING, self._decimal
+        parse = pa_csv.ParseOptions(delimiter=self.sep, newlines_in_values=True)
+        parse.ignore_empty_lines, parse.invalid_row_handler = len(self._header) > 1, skip
         end = b"" if self._block.endswith((b"\n", b"\r")) else b"\n"
         content = self._block + end + self._guard.encode()
         # The whole block at once. Only the serial reader counts rows.
-        read = pa_csv.ReadOptions(
-            column_names=self._header, use_threads=False, block_size=len(content) + 1
-        )
+        read = pa_csv.ReadOptions(column_names=self._header, use_threads=False)
+        read.block_size = len(content) + 1
         return pa_csv.read_csv(pa.BufferReader(content), read, parse, convert), uneven
 
     def _require_no_gap(self, n_rows: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from hdiforest._tables import columns as kinds
 from hdiforest._tables.columns import Codes, Column, ColumnError, EncodingError, Facts, NumberColumn
 from hdiforest._tables.row_counts import RowCounts, count_rows
-from hdiforest._utils.hints import callers_level
+from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import pa, pc
 
 
@@ -72,11 +71,8 @@ class TableEncoder:
         if faults:
             raise EncodingError("; ".join(faults.values()), faults)
         if rounded:
-            warnings.warn(
-                "whole numbers beyond 2^24 are rounded to float32 in the "
-                f"column{'s' * (len(rounded) > 1)} {', '.join(map(repr, rounded))}",
-                stacklevel=callers_level(),
-            )
+            names = f"column{'s' * (len(rounded) > 1)} {', '.join(map(repr, rounded))}"
+            warn_caller(f"whole numbers beyond 2^24 are rounded to float32 in the {names}")
         counts = count_rows(X, self.ordered, feature_range, empty)
         counts.unseen.update(unseen)
         return X, counts
@@ -86,11 +82,9 @@ class TableEncoder:
         missing = np.isnan(X)
         if missing.any():
             row, j = np.unravel_index(int(missing.argmax()), X.shape)
-            raise EncodingError(
-                f"the forest takes no missing values, but column {self.columns[j]!r} has a missing "
-                f"cell or an unknown category in row {first_row + row + 1}",
-                [self.columns[j]],
-            )
+            name, at = self.columns[j], first_row + row + 1
+            what = f"column {name!r} has a missing cell or an unknown category in row {at}"
+            raise EncodingError(f"the forest takes no missing values, but {what}", [name])
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.entries))
@@ -125,19 +119,18 @@ def _codes(entry: Column, column: Any) -> Codes:
     parts, begin = [], 0
     for chunk in getattr(column, "chunks", [column]):
         try:
-            is_null = pa.types.is_null(kinds.kind_of_cells(chunk))
-            parts.append(Codes(np.full(len(chunk), np.nan)) if is_null else entry.codes(chunk))
+            if pa.types.is_null(kinds.kind_of_cells(chunk)):
+                parts.append(Codes(np.full(len(chunk), np.nan)))
+            else:
+                parts.append(entry.codes(chunk if entry.has_categories else kinds.decoded(chunk)))
         except ColumnError as error:
             row = None if error.row is None else begin + error.row
             raise ColumnError(error.clause, row) from None
         begin += len(chunk)
     if len(parts) == 1:
         return parts[0]
-    return Codes(
-        np.concatenate([np.empty(0), *(part.values for part in parts)]),
-        sum(part.n_unseen for part in parts),
-        any(part.rounded for part in parts),
-    )
+    values, n_unseen, rounded = zip(Codes(np.empty(0)), *parts, strict=True)
+    return Codes(np.concatenate(values), sum(n_unseen), any(rounded))
 
 
 Categorical = Literal["auto"] | Sequence[str]
@@ -193,10 +186,9 @@ def _learned(name: str, column: Any, is_categorical: bool) -> Column:
             return other
         n, n_cells = len(distinct), counts.sum()
         if n > _FEW and 2 * n > n_cells:
-            raise ColumnError(
-                f"has {n:,} categories in {n_cells:,} rows, and so says little about new rows: an "
-                "id, free text, or dates that are not written as 2024-05-31"
-            )
+            what = f"{n:,} categories in {n_cells:,} rows, and so says little about new rows"
+            may_be = "an id, free text, or dates that are not written as 2024-05-31"
+            raise ColumnError(f"has {what}: {may_be}")
     order = np.argsort(-counts, kind="stable")  # the most frequent first
     return kinds.CategoryColumn(name, tuple(distinct.take(pa.array(order)).to_pylist()))
 

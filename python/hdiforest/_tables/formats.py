@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
-import io
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -33,9 +33,9 @@ from hdiforest._utils.optional import need, pa
 def _packed(file: IO[bytes], packing: Packing) -> Any:
     """Return a stream that compresses what is written to `file`."""
     if packing == "gzip":
-        # No time and no name in the header: equal tables are equal files. Numbers compress three
-        # times as fast as at level 6, to 2 to 7 % more bytes.
-        return gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0)
+        # No time and no name in the header: equal tables are equal files. Numbers compress twice as
+        # fast as at level 4, five times as at level 6, to 6 and 7 % more bytes.
+        return gzip.GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0)
     return pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd")
 
 
@@ -80,10 +80,8 @@ class _ParquetWriter:
 
 def _csv_writer(stream: IO[bytes], schema: Any, sep: str = ",") -> Any:
     pa_csv = need("pyarrow.csv")
-    header = io.StringIO()
-    # pyarrow quotes every name
-    csv.writer(header, lineterminator="\n", delimiter=sep).writerow(schema.names)
-    stream.write(header.getvalue().encode())
+    header = csv.writer(codecs.getwriter("utf-8")(stream), lineterminator="\n", delimiter=sep)
+    header.writerow(schema.names)  # pyarrow quotes every name
     options = pa_csv.WriteOptions(include_header=False, delimiter=sep)
     return pa_csv.CSVWriter(stream, schema, write_options=options)
 

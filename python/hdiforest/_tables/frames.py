@@ -89,10 +89,8 @@ class Frame:
 
         ImportError without pyarrow; ValueError if this is no table, or Arrow cannot hold it.
         """
-        raise ValueError(
-            f"{self.argument} must be a table with names of columns (pandas, polars, pyarrow, or a "
-            f"dict of columns), got {type(self.native).__name__}"
-        )
+        wanted = "a table with names of columns (pandas, polars, pyarrow, or a dict of columns)"
+        raise ValueError(f"{self.argument} must be {wanted}, got {type(self.native).__name__}")
 
     def numbers(self) -> Any:
         """Return a pyarrow Table of floats, or what is pandas' or no table; raises as `arrow`."""
@@ -375,11 +373,9 @@ def batch_of(rows: Any) -> Table:
         if len(set(lengths.values())) > 1:
             raise ValueError(f"the columns of a batch must be equally long, got {lengths}")
     if isinstance(frame, _Stream) or not isinstance(frame, Table):
-        raise ValueError(
-            "a batch must be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a "
-            "dict of columns, a record (a dict of cells) or a list of records, got "
-            f"{type(rows).__name__}"
-        )
+        tables = "a pyarrow RecordBatch or Table, a DataFrame of pandas or polars"
+        others = "a dict of columns, a record (a dict of cells) or a list of records"
+        raise ValueError(f"a batch must be {tables}, {others}, got {type(rows).__name__}")
     return frame
 
 

@@ -14,6 +14,8 @@ from hdiforest._utils.checks import check_choice
 
 _MAX_SHOWN = 12
 
+BATCH = ("lower", "upper", "mass")  # columns of `predict_batch`
+
 # The columns of each kind of interval: name in front of the level, and which end it holds.
 ENDS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "calibrated": (("lower", 0), ("upper", 1)),
@@ -22,6 +24,7 @@ ENDS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "lower": (("one_sided_lower", 0),),
     "upper": (("one_sided_upper", 1),),
     "smoothed_hdi": (("smoothed_hdi_lower", 0), ("smoothed_hdi_upper", 1)),
+    "price": (("price_lower", 0), ("price_upper", 1)),
 }
 
 

@@ -14,7 +14,7 @@ import stat
 import zlib
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -86,7 +86,7 @@ class TableError(ValueError):
         self.columns = list(columns)
 
 
-class TableReader(AbstractContextManager["TableReader"]):
+class TableReader(ExitStack):
     """A table whose header has been read. Its rows can be read once.
 
     A `stream` is read in place of the file, and `path` then is its name in errors. Formats that are
@@ -107,11 +107,11 @@ class TableReader(AbstractContextManager["TableReader"]):
         sep: str = ",",
     ) -> None:
         need("pyarrow")  # before a file is opened
+        super().__init__()  # `close` undoes what `_open` opened, the file itself last
         self.path, self._packing, self._form, self._sep = path, packing, form or TextForm(), sep
         self.n_rows: int | None = None  # None: only reading the whole file would tell
         self._keys: dict[str, Any] = {}
         self._doubled: set[str] = set()
-        self._opened: list[Any] = []  # what `close` closes, the file itself first
         try:
             self._open(stream)
         except BaseException:
@@ -123,14 +123,6 @@ class TableReader(AbstractContextManager["TableReader"]):
         self._keys = {name: value for name, value in keys.items() if name not in self.names}
         self._doubled = keys.keys() - self._keys.keys()
         self.names = [*self.names, *self._keys]
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        for opened in reversed(self._opened):
-            opened.close()
 
     def require(
         self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
@@ -173,8 +165,9 @@ class TableReader(AbstractContextManager["TableReader"]):
             others = self.names[:1]
         n_rows = batch_rows or rows_of(len(number_columns) + len(kept))
         groups = Regroup(n_rows)
-        for part in self._read(numbers, others, n_rows):
-            yield from groups.add(self._with_keys(part, number_columns, kept))
+        with self._naming_the_file():
+            for part in self._read(numbers, others, n_rows):
+                yield from groups.add(self._with_keys(part, number_columns, kept))
         yield from groups.rest()
 
     def typed_batches(
@@ -187,7 +180,8 @@ class TableReader(AbstractContextManager["TableReader"]):
         in most of the first cells of a column, but not in all cells.
         """
         self.require(number_columns, columns)
-        yield from self._read([], columns, rows_of(len(columns)))
+        with self._naming_the_file():
+            yield from self._read([], columns, rows_of(len(columns)))
 
     def without_missing(self, column: Any) -> Any:
         """Return a column that `batches` was to pass on, with null for cells that say missing."""
@@ -214,8 +208,8 @@ class TableReader(AbstractContextManager["TableReader"]):
 
     def _other_types(self, columns: list[str]) -> dict[str, Any]:
         """Return the types of those columns that are known to hold no numbers."""
-        keys = {name: self._keys[name] for name in columns if name in self._keys}
-        texts = {name: repr(value) for name, value in keys.items() if isinstance(value, str)}
+        keys = self._keys
+        texts = {name: repr(keys[name]) for name in columns if isinstance(keys.get(name), str)}
         if self.is_text:
             return texts
         types = {name: self._schema.field(name).type for name in columns if name not in keys}
@@ -265,22 +259,20 @@ class ParquetReader(TableReader):
 
     def _open(self, stream: Any) -> None:
         if stream is None and not stat.S_ISREG(self.path.stat().st_mode):
-            raise TableError(
-                f"cannot read {self.path}: Parquet is read from its end, which only a file allows; "
-                "write it to a file first, or hand over CSV"
-            )
+            why = "Parquet is read from its end, which only a file allows"
+            instead = "write it to a file first, or hand over CSV"
+            raise TableError(f"cannot read {self.path}: {why}; {instead}")
         with self._naming_the_file():
             self._file = need("pyarrow.parquet").ParquetFile(stream or self.path, **_PARQUET)
-        self._opened = [self._file]
+        self.callback(self._file.close)
         self._schema = self._file.schema_arrow
         self.names = self._schema.names
         self.n_rows = self._file.metadata.num_rows
 
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
         columns = list(dict.fromkeys([*number_columns, *kept]))
-        with self._naming_the_file():
-            for batch in self._file.iter_batches(batch_rows, columns=columns, use_threads=False):
-                yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
+        for batch in self._file.iter_batches(batch_rows, columns=columns, use_threads=False):
+            yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
 
 
 class ArrowReader(TableReader):
@@ -295,7 +287,7 @@ class ArrowReader(TableReader):
         with self._naming_the_file():
             # A batch of a mapped file is in memory as far as it is read.
             source = pa.memory_map(str(self.path)) if stream is None else stream
-            self._opened = [source]
+            self.callback(source.close)
             begin = source.read(6) if source.seekable() else b""
             if begin:
                 source.seek(-len(begin), os.SEEK_CUR)
@@ -308,10 +300,9 @@ class ArrowReader(TableReader):
         self.names = self._schema.names
 
     def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
-        with self._naming_the_file():
-            file, n = self._file, getattr(self._file, "num_record_batches", None)
-            for batch in file if n is None else map(file.get_batch, range(n)):
-                yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
+        file, n = self._file, getattr(self._file, "num_record_batches", None)
+        for batch in file if n is None else map(file.get_batch, range(n)):
+            yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
         if self._watched.is_at_end:
             # pyarrow takes the end of the bytes between two batches for the end of the stream.
             what = "it ends without the marker that ends a stream of Arrow"
@@ -344,7 +335,7 @@ class JsonLinesReader(TableReader):
 
     def _open(self, stream: Any) -> None:
         self._file = stream or open(self.path, "rb")  # noqa: SIM115
-        self._opened = [self._file]
+        self.callback(self._file.close)
         with self._naming_the_file():
             self._begin()
             self._schema = self._schema_of(*self._first)
@@ -358,7 +349,7 @@ class JsonLinesReader(TableReader):
     def _begin(self) -> None:
         """Read the first block."""
         stream = unpacked(self._file, self._packing)
-        self._opened.append(stream)  # a stream closes its file when it is forgotten
+        self.callback(stream.close)  # a stream closes its file when it is forgotten
         self._blocks = _blocks_of_lines(stream)
         self._first = next(self._blocks, (b"", 0))
         if not self._first[0]:
@@ -388,9 +379,8 @@ class JsonLinesReader(TableReader):
             # What is whole in the first block may have decimals later.
             as_read[name] = own if pa.types.is_boolean(own) else as_asked[name]
         read, asked = (pa.schema(list(types.items())) for types in (as_read, as_asked))
-        with self._naming_the_file():
-            for block, line in chain([self._first], self._blocks):
-                yield self._parsed(block, line, read).cast(asked).select([*number_columns, *kept])
+        for block, line in chain([self._first], self._blocks):
+            yield self._parsed(block, line, read).cast(asked).select([*number_columns, *kept])
 
     def _schema_of(self, block: bytes, line: int) -> Any:
         fields = self._parsed(block, line).schema
@@ -413,15 +403,14 @@ def _blocks_of_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
     parts: list[bytes] = []
     line = 1
     while part := stream.read(_JSON_BLOCK_BYTES):
-        end = part.rfind(b"\n") + 1
-        parts.append(part[:end])
-        if end > 0:
-            block = b"".join(parts)
+        whole, newline, rest = part.rpartition(b"\n")
+        if newline:
+            block = b"".join([*parts, whole, newline])
             if block.strip():
                 yield block, line
             line += block.count(b"\n")
             parts = []
-        parts.append(part[end:])
+        parts.append(rest)
     if rest := b"".join(parts).strip():
         yield rest + b"\n", line
 

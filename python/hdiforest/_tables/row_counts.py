@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._tables.columns import Column
+from hdiforest._utils.checks import count_text
 
 _BLOCK_CELLS = 2**14  # compared at once, so that numpy need not map memory for them
 
@@ -87,6 +88,9 @@ class RowCounts:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock())
 
+    def __repr__(self) -> str:
+        return str(self) or f"{count_text(self.n_rows)} rows, all of them like the training rows"
+
     def __str__(self) -> str:
         counts, lines = copy.copy(self), []  # other threads may add meanwhile
         of_all = f"of {counts.n_rows:,}"
@@ -107,11 +111,9 @@ class RowCounts:
             why = "(all cells are missing or of unknown categories)"
             lines.append(f"Rows without a known value: {n_empty} {why}")
         if counts.n_rows_of_new_groups:
-            lines.append(
-                "Rows of groups that the calibration had no rows of: "
-                f"{counts.n_rows_of_new_groups:,} {of_all}; their calibrated intervals "
-                "take the conformal quantile of all rows"
-            )
+            n_new = f"{counts.n_rows_of_new_groups:,} {of_all}"
+            how = "their calibrated intervals take the conformal quantile of all rows"
+            lines.append(f"Rows of groups that the calibration had no rows of: {n_new}; {how}")
         return "\n".join(lines)
 
 

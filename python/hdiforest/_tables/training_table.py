@@ -141,10 +141,8 @@ def require_finite(values: Array, what: str) -> None:
     if bad.any():
         first = int(np.argmax(bad))
         held = "a missing cell" if np.isnan(values[first]) else "infinity"
-        raise TableError(
-            f"{what} must be finite in every row, but {count_rows(bad)} are not: "
-            f"row {first + 1} holds {held}"
-        )
+        wrong = f"{count_rows(bad)} are not: row {first + 1} holds {held}"
+        raise TableError(f"{what} must be finite in every row, but {wrong}")
 
 
 def _group_numbers(raw: Any, name: str, source: str) -> NDArray[np.int64]:

@@ -1,8 +1,10 @@
-"""Checks of arguments, and the parts of their messages."""
+"""Checks of arguments, words and numbers of messages, and how many threads `n_jobs` stands for."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
+from html import escape
 from numbers import Integral
 from typing import Any
 
@@ -62,6 +64,26 @@ def one_share(name: str, value: Any) -> float:
     if np.ndim(value) > 0 or isinstance(value, str | bool | None):
         raise ValueError(f"{name} must be one number above 0 and below 1, got {value!r}")
     return float(shares(name, value))
+
+
+def checked_floor(value: Any) -> float:
+    """Return the argument `min_coverage`: 0, or above 0 and below 1."""
+    return 0.0 if np.ndim(value) == 0 and value == 0 else one_share("min_coverage", value)
+
+
+def positive_numbers(name: str, value: ArrayLike) -> Array:
+    """Return finite numbers above 0 as float64 of their shape."""
+    numbers = reals(name, value)
+    if not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise ValueError(f"{name} must be above 0 and finite, got {value!r}")
+    return numbers
+
+
+def check_size(name: str, value: Any) -> None:
+    """Raise ValueError unless it is one finite number from 0 on."""
+    size = reals(name, value)
+    if not (size.ndim == 0 and 0 <= size < np.inf):
+        raise ValueError(f"{name} must be a number from 0 on and finite, got {value!r}")
 
 
 def checked_coverages(value: Any) -> tuple[float, ...]:
@@ -143,6 +165,55 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:{separator}.{max(digits, 15)}g}"
 
 
+def count_text(n: int) -> str:
+    """Return a count as people read it: in full, or from a million on such as 1.23 million."""
+    for size, unit in ((10**9, "billion"), (10**6, "million")):
+        if n >= size:
+            return f"{significant(n / size)} {unit}"
+    return f"{n:,}"
+
+
+def size_text(n_bytes: float) -> str:
+    """Return a number of bytes as people read it, such as 4.2 MB."""
+    for unit in ("bytes", "kB", "MB"):
+        if n_bytes < 999.5:
+            return f"{significant(n_bytes)} {unit}"
+        n_bytes /= 1000
+    return f"{significant(n_bytes)} GB"
+
+
+def time_text(seconds: float) -> str:
+    """Return a time as people read it, such as 0.42 s, 3 min 5 s or 2 h 10 min."""
+    if seconds < 59.95:
+        return f"{significant(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
+    """Lay out rows of escaped cells in columns: `left` ones to the left, others to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if j < left else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def html_table(rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """Return rows of cells as a table of HTML, the first of them as its head."""
+    head, *body = (
+        "".join(f"<{tag}>{escape(printable(cell))}</{tag}>" for cell in row)
+        for row, tag in zip(rows, ["th", *["td"] * (len(rows) - 1)], strict=True)
+    )
+    title = f"<caption>{escape(printable(caption))}</caption>" if caption else ""
+    lines = "".join(f"<tr>{row}</tr>" for row in body)
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+
+
 def percentage_hint(level: float, is_allowed: Callable[[float], bool]) -> str:
     """Return a hint to append to an error on a level, empty unless it may be a percentage."""
     is_percentage = level > 1 and is_allowed(level / 100)
@@ -178,3 +249,31 @@ def checked_seed(random_state: Any) -> int:
     random = checked_random_state(random_state)
     is_seed = isinstance(random_state, Integral)
     return int(random_state) if is_seed else int(random.randint(2**31 - 1))
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raise ValueError unless it is a whole number other than 0, or None."""
+    is_whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not is_whole or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a whole number other than 0, or None, got {n_jobs!r}")
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` stands for, or raise ValueError.
+
+    None means 1, or what ``joblib.parallel_config`` says; -1 all processors that the process has.
+    """
+    check_n_jobs(n_jobs)
+    from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
+
+    backend, configured = get_active_backend()
+    n_jobs = configured if n_jobs is None else n_jobs
+    # joblib's threading backend counts, whichever backend is active, because daemonic processes may
+    # start threads too. The sequential backend is that of nested workers, which must start none.
+    threads = backend if isinstance(backend, SequentialBackend) else ThreadingBackend()
+    n_threads: int = threads.effective_n_jobs(n_jobs)
+    # Other pools tell their workers by this variable alone how many processors they may use.
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if n_jobs is not None and n_jobs < 0 and limit.isdecimal() and int(limit) > 0:
+        n_threads = min(n_threads, int(limit))
+    return n_threads

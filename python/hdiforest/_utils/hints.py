@@ -1,17 +1,20 @@
-"""The line that warnings name, and the warning that X holds the rows of the fit."""
+"""What calls say meanwhile: warnings and their line, hints on rows of the fit, and progress."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hdiforest._utils.checks import time_text
 
 _CELLS_AT_ONCE = 1 << 18  # so that the copy stays in the cache
 
@@ -55,6 +58,52 @@ def hints_of(left: list[Instead]) -> Iterator[None]:
 def hints_that_name(usual: str, hdi: str = "", without: str = "") -> AbstractContextManager[None]:
     """Let the first hint inside name what to call instead, see `Instead`; give no more hints."""
     return hints_of([Instead(usual, hdi or usual, without)])
+
+
+# Called with a stage of the work, and how many of its steps are done, of how many.
+Listener = Callable[[str, int, int], object]
+_LISTENER: ContextVar[Listener | None] = ContextVar("_LISTENER", default=None)
+_Step = TypeVar("_Step")
+
+
+def steps(stage: str, items: Sequence[_Step]) -> Iterator[_Step]:
+    """Yield the items, and tell who listens how many of them are done."""
+    tell = _LISTENER.get() or (lambda *_: None)
+    for done, item in enumerate(items):
+        tell(stage, done, len(items))
+        yield item
+    tell(stage, len(items), len(items))
+
+
+@contextmanager
+def telling(listener: Listener) -> Iterator[None]:
+    """Let the `steps` inside be told to a listener, unless one around it is told already."""
+    token = _LISTENER.set(_LISTENER.get() or listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def printing(name: str, verbose: int, above: int = 0) -> AbstractContextManager[None]:
+    """Print a line for each stage of the `steps` inside, if `verbose` is greater than a number.
+
+    If it is greater by more than 1, print all steps, and stages within others.
+    """
+    if not isinstance(verbose, int | np.integer) or verbose < 0:
+        raise ValueError(f"verbose must be a whole number from 0 on, got {verbose!r}")
+    began: dict[str, float] = {}
+
+    def show(stage: str, done: int, of: int) -> None:
+        start = began.setdefault(stage, time.perf_counter())
+        if (verbose > above + 1 and done > 0) or (done == of and len(began) == 1):
+            count = "" if of == 1 else f", {done} of {of}"
+            took = time_text(time.perf_counter() - start)
+            print(f"[{name}] {stage}{count}, {took}", flush=True)
+        if done == of:
+            del began[stage]
+
+    return telling(show) if verbose > above else nullcontext()
 
 
 class RowsDigest:

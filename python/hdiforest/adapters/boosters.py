@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._estimators.leaf_model import LeafModel
 from hdiforest._utils import Weights
+from hdiforest._utils.checks import thread_count
 from hdiforest._utils.optional import need
-from hdiforest._utils.threads import thread_count
 
 # Beside the functions, which are names of `hdiforest`.
 __all__ = ["CatBoostLeaves", "LightGBMLeaves", "XGBoostLeaves"]
@@ -92,13 +92,9 @@ class XGBoostLeaves:
                     "columns of categories need xgboost 3.1 or later, which compares them with "
                     "those of the fit"
                 )
-            X = xgboost.DMatrix(
-                X,
-                missing=self.missing,
-                feature_types=None if has_names else types,
-                nthread=self.n_threads,
-                enable_categorical=True,
-            )
+            options: dict[str, Any] = {"missing": self.missing, "nthread": self.n_threads}
+            options["feature_types"] = None if has_names else types
+            X = xgboost.DMatrix(X, enable_categorical=True, **options)
         trees: dict[str, Any] = {"pred_leaf": True, "iteration_range": (0, self.n_iterations)}
         leaves: NDArray[np.float32] = self.booster.predict(X, **trees)
         if leaves.size > 0 and leaves.max() >= 2**24:

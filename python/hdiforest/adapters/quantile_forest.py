@@ -6,7 +6,6 @@ its import; quantile-forest itself need not be installed. Answers come from hdic
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,16 +23,15 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdicore._clipped import Bounds, Counts
 from hdiforest._estimators.input_rows import concatenated
 from hdiforest._estimators.leaf_model import BLOCK_IDS
-from hdiforest._model import training_rows
 from hdiforest._model.sklearn_forest import forest_and_bags
-from hdiforest._model.training_rows import Bounds, Counts, TrainingRows
+from hdiforest._model.training_rows import TrainingRows, TreeBlock, leaf_bounds
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, Interpolation, Kind, Weights
-from hdiforest._utils.checks import check_choice, check_whole_number
-from hdiforest._utils.hints import callers_level
-from hdiforest._utils.threads import thread_count
+from hdiforest._utils.checks import check_choice, check_whole_number, thread_count
+from hdiforest._utils.hints import warn_caller
 from hdiforest.serving import _serialization as serialization
 
 __all__ = ["ExtraTreesQuantileRegressor", "RandomForestQuantileRegressor"]
@@ -83,10 +81,8 @@ class QuantileForest(ForestRegressor):
         quantile_levels(self.default_quantiles, "default_quantiles")
         limit = leaf_limit(self.max_samples_leaf, _num_samples(X))
         if self.monotonic_cst is not None and limit != 1:
-            raise ValueError(
-                "monotonic_cst needs leaves of one sample, so max_samples_leaf=1, got "
-                f"{self.max_samples_leaf!r}"
-            )
+            needed = "leaves of one sample, so max_samples_leaf=1"
+            raise ValueError(f"monotonic_cst needs {needed}, got {self.max_samples_leaf!r}")
         self.__dict__.pop("_samples", None)  # of an earlier fit
         super().fit(X, y, sample_weight)
         rows = self._validate_X_predict(X)
@@ -98,7 +94,7 @@ class QuantileForest(ForestRegressor):
         if sample_weight is not None:
             self.sample_weight_ = np.full(len(rows), np.asarray(sample_weight, dtype=np.float64))
         new = self._compiled(rows, targets, limit)
-        new.index("samples", self._n_threads)
+        new.index_by("samples", self._n_threads)
         self._samples = new
         return self
 
@@ -109,7 +105,7 @@ class QuantileForest(ForestRegressor):
     def _index(self, weighing: Weighing = "samples") -> LeafIndex:
         """Return the index of a fitted forest that weighs samples in a certain way."""
         check_is_fitted(self, "_samples")
-        return self._samples.index(weighing, self._n_threads)
+        return self._samples.index_by(weighing, self._n_threads)
 
     def predict(
         self,
@@ -242,8 +238,7 @@ class QuantileForest(ForestRegressor):
             ask = partial(ranks, source, y=points[part], kind=kind, n_threads=n_threads)
             if not alone:
                 return ask(rows)
-            trees = enumerate(rows.T)
-            each = (of_one_tree(leaf, tree, index.n_trees) for tree, leaf in trees)
+            each = (of_one_tree(leaf, k, index.n_trees) for k, leaf in enumerate(rows.T))
             return mean_over_trees(map(ask, each))
 
         blocks = self._blocks(X, index, oob_score, indices, duplicates, alone)
@@ -306,14 +301,11 @@ class QuantileForest(ForestRegressor):
     def _compiled(self, X: NDArray[np.float32], y: Array, limit: int | None) -> LeafSamples:
         """Compile the forest that was fitted on these rows."""
         forest, bags = forest_and_bags(self, len(X), self._n_threads)
-        bounds = (
-            None
-            if self.monotonic_cst is None
-            else training_rows.leaf_bounds(self.estimators_, forest)
-        )
+        bounds, rows = None, (X, y, self.sample_weight_, bags, False)
+        if self.monotonic_cst is not None:
+            bounds = leaf_bounds(self.estimators_, forest)
         seeds = [tree.random_state for tree in self.estimators_]
-        rows = TrainingRows(X, y, self.sample_weight_, bags, counts_are_weighted=False)
-        return LeafSamples(forest, rows, limit, seeds, bounds)
+        return LeafSamples(*rows, forest, limit, seeds, bounds)
 
     def _blocks(
         self,
@@ -324,14 +316,10 @@ class QuantileForest(ForestRegressor):
         duplicates: Duplicates,
         by_leaf: bool = False,
     ) -> Iterator[tuple[slice, Source, NDArray[Any]]]:
-        """Return some rows at a time, with what answers queries about them.
-
-        Either a scorer and the rows, or the index and their leaves: always that if `by_leaf`, and
-        where some trees must not be asked.
-        """
+        """Yield some rows at a time with what answers: a scorer, or the index and their leaves."""
         forest, rows, mask = self._samples.forest, self._validate_X_predict(X), None
         if oob_score:
-            mask = tree_mask(self._samples.rows, rows.shape[0], indices, duplicates)
+            mask = tree_mask(self._samples, rows.shape[0], indices, duplicates)
         scorer, n_threads = Scorer(forest, index), self._n_threads
         n_at_once = max(1, BLOCK_IDS // max(forest.n_trees, forest.n_features))
         for part, block in frame_of(rows).blocks(n_at_once):
@@ -351,8 +339,8 @@ class QuantileForest(ForestRegressor):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         if "_samples" in state:
-            rows, leaves = self._samples.rows, serialization.IndexedLeaves(self._index())
-            own = {"X": rows.X, "y": rows.y, "limit": self._samples.limit}
+            samples, leaves = self._samples, serialization.IndexedLeaves(self._index())
+            own = {"X": samples.X, "y": samples.y, "limit": samples.limit}
             state["_samples"] = own | {"index": serialization.leaves_to_arrays(leaves).state()}
         return state
 
@@ -473,56 +461,41 @@ def leaf_limit(max_samples_leaf: Any, n: int) -> int | None:
         return int(max_samples_leaf)
     if isinstance(max_samples_leaf, _NUMBERS) and 0 < max_samples_leaf <= 1:
         return ceil(float(max_samples_leaf) * n)
-    raise ValueError(
-        "max_samples_leaf must be an integer from 1, a share in (0, 1] or None, got "
-        f"{max_samples_leaf!r}"
-    )
+    allowed = "an integer from 1, a share in (0, 1] or None"
+    raise ValueError(f"max_samples_leaf must be {allowed}, got {max_samples_leaf!r}")
 
 
-@dataclass(eq=False)
-class LeafSamples:
-    """A compiled forest, the rows of its fit, and the samples that its leaves keep.
-
-    A sample is a draw of a row by a tree, so a row that was drawn twice is two samples.
-    """
+@dataclass(frozen=True, eq=False)
+class LeafSamples(TrainingRows):
+    """Rows of a fit, their forest, and the samples (draws of a row by a tree) that leaves keep."""
 
     forest: Forest
-    rows: TrainingRows
     limit: int | None  # samples of a leaf; None: all
     seeds: list[int]  # of each tree, for the choice of its samples
     bounds: list[Bounds] | None  # of the targets in the leaves of each tree; None: none
-    # Filled by `index` when the first query needs one.
+    # Filled by `index_by` when the first query needs one.
     indexes: dict[Weighing, LeafIndex] = field(default_factory=dict)
 
-    def index(self, weighing: Weighing, n_threads: int) -> LeafIndex:
+    def index_by(self, weighing: Weighing, n_threads: int) -> LeafIndex:
         """Return the index that weighs samples in a certain way, which the first call makes."""
         if weighing == "leaves" and self.limit == 1:
             weighing = "samples"  # the same: no leaf has more than one
-        if weighing in self.indexes:
-            return self.indexes[weighing]
-        forest, y = self.forest, self.rows.y
-        options: dict[str, Any] = {"n_threads": n_threads, "pooled": weighing == "samples"}
-        if self.bounds is not None and weighing != "rows":
-            counts = self.limited_counts(n_threads)
-            made = training_rows.clipped_index(forest, y, counts, self.bounds, **options)
-        else:
+        if weighing not in self.indexes:
+            options: dict[str, Any] = {"bounds": self.bounds, "pooled": weighing == "samples"}
+            if weighing == "rows":
+                options = {"targets": np.arange(len(self.y), dtype=np.float64)}
+            made = self.index(self.forest, None, "inbag", n_threads=n_threads, **options)
+            self.indexes[weighing] = made
+        return self.indexes[weighing]
 
-            def blocks() -> Iterator[tuple[NDArray[np.int32], Counts]]:
-                return ((block.leaves, counts) for block, counts in self.limited_counts(n_threads))
-
-            y = np.arange(len(y), dtype=np.float64) if weighing == "rows" else y
-            made = LeafIndex.from_blocks(blocks, y, forest.n_leaves, **options)
-        self.indexes[weighing] = made
-        return made
-
-    def limited_counts(self, n_threads: int) -> Iterator[tuple[training_rows.TreeBlock, Counts]]:
+    def blocks(self, *args: Any, **options: Any) -> Iterator[TreeBlock]:
         """Yield some trees at a time, and how often their leaves keep each row, (n, k)."""
-        for block in self.rows.blocks(self.forest, n_threads=n_threads):
-            counts = self.rows.drawn(block)
+        for block in super().blocks(*args, **options):
+            counts = self.drawn(block)
             if self.limit is not None:
                 trees = zip(block.leaves.T, counts.T, self.seeds[block.first :], strict=False)
                 counts = np.stack([_limited(*tree, self.limit) for tree in trees], axis=1)
-            yield block, counts
+            yield block._replace(counts=counts)
 
 
 def _limited(leaves: NDArray[np.int32], counts: Counts, seed: int, limit: int) -> Counts:
@@ -600,22 +573,15 @@ def tree_mask(
     if indices is not None:
         position = _positions(indices, "indices", -1, len(mask))
         if position.shape != (n,):
-            raise ValueError(
-                f"indices must name a training row for each of the {n} rows of X, got shape "
-                f"{position.shape}"
-            )
+            rows_of_x = f"each of the {n} rows of X, got shape {position.shape}"
+            raise ValueError(f"indices must name a training row for {rows_of_x}")
         mask = mask[position] | (position == -1)[:, None]
     elif n != len(mask):
-        raise ValueError(
-            f"X must have the {len(mask)} rows of the fit if oob_score=True comes without "
-            f"indices, got {n} rows"
-        )
+        unless = "if oob_score=True comes without indices"
+        raise ValueError(f"X must have the {len(mask)} rows of the fit {unless}, got {n} rows")
     if not mask.any(axis=1).all():
-        warnings.warn(
-            "Some rows were seen by every tree, so their out-of-bag answers are empty; use more "
-            "trees.",
-            stacklevel=callers_level(),
-        )
+        empty = "so their out-of-bag answers are empty; use more trees."
+        warn_caller(f"Some rows were seen by every tree, {empty}")
     return mask
 
 

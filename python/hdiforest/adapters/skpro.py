@@ -141,13 +141,9 @@ class HDIForestProba(_BaseProbaRegressor):
             names=["sample", *rows.names],
         )
         columns = _pandas.Index(self._get_columns())
-        return _empirical.Empirical(
-            spl=_pandas.DataFrame(atoms, index=index, columns=columns),
-            weights=_pandas.Series(weights.T.ravel(), index=index),
-            skip_init_sorted=True,
-            index=X.index,
-            columns=columns,
-        )
+        spl = _pandas.DataFrame(atoms, index=index, columns=columns)
+        own = {"weights": _pandas.Series(weights.T.ravel(), index=index), "index": X.index}
+        return _empirical.Empirical(spl=spl, skip_init_sorted=True, columns=columns, **own)
 
     def _table(self, X: Any, values: NDArray[np.float64], columns: Any) -> Any:
         """Return values, the row first, as a table with the index of X."""
@@ -172,10 +168,7 @@ class HDIForestProba(_BaseProbaRegressor):
 
 
 def _padded(weights: csr_array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return positions and weights of the training rows of each row, both (n, k).
-
-    k is the largest number of training rows of a row; the others repeat their first with weight 0.
-    """
+    """Return positions and weights (n, k); rows with fewer repeat their first with weight 0."""
     counts = np.diff(weights.indptr)
     filled = np.arange(max(1, int(counts.max(initial=0)))) < counts[:, None]
     positions, padded = np.zeros(filled.shape, dtype=np.int64), np.zeros(filled.shape)

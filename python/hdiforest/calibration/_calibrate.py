@@ -5,31 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils import Array
+from hdiforest.calibration import Calibration, CrossCalibration, CrossCheck, FixedLevel, Level
 from hdiforest.calibration import _selection as selection
 from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._groups import Groups, divide
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
 from hdiforest.calibration._recalibrate import scores_to_start
-from hdiforest.calibration._result import (
-    Calibration,
-    CrossCalibration,
-    CrossCheck,
-    FixedLevel,
-    Level,
-)
 from hdiforest.calibration._selection import Objective, Selected, calibrated_intervals
-from hdiforest.metrics._intervals import (
-    coverage_by_width,
-    coverage_score,
-    interval_score,
-    mean_width_score,
-)
+from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 
 _N_BINS = 5
 _MIN_SHARE_OF_BIN = 0.5 / _N_BINS  # ties make bins uneven, and small ones cover what chance gives
@@ -78,9 +68,8 @@ def calibrate_split(
         pairs = zip(selected, coverages, strict=True)
         return [selection.widen_base(rows, each, c, confidence) for each, c in pairs]
 
-    return _calibrate(
-        "split", coverages, cross_fit(candidates, coverages, rule), labels, confidence
-    )
+    fit = cross_fit(candidates, coverages, rule)
+    return _calibrate("split", coverages, fit, labels, confidence)
 
 
 def calibrate_cross(
@@ -124,14 +113,9 @@ def calibrate_cross(
         check = measure_cross_check(targets, ends_of_level, row_weights)
         measured = (np.inf, 1.0) if check is None else (check.mean_width, check.coverage)
         levels.append(Level(c, *measured, check))
-    return CrossCalibration(
-        tuple(levels),
-        tuple(np.take_along_axis(*fold, axis=0) for fold in zip(scores, orders, strict=True)),
-        postprocess,
-        grouped,
-        method,
-        None if weights is None else tuple(w[own] for w, own in zip(weights, orders, strict=True)),
-    )
+    ordered = tuple(np.take_along_axis(*fold, axis=0) for fold in zip(scores, orders, strict=True))
+    heavy = tuple(w[own] for w, own in zip(weights or (), orders, strict=False))
+    return CrossCalibration(tuple(levels), ordered, postprocess, grouped, method, heavy or None)
 
 
 def _calibrate(
@@ -157,11 +141,10 @@ def _calibrate(
     covered = coverage_score(y, intervals, sample_weight=weights)
     scores = interval_score(y, intervals, coverages, sample_weight=weights)
     measured = np.stack([widths, covered, scores], axis=1).tolist()
+    parts = zip(coverages, measured, fit.checks(), selected, strict=True)
     levels = tuple(
         FixedLevel(c, width, share, check, each.base, each.q_hat, each.slope, each.unit, score)
-        for c, (width, share, score), check, each in zip(
-            coverages, measured, fit.checks(), selected, strict=True
-        )
+        for c, (width, share, score), check, each in parts
     )
     infinite = [level.coverage for level in levels if math.isinf(level.q_hat)]
     warn_of_infinite(infinite, len(y), confidence)
@@ -186,12 +169,8 @@ class CrossFit:
 
     def of_rows(self, rows: NDArray[np.intp]) -> CrossFit:
         """Return the intervals of some rows; what was selected stays that of all."""
-        return replace(
-            self,
-            candidates=self.candidates.rows(rows),
-            in_first=self.in_first[rows],
-            intervals=self.intervals[rows],
-        )
+        some: Any = {"in_first": self.in_first[rows], "intervals": self.intervals[rows]}
+        return replace(self, candidates=self.candidates.rows(rows), **some)
 
     def checks(self) -> tuple[CrossCheck | None, ...]:
         """Return what the intervals of each coverage cover."""
@@ -207,10 +186,8 @@ def best_by_half(fits: Sequence[CrossFit], objective: Objective) -> CrossFit:
     in_first = by_first.in_first
     intervals = by_first.intervals.copy()
     intervals[in_first] = by_second.intervals[in_first]
-    widths, scores = (
-        np.stack([getattr(by_first, name)[0], getattr(by_second, name)[1]])
-        for name in ("widths", "scores")
-    )
+    widths = np.stack([by_first.widths[0], by_second.widths[1]])
+    scores = np.stack([by_first.scores[0], by_second.scores[1]])
     return replace(by_first, intervals=intervals, widths=widths, scores=scores)
 
 

@@ -210,10 +210,7 @@ def _unit(postprocess: PostProcess) -> float:
 
 
 def _scores(base: Array, y: Array, postprocess: PostProcess, *, strictly: bool) -> Array:
-    """Return the largest s with Q(x, s) <= y, or the least with Q(x, s) >= y, (n,).
-
-    Q is rounded to the lattice here, and not clipped.
-    """
+    """Return the largest s with Q(x, s) <= y, or least with >= y, (n,); Q is not clipped here."""
     below, above = postprocess.cells(y)
     z = below if strictly else above
     known, last = _KNOWN, len(_KNOWN) - 1

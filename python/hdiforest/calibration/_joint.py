@@ -70,10 +70,7 @@ def calibrate_jointly(
     either half did, which the cross-check is of. O(n d) time and memory per coverage.
     """
     method, confidence = calibrations[0].method, calibrations[0].confidence
-    rows = [
-        [OutputRows(candidates, selected) for selected in by_all_and_halves]
-        for candidates, by_all_and_halves in known
-    ]
+    rows = [[OutputRows(of, each) for each in selected] for of, selected in known]
     own, *by_half = zip(*rows, strict=True)
     t = joint_quantiles(own, method, confidence)
     y, ends = _as_intervals(own, t)

@@ -102,10 +102,7 @@ _METHODS: dict[str, type[Method]] = {
 
 
 def resolve_method(method: Method | str | None, X: Any, y: Any) -> Method:
-    """Return the method that is meant; None means `Split` if there are rows, else `OutOfBag`.
-
-    Raises ValueError if there is no such method, or it needs rows and there are none, or reverse.
-    """
+    """Return the method that is meant, or ValueError if there is none or it needs other rows."""
     has_rows = X is not None or y is not None
     if y is None and (isinstance(X, int | float | list | tuple) or np.ndim(X) == 1):
         raise ValueError(

@@ -41,8 +41,12 @@ def find_lattice(y_train: ArrayLike) -> Lattice | None:
     of the least one (within 0.001 of it).
     """
     y = check_targets("y_train", y_train)
-    values = np.unique(y)
-    if len(values) < 2 or len(values) > len(y) / 4:
+    return lattice_of_values(np.unique(y), len(y))
+
+
+def lattice_of_values(values: Array, n_rows: int) -> Lattice | None:
+    """Return the lattice of the distinct targets of so many rows, ascending; see `find_lattice`."""
+    if len(values) < 2 or len(values) > n_rows / 4:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         heights = values - values[0]

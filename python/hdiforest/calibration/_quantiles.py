@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import bisect
 import math
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hdiforest._utils import Array
-from hdiforest._utils.hints import callers_level
+from hdiforest._utils.hints import warn_caller
 
 # Allowed for in comparisons that may be equalities, such as of (n + 1) c with a whole number.
 _ROUNDING = 1e-9
@@ -147,8 +146,4 @@ def warn_of_infinite(infinite: Sequence[float], n: int, confidence: float | None
         numbers = ", ".join(f"{rows} for {share:g}" for share, rows in needed)
         reason = f"{n} calibration rows are too few; needed are {numbers}"
     coverages = ", ".join(f"{share:g}" for share in infinite)
-    warnings.warn(
-        f"intervals of coverage {coverages} are infinite: {reason}",
-        UserWarning,
-        stacklevel=callers_level(),
-    )
+    warn_caller(f"intervals of coverage {coverages} are infinite: {reason}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils import Array
-from hdiforest._utils.checks import check_choice, one_share, shares, significant
+from hdiforest._utils.checks import (
+    aligned,
+    check_choice,
+    html_table,
+    one_share,
+    shares,
+    significant,
+)
 from hdiforest.calibration._bases import Base, check_base
 from hdiforest.calibration._distribution import BASE_LEVELS, PredictiveDistribution
 from hdiforest.calibration._groups import Groups
@@ -50,8 +57,8 @@ class CrossCheck:
     worst_of_five: float
 
     def __post_init__(self) -> None:
-        _check_proportions(self, "coverage", "worst_of_five")
-        _check_not_negative(self, "standard_error", "mean_width")
+        _require(self, _SHARE, "coverage", "worst_of_five")
+        _require(self, _NOT_NEGATIVE, "standard_error", "mean_width")
         if any(share is not None and not 0 <= share <= 1 for share in self.thirds):
             raise ValueError(f"thirds must be in [0, 1], got {self.thirds}")
 
@@ -77,8 +84,8 @@ class Level:
 
     def __post_init__(self) -> None:
         one_share("coverage", self.coverage)
-        _check_not_negative(self, "mean_width")
-        _check_proportions(self, "realised")
+        _require(self, _NOT_NEGATIVE, "mean_width")
+        _require(self, _SHARE, "realised")
 
 
 @dataclass(frozen=True)
@@ -114,25 +121,21 @@ class FixedLevel(Level):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_base(self.base)
-        _check_not_negative(self, "interval_score")
-        if not self.q_hat > -np.inf:
-            raise ValueError(f"q_hat must be a number or infinite, got {self.q_hat}")
-        if not 0 <= self.slope < np.inf:
-            raise ValueError(f"slope must be finite and not negative, got {self.slope}")
-        if not 0 < self.unit < np.inf:
-            raise ValueError(f"unit must be finite and positive, got {self.unit}")
+        _require(self, _NOT_NEGATIVE, "interval_score")
+        _require(self, ("be a number or infinite", lambda q: q > -np.inf), "q_hat")
+        _require(self, ("be finite and not negative", lambda slope: 0 <= slope < np.inf), "slope")
+        _require(self, ("be finite and positive", lambda unit: 0 < unit < np.inf), "unit")
 
 
-def _check_proportions(of: object, *names: str) -> None:
+Rule = tuple[str, Callable[[float], bool]]  # what a number must be, and whether it is; NaN never is
+_SHARE: Rule = "be in [0, 1]", lambda share: 0 <= share <= 1
+_NOT_NEGATIVE: Rule = "not be negative", lambda number: number >= 0
+
+
+def _require(of: object, rule: Rule, *names: str) -> None:
     for name in names:
-        if not 0 <= getattr(of, name) <= 1:
-            raise ValueError(f"{name} must be in [0, 1], got {getattr(of, name)}")
-
-
-def _check_not_negative(of: object, *names: str) -> None:
-    for name in names:
-        if not getattr(of, name) >= 0:
-            raise ValueError(f"{name} must not be negative, got {getattr(of, name)}")
+        if not rule[1](getattr(of, name)):
+            raise ValueError(f"{name} must {rule[0]}, got {getattr(of, name)}")
 
 
 _HEAD = ("nominal", "coverage", "cross check", "worst of five", "width", "intervals")
@@ -234,10 +237,8 @@ class CalibrationResult(ABC):
                 f"coverage {coverage:g} needs {needed} calibration rows, and there are {self.n}; "
                 "ask for a lower one, or for kind='hdi', which is not calibrated"
             )
-        listed, with_it = (
-            ", ".join(f"{level:g}" for level in sorted(levels))
-            for levels in (self.coverages, (*self.coverages, coverage))
-        )
+        listed = ", ".join(f"{level:g}" for level in self.coverages)
+        with_it = ", ".join(f"{level:g}" for level in sorted([*self.coverages, coverage]))
         # Another method would have another guarantee.
         how = {"oob": "", "split": "X, y, "}.get(self.method, f"method={self.method!r}, ")
         fit = f"fit with calibration=[{with_it}], " if self.method == "oob" else ""
@@ -248,24 +249,10 @@ class CalibrationResult(ABC):
 
     def __repr__(self) -> str:
         rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        return "\n".join([self._title(), *lines, self.guarantee])
+        return f"{self._title()}\n{aligned(rows, left=len(rows[0]))}\n{self.guarantee}"
 
     def _repr_html_(self) -> str:
-        rows = self._rows()
-        head, *body = (
-            "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
-            for row, tag in zip(rows, ["th", *["td"] * (len(rows) - 1)], strict=True)
-        )
-        return (
-            f"<table><caption>{escape(self._title())}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in body)}</tbody></table>"
-            f"<p>{escape(self.guarantee)}</p>"
-        )
+        return f"{html_table(self._rows(), self._title())}<p>{escape(self.guarantee)}</p>"
 
     def _title(self) -> str:
         return f"Calibration, method {self.method}, {self.n} rows"
@@ -274,11 +261,10 @@ class CalibrationResult(ABC):
         return [_HEAD, *map(self._cells, self.levels)]
 
     def _cells(self, level: Level) -> tuple[str, ...]:
-        check = level.cross_check
-        checked, worst = shown_check(check), "-" if check is None else f"{check.worst_of_five:.3f}"
-        width = significant(level.mean_width)
-        nominal, realised = f"{level.coverage:g}", f"{level.realised:.3f}"
-        return nominal, realised, checked, worst, width, self._describe(level)
+        check, width = level.cross_check, significant(level.mean_width)
+        worst = "-" if check is None else f"{check.worst_of_five:.3f}"
+        covered = f"{level.coverage:g}", f"{level.realised:.3f}", shown_check(check), worst
+        return *covered, width, self._describe(level)
 
 
 def shown_check(check: CrossCheck | None) -> str:
@@ -311,10 +297,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Recent:
-    """The latest scores of each of k coverages, and what moved the quantiles.
-
-    Before the first call the scores are quantiles of those of the calibration.
-    """
+    """The latest scores of k coverages; before the first call quantiles of the calibration's."""
 
     scores: Array  # (m, k), oldest first
     misses: tuple[float, ...]  # share of misses that the quantile of each coverage is for
@@ -326,6 +309,40 @@ class Recent:
         k = self.scores.shape[1]
         if len(self.misses) != k or not all(-1 <= miss <= 2 for miss in self.misses):
             raise ValueError(f"the shares of misses must be {k} numbers from -1 to 2")
+
+
+# What is promised of one interval of each coverage c.
+_GUARANTEES = {
+    "oob": "No guarantee holds for every distribution: conformal quantiles come from the training "
+    "rows, each by trees that did not draw it; the cross-check shows what to expect of rows mixed "
+    "with these, not of later ones, of new groups or of another population.",
+    "split": "At least with probability c a new row is covered, if it is exchangeable with the {n} "
+    "calibration rows; at most with c + 1 / {most} if moreover no scores tie, before intervals are "
+    "nested.",
+    "confidence": "With a confidence of {confidence:g} in the draw of the {n} calibration rows, at "
+    "least the share c of all new rows is covered, if calibration and new rows are drawn "
+    "independently from one distribution.",
+    "weights": "At least with probability c a new row is covered, if the weights of the {n} "
+    "calibration rows are proportional to how much more often such rows are among new ones, and "
+    "the new row weighs no more than the heaviest of them.",
+    "rolling": "At least with probability c a new row is covered, if it is exchangeable with the "
+    "last {window} rows; nothing is promised where rows keep changing.",
+    "aci": "Row by row, and in whatever order rows come, the share of n rows that is missed "
+    "exceeds 1 - c by at most (1 - c + {rate:g}) / ({rate:g} n), counted from the first of them "
+    "that was taken in by this method and rate; intervals may be infinite for it. Batches that "
+    "were predicted before their rows were taken in have no such bound.",
+    "weighted scores": "No guarantee is known for rows with weights: conformal quantiles are "
+    "weighted, and the cross-check shows what to expect of rows that are drawn by these weights.",
+    "groups": "No guarantee is known for single rows of new groups, whose rows depend on each "
+    "other: conformal quantiles come from groups that no tree of their forest saw, so the "
+    "cross-check shows what to expect of new groups.",
+    "jackknife+": "At least with probability 2c - 1 a new row is covered{clipped}, if it is "
+    "exchangeable with the training rows and the number of trees was drawn from a binomial "
+    "distribution; a given number comes close, and the cross-check shows what to expect.",
+    "cv+": "At least with probability 2c - 1 - {loss:.2g} a new row is covered{clipped}, if it is "
+    "exchangeable with the {n} training rows and folds are of one size; the cross-check shows what "
+    "to expect.",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -400,46 +417,13 @@ class Calibration(CalibrationResult):
     @property
     def guarantee(self) -> str:
         """What is promised of one interval of each coverage c, in words."""
+        which: str = self.method
+        if self.method == "split" and (self.weighted or self.confidence is not None):
+            which = "weights" if self.weighted else "confidence"
+        known: dict[str, Any] = {"n": self.n, "most": self.n + 1, "confidence": self.confidence}
         if self.history:
-            return self._guarantee_of_recent(self.history[-1])
-        if self.method == "oob":
-            return (
-                "No guarantee holds for every distribution: conformal quantiles come from the "
-                "training rows, each by trees that did not draw it; the cross-check shows what to "
-                "expect of rows mixed with these, not of later ones, of new groups or of another "
-                "population."
-            )
-        if self.confidence is not None:
-            return (
-                f"With a confidence of {self.confidence:g} in the draw of the {self.n} calibration "
-                "rows, at least the share c of all new rows is covered, if calibration and new "
-                "rows are drawn independently from one distribution."
-            )
-        if self.weighted:
-            return (
-                "At least with probability c a new row is covered, if the weights of the "
-                f"{self.n} calibration rows are proportional to how much more often such rows are "
-                "among new ones, and the new row weighs no more than the heaviest of them."
-            )
-        return (
-            "At least with probability c a new row is covered, if it is exchangeable with the "
-            f"{self.n} calibration rows; at most with c + 1 / {self.n + 1} if moreover no scores "
-            "tie, before intervals are nested."
-        )
-
-    def _guarantee_of_recent(self, last: Step) -> str:
-        if last.method == "rolling":
-            return (
-                f"At least with probability c a new row is covered, if it is exchangeable with the "
-                f"last {last.window} rows; nothing is promised where rows keep changing."
-            )
-        return (
-            "Row by row, and in whatever order rows come, the share of n rows that is missed "
-            f"exceeds 1 - c by at most (1 - c + {last.rate:g}) / ({last.rate:g} n), counted from "
-            "the first of them that was taken in by this method and rate; intervals may be "
-            "infinite for it. Batches that were predicted before their rows were taken in have no "
-            "such bound."
-        )
+            which, known = self.history[-1].method, self.history[-1]._asdict()
+        return _GUARANTEES[which].format(**known)
 
     def _of_first(self, k: int) -> dict[str, Any]:
         groups, recent = self.groups, self.recent
@@ -566,35 +550,14 @@ class CrossCalibration(CalibrationResult):
     @property
     def guarantee(self) -> str:
         """What is promised of one interval of each coverage c, in words."""
+        which = "groups" if self.grouped else self.method
         if self.weights is not None:
-            return (
-                "No guarantee is known for rows with weights: conformal quantiles are weighted, "
-                "and the cross-check shows what to expect of rows that are drawn by these weights."
-            )
-        if self.grouped:
-            return (
-                "No guarantee is known for single rows of new groups, whose rows depend on each "
-                "other: conformal quantiles come from groups that no tree of their forest saw, so "
-                "the cross-check shows what to expect of new groups."
-            )
-        clipped = f", less {2 / (self.n + 1):.2g} for the clipping" if self.postprocess.clip else ""
-        if self.method == "jackknife+":
-            return (
-                f"At least with probability 2c - 1 a new row is covered{clipped}, if it is "
-                "exchangeable with the training rows and the number of trees was drawn from a "
-                "binomial distribution; a given number comes close, and the cross-check shows what "
-                "to expect."
-            )
-        return (
-            f"At least with probability 2c - 1 - {self._loss():.2g} a new row is covered{clipped}, "
-            f"if it is exchangeable with the {self.n} training rows and folds are of one size; the "
-            "cross-check shows what to expect."
-        )
-
-    def _loss(self) -> float:
-        # Barber, Candes, Ramdas, Tibshirani (Annals of Statistics 49, 2021), theorem 4.
+            which = "weighted scores"
         n, folds = self.n, len(self.scores)
-        return min(2 * (1 - 1 / folds) / (n / folds + 1), (1 - folds / n) / (folds + 1))
+        # Barber, Candes, Ramdas, Tibshirani (Annals of Statistics 49, 2021), theorem 4.
+        loss = min(2 * (1 - 1 / folds) / (n / folds + 1), (1 - folds / n) / (folds + 1))
+        clipped = f", less {2 / (n + 1):.2g} for the clipping" if self.postprocess.clip else ""
+        return _GUARANTEES[which].format(n=n, loss=loss, clipped=clipped)
 
     def _of_first(self, k: int) -> dict[str, Any]:
         return super()._of_first(k) | {

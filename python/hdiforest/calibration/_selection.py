@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -226,11 +226,9 @@ def _less(scores: Array, shifts: Array | float) -> Array:
 
 def loss(width: ArrayLike, score: ArrayLike, objective: Objective) -> Array:
     """Return what an objective makes least, of mean widths and mean interval scores."""
-    of_width, of_score = OBJECTIVES[objective]
+    weighed = zip(OBJECTIVES[objective], (width, score), strict=True)
     with np.errstate(divide="ignore"):  # points: minus infinity, which is least
-        terms = [of_width * np.log(width)] if of_width else []
-        terms += [of_score * np.log(score)] if of_score else []
-    return np.asarray(sum(terms))
+        return np.asarray(sum(weight * np.log(mean) for weight, mean in weighed if weight))
 
 
 def fixed(candidates: Candidates, coverages: Sequence[float]) -> list[Selected]:
@@ -273,14 +271,12 @@ def quantiles_by_group(
     for code, own in enumerate(q_hat):
         rows = candidates.rows(codes == code)
         of_group: list[Selected] = []
+        options: Any = {"weights": rows.weights, "confidence": confidence}
         for j, each in enumerate(selected):
             inner = last_intervals(rows, of_group) if hulls else None
             scores = shifted_scores(rows, each, inner)
             scores[np.isneginf(scores)] = scores[~np.isneginf(scores)].min(initial=each.q_hat)
-            found = conformal_quantile(
-                scores, each.coverage, weights=rows.weights, confidence=confidence
-            )
-            q = float(found)
+            q = float(conformal_quantile(scores, each.coverage, **options))
             own[j] = q if np.isfinite(q) else np.nan
             of_group.append(each._replace(q_hat=q) if np.isfinite(q) else each)
     return q_hat
@@ -289,10 +285,7 @@ def quantiles_by_group(
 def calibrated_intervals(
     candidates: Candidates, selected: Sequence[Selected], q_hat: Array | None = None
 ) -> Array:
-    """Return the intervals (n, 2, k) of the candidates' rows for k ascending coverages.
-
-    `q_hat` (n, k) are the quantiles of the rows, if they are not those of what was selected.
-    """
+    """Return intervals (n, 2, k) for k ascending coverages, by quantiles (n, k) if given."""
     ends = np.stack([candidates.ends_of(each.base) for each in selected], axis=-1)
     is_adaptive = any(each.slope for each in selected)
     widths = candidates.widths_of(selected[0].base) if is_adaptive else None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -36,12 +39,6 @@ def styled(keywords: Style, artist: str, **usual: Any) -> dict[str, Any]:
     return {**usual, **need("matplotlib.cbook").normalize_kwargs(keywords, kind)}
 
 
-def shades(k: int) -> list[Any]:
-    """Return k blues, from dark to pale."""
-    colors = need("matplotlib.colors").LinearSegmentedColormap.from_list("", SHADES)
-    return list(colors(np.linspace(0, 1, k) if k > 1 else [0.5]))
-
-
 def set_limits(ax: Any, axis: str, low: float, high: float) -> None:
     """Set the limits of axis "x" or "y"; widen them if other axes with data share that axis."""
     shared = getattr(ax, f"get_shared_{axis}_axes")().get_siblings(ax)
@@ -61,12 +58,11 @@ def plain_numbers(axis: Any) -> None:
 
     ends = axis.get_data_interval()
     is_usual = axis.isDefault_majfmt and axis.get_scale() == "linear"
-    if not is_usual or np.abs(ends).max() >= 1e15:
-        return
-    axis.set_major_formatter(label)
-    is_long = max(len(significant(end)) for end in ends) > 6
-    if is_long and axis.axis_name == "x" and axis.isDefault_majloc:
-        axis.get_major_locator().set_params(nbins=5)  # labels do not touch
+    if is_usual and np.abs(ends).max() < 1e15:
+        axis.set_major_formatter(label)
+        is_long = max(len(significant(end)) for end in ends) > 6
+        if is_long and axis.axis_name == "x" and axis.isDefault_majloc:
+            axis.get_major_locator().set_params(nbins=5)  # labels do not touch
 
 
 def percent(share: float) -> str:
@@ -89,13 +85,6 @@ def intervals_of(
     levels = shares("coverage", coverages, one=True)
     ends: Array = model.predict_interval(rows, levels.tolist(), output="numpy", **options)
     return ends if ends.ndim == 2 + levels.ndim else ends[:, position]
-
-
-def predictions_of(estimator: Any, X: Any, target: int | None) -> Array:
-    """Return means (n,) of one target."""
-    model, rows = model_and_rows(estimator, X, "predict_interval")
-    means: Array = model.predict(rows, output="numpy")
-    return means if means.ndim == 1 else means[:, checked_target(model, target)]
 
 
 class OutOfBag(NamedTuple):
@@ -167,10 +156,9 @@ def target_of(y: ArrayLike, target: int | None) -> Any:
 
 def target_label(y: Any, label: str | None) -> str:
     """Return the label of targets: the given one, the name of a series, or "target"."""
-    if label is not None:
-        return label
     name = getattr(y, "name", None)
-    return plain(name) if isinstance(name, str) and name else "target"
+    own = plain(name) if isinstance(name, str) and name else "target"
+    return own if label is None else label
 
 
 def require_shape(name: str, shape: tuple[int, ...], n: int) -> None:
@@ -202,17 +190,27 @@ def drawn_rows(
     n: int, subsample: float | int | None, random_state: int | np.random.RandomState | None
 ) -> NDArray[np.intp]:
     """Return positions of the rows to draw, ascending."""
-    if subsample is None:
-        return np.arange(n)
-    is_share = isinstance(subsample, float)
-    if isinstance(subsample, bool) or not (0 < subsample <= 1 if is_share else subsample >= 1):
+    size = n if subsample is None else subsample
+    is_share = isinstance(size, float)
+    if isinstance(size, bool) or not (0 < size <= 1 if is_share else size >= 1):
         allowed = "a share from 0 to 1, a whole number from 1 on, or None"
         raise ValueError(f"subsample must be {allowed}, got {subsample!r}")
-    size = max(1, int(subsample * n)) if is_share else int(subsample)
+    size = max(1, int(size * n)) if is_share else int(size)
     if size >= n:
         return np.arange(n)
     random = checked_random_state(0 if random_state is None else random_state)
     return np.sort(random.choice(n, size, replace=False))
+
+
+def svg_of(figure: Any) -> str:
+    """Return a figure as the source of an image; it is the same on every machine."""
+    # Letters as outlines, and marks with names that repeat.
+    style = {"svg.hashsalt": "hdiforest", "svg.fonttype": "path"}
+    with need("matplotlib").rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # of names
+        text = io.BytesIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(text.getvalue()).decode()}"
 
 
 class Display:
@@ -220,6 +218,27 @@ class Display:
 
     ax_: Any
     figure_: Any
+    _is_own = False  # whether the figure was made for the picture
+
+    @property
+    def alt_text(self) -> str:
+        """What the picture shows, in words: titles, labels of axes and entries of legends."""
+        said = []
+        for ax in getattr(self, "axes_", [self.ax_]):
+            titles = [ax.get_title(place) for place in ("left", "center", "right")]
+            labels = " over ".join(filter(None, [ax.get_ylabel(), ax.get_xlabel()]))
+            legend = ax.get_legend()
+            entries = [] if legend is None else [each.get_text() for each in legend.get_texts()]
+            said.append(": ".join(filter(None, [*titles, labels, "; ".join(entries)])))
+        return f"{type(self).__name__}. {'. '.join(said)}"
+
+    def _repr_html_(self) -> str | None:
+        """Return the picture with its `alt_text`, where a notebook would draw it without."""
+        pyplot = need("matplotlib.pyplot")
+        if not self._is_own or "inline" not in pyplot.get_backend():
+            return None
+        pyplot.close(self.figure_)  # or the notebook draws it, too
+        return f'<img src="{svg_of(self.figure_)}" alt="{escape(self.alt_text)}">'
 
     @classmethod
     def _require_matplotlib(cls, module: str = "matplotlib") -> Any:
@@ -227,6 +246,7 @@ class Display:
 
     def _draw_on(self, ax: Any) -> Any:
         """Keep and return the given axes, or those of a new figure."""
+        self._is_own = ax is None
         if ax is None:
             pyplot = self._require_matplotlib("matplotlib.pyplot")
             ax = pyplot.subplots(layout="constrained")[1]
@@ -267,10 +287,9 @@ class RowsDisplay(Display):
             Rows to draw, and their targets. The name of a series is the label of the axis.
         coverage : float or list of floats, default=0.9
             What the intervals are meant to hold; of `IntervalDisplay` several levels, too.
-        kind : str, optional
-            As in `HDIForestRegressor.predict_interval`.
-        target : int, optional
-            Which target, from 0 on; needed if the model has several.
+        kind, target : str and int, optional
+            As in `HDIForestRegressor.predict_interval`; and which target, from 0 on, needed if the
+            model has several.
         ax, **options : optional
             As in `from_predictions`. A `feature` may be a column of X by position or name, too.
 
@@ -287,7 +306,9 @@ class RowsDisplay(Display):
         with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
             intervals = intervals_of(estimator, X, coverage, kind, target)
         if cls._shows_predictions:
-            options["prediction"] = predictions_of(estimator, X, target)
+            model, rows = model_and_rows(estimator, X, "predict_interval")
+            means = model.predict(rows, output="numpy")
+            options["prediction"] = means.reshape(len(means), -1)[:, checked_target(model, target)]
         options |= {"coverage": coverage, "ax": ax}
         display: Self = cls.from_predictions(target_of(y, target), intervals, **options)
         return display

@@ -21,7 +21,6 @@ from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, perc
 from hdiforest.metrics._intervals import check_intervals, coverage_score, strata_by_width
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-WHAT = ("coverage", "width")
 THIRDS = ["narrow third", "middle third", "wide third"]
 
 
@@ -31,14 +30,11 @@ class CalibrationDisplay(common.Display):
 
     Parameters
     ----------
-    coverages : (k,) array
-        Nominal coverages, ascending.
-    realised : dict of str to (k,) array
-        The realised coverage of each curve; NaN where a curve has no point.
-    n_rows : int
-        Number of rows that it was measured on.
-    band : float
-        Probability with which exact coverage lies in the binomial band, each level by itself.
+    coverages, realised : (k,) array, and dict of str to (k,) array
+        Nominal coverages, ascending; and those realised of each curve, NaN where it has no point.
+    n_rows, band : int and float
+        Number of rows that it was measured on; and probability with which exact coverage lies in
+        the binomial band, each level by itself.
 
     Attributes
     ----------
@@ -126,9 +122,8 @@ class CalibrationDisplay(common.Display):
         n_rows = len(training.y)
         if calibration is not None:
             checks = {c: calibration.level(c).cross_check for c in coverages if c in calibration}
-            points["calibrated, cross-check"] = {
-                level: check.coverage for level, check in checks.items() if check is not None
-            }
+            known = {level: check.coverage for level, check in checks.items() if check is not None}
+            points["calibrated, cross-check"] = known
             n_rows = min(n_rows, calibration.n)
         return cls._of_points(points, n_rows, band).plot(**options)
 
@@ -169,7 +164,7 @@ class CalibrationDisplay(common.Display):
         cls, points: Mapping[str, Mapping[float, float]], n_rows: int, band: float
     ) -> Self:
         """Return the display of curves by name: realised coverages by nominal ones."""
-        levels = sorted({level for curve in points.values() for level in curve})
+        levels = sorted(set().union(*points.values()))
         realised = {
             name: np.array([curve.get(level, np.nan) for level in levels])
             for name, curve in points.items()
@@ -206,7 +201,7 @@ class CalibrationDisplay(common.Display):
             shown, base, ideal = "realised less nominal coverage (points)", self.coverages, [0, 0]
         # Drawn from level to level: between them it would jump, because rows are whole.
         places, chance = self.coverages, chance_range(self.coverages, self.n_rows, self.band)
-        low, high = (100 * (share - base) for share in chance)
+        low, high = 100 * (chance - base)
         if len(places) == 1:
             places = places + np.array([-0.01, 0.01])
             low, high = np.repeat([low, high], 2, axis=1)
@@ -224,8 +219,7 @@ class CalibrationDisplay(common.Display):
             drawn = 100 * (realised - base)[known]
             (self.lines_[name],) = ax.plot(100 * self.coverages[known], drawn, **look)
         ax.set(xlabel="nominal coverage (%)", ylabel=shown)
-        shares = np.concatenate([self.coverages, *self.realised.values()])
-        limits = (100 * float(np.nanmin(shares)) - 4, 101)
+        limits = 100 * np.nanmin([self.coverages, *self.realised.values()]) - 4, 101
         if difference:
             ax.set_xlim(limits)
             bottom, top = ax.get_ylim()
@@ -237,13 +231,8 @@ class CalibrationDisplay(common.Display):
 
 
 # What curves of `from_estimator` are called.
-_NAMES = {
-    "hdi": "HDI",
-    "equal_tailed": "equal-tailed",
-    "smoothed_hdi": "smoothed HDI",
-    "lower": "lower bound",
-    "upper": "upper bound",
-}
+_NAMES = {"hdi": "HDI", "equal_tailed": "equal-tailed", "smoothed_hdi": "smoothed HDI"}
+_NAMES |= {"lower": "lower bound", "upper": "upper bound"}
 
 
 def _asked(
@@ -267,10 +256,9 @@ def _realised(
         ends = reals("intervals", curve)
         levels = [] if coverages is None else shares("coverages", coverages).tolist()
         if ends.ndim != 3 or ends.shape[2] != len(levels):
-            raise ValueError(
-                f"intervals must be a dict of coverages to arrays, or have shape (n, 2, k) with k "
-                f"coverages, got shape {ends.shape} and {len(levels)} coverages"
-            )
+            allowed = "a dict of coverages to arrays, or have shape (n, 2, k) with k coverages"
+            got = f"shape {ends.shape} and {len(levels)} coverages"
+            raise ValueError(f"intervals must be {allowed}, got {got}")
         by_level = {level: ends[..., j] for j, level in enumerate(levels)}
     if not by_level:
         raise ValueError("intervals must be of one coverage or more, got none")
@@ -288,10 +276,9 @@ class WidthDisplay(common.RowsDisplay):
     counts, realised, mean_width, width_range : (g,) arrays, and (2, g) array
         Rows of each group, share of targets inside their interval, mean width of the intervals, and
         between which the middle 80 % of widths lie.
-    coverage, target_name : float and str
-        Nominal coverage, and name of the target, with the unit.
-    band : float
-        Probability with which a group of exactly the nominal coverage lies in its grey range.
+    coverage, target_name, band : float, str and float
+        Nominal coverage; name of the target, with the unit; and probability with which a group of
+        exactly the nominal coverage lies in its grey range.
 
     Attributes
     ----------
@@ -353,7 +340,7 @@ class WidthDisplay(common.RowsDisplay):
         names, of_row = _grouped(groups, widths)
         members = [np.flatnonzero(of_row == g) for g in range(len(names))]
         middles = [np.quantile(widths[m], [0.1, 0.9], method="inverted_cdf") for m in members]
-        display = cls(
+        return cls(
             groups=names,
             counts=np.array([len(rows) for rows in members]),
             realised=np.array([inside[rows].mean() for rows in members]),
@@ -362,8 +349,7 @@ class WidthDisplay(common.RowsDisplay):
             coverage=coverage,
             target_name=common.target_label(y_true, target_name),
             band=band,
-        )
-        return display.plot(ax, **options)
+        ).plot(ax, **options)
 
     def plot(
         self,
@@ -390,14 +376,14 @@ class WidthDisplay(common.RowsDisplay):
         WidthDisplay
             The display itself.
         """
-        check_choice("what", what, WHAT)
+        check_choice("what", what, ("coverage", "width"))
         ax = self._draw_on(ax)
         n = len(self.groups)
         place, outside = np.arange(n), np.zeros(n, dtype=bool)
         if what == "coverage":
             chance = chance_range(self.coverage, self.counts, self.band)
             outside = (self.realised < chance[0]) | (self.realised > chance[1])
-            values, (low, high) = 100 * self.realised, (100 * share for share in chance)
+            values, (low, high) = 100 * self.realised, 100 * chance
             name, axis, bar = "realised", "realised coverage (%)", MIST
             label = f"{percent(self.band)} range of chance"
         else:
@@ -420,10 +406,8 @@ class WidthDisplay(common.RowsDisplay):
                 look = styled(point_kwargs, "collections.PathCollection", **usual, label=label)
                 self.points_.append(ax.scatter(values[rows], place[rows], **look))
         ax.set_xlabel(axis)
-        ax.set_yticks(place, [
-            f"{name}\n{count:,} row{'s' * (count != 1)}"
-            for name, count in zip(self.groups, self.counts.tolist(), strict=True)
-        ])  # fmt: skip
+        groups = zip(self.groups, self.counts.tolist(), strict=True)
+        ax.set_yticks(place, [f"{name}\n{k:,} row{'s' * (k != 1)}" for name, k in groups])
         ax.set_ylim(n - 0.5, -0.5 - 0.18 * n)  # room for the legend
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
@@ -434,10 +418,10 @@ class WidthDisplay(common.RowsDisplay):
 def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
     """Return names of groups that have rows, and the group of each row."""
     if np.ndim(groups) > 0:
-        of_rows = np.asarray(groups)
-        common.require_shape("groups", of_rows.shape, len(widths))
-        labels, of_row = np.unique(of_rows.astype(str) if of_rows.dtype == object else of_rows,
-                                   return_inverse=True)  # fmt: skip
+        cells = np.asarray(groups)
+        common.require_shape("groups", cells.shape, len(widths))
+        cells = cells.astype(str) if cells.dtype == object else cells
+        labels, of_row = np.unique(cells, return_inverse=True)
         categories = getattr(getattr(groups, "cat", groups), "categories", None)
         if categories is not None:
             ranks = {str(category): rank for rank, category in enumerate(categories)}
@@ -494,8 +478,7 @@ class MonitorDisplay(common.Display):
         low, high = chance_range(self.nominal, n, 0.95)
         self.band_ = ax.fill_between(rows, low, high, color=MIST, linewidth=0, label="chance")
         share = (held[rows] - held[rows - n]) / n
-        name = f"of the last {self.window} rows"
-        (self.line_,) = ax.plot(rows, share, color=BLUE, label=name)
+        (self.line_,) = ax.plot(rows, share, color=BLUE, label=f"of the last {self.window} rows")
         ax.axhline(self.nominal, color=GREY, linewidth=1)
         self.alarms_ = [
             ax.axvline(row, color=VERMILLION, linestyle=style, label=f"alarm: {plain(alarm)}")
@@ -506,8 +489,6 @@ class MonitorDisplay(common.Display):
         return self
 
 
-def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> tuple[Array, Array]:
+def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> Array:
     """Return ends of the central range, of some confidence, of binomial shares of n_rows rows."""
-    n: Any = np.asarray(n_rows)
-    lower, upper = (np.asarray(ends) / n for ends in binom.interval(confidence, n, coverage))
-    return lower, upper
+    return np.asarray(np.divide(binom.interval(confidence, n_rows, coverage), n_rows))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
+from hdicore.regions import Regions
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, checks
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
@@ -18,7 +19,6 @@ from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, styled
 from hdiforest.metrics import pit_values
 
-WHAT = ("mass", "cdf")
 _MAX_LINES = 60  # atoms that are drawn each by itself
 _N_BINS = 40
 
@@ -31,8 +31,9 @@ class DistributionDisplay(common.Display):
     ----------
     values, masses : (m,) arrays
         Distinct values of the target, ascending, and their probabilities.
-    y_true, interval, coverage : float, (2,) array and float, each or None
-        The observed target, the interval and what it was meant to hold.
+    y_true, interval, coverage : float, (2,) or (p, 2) array and float, each or None
+        The observed target, the interval or the pieces of the region, and what these were meant to
+        hold.
     target_name : str
         Label of the axis of the target, with the unit.
 
@@ -68,6 +69,7 @@ class DistributionDisplay(common.Display):
         coverage: float = 0.9,
         kind: str | None = None,
         target: int | None = None,
+        region: bool = False,
         target_name: str | None = None,
         ax: Any = None,
         **options: Any,
@@ -80,8 +82,11 @@ class DistributionDisplay(common.Display):
             As in `IntervalDisplay.from_estimator`; y may be None.
         row : int, default=0
             Which row of X to draw.
-        coverage, kind, target, target_name, ax, **options : optional
-            As in `IntervalDisplay.from_estimator` and `from_predictions`, of one level.
+        coverage, kind, target, region : optional, and bool, default=False
+            As in `IntervalDisplay.from_estimator`, of one level; and whether to draw the region of
+            `predict_region` in place of the interval.
+        target_name, ax, **options : optional
+            As in `from_predictions`.
         """
         cls._require_matplotlib()
         if isinstance(row, bool) or not isinstance(row, int | np.integer):
@@ -92,7 +97,12 @@ class DistributionDisplay(common.Display):
         one = frame.rows(slice(int(row), int(row) + 1))
         model, rows = model_and_rows(estimator, one, "predict_cdf")
         values, masses = _distribution(model, rows, common.checked_target(model, target))
-        options["interval"] = common.intervals_of(estimator, one, coverage, kind, target)[0]
+        if region:
+            regions = model.predict_region(rows, coverage, kind=kind)
+            own = regions if isinstance(regions, Regions) else regions[target or 0]
+            options["interval"] = own[0]
+        else:
+            options["interval"] = common.intervals_of(estimator, one, coverage, kind, target)[0]
         options |= {"target_name": common.target_label(y, target_name), "ax": ax}
         y_true = None if y is None else float(np.asarray(common.target_of(y, target))[row])
         return cls.from_predictions(y_true, values, masses, coverage=coverage, **options)
@@ -118,15 +128,17 @@ class DistributionDisplay(common.Display):
             The observed target.
         values, weights : (m,) arrays
             The sample, and weights that are not negative; None means equal ones.
-        interval : (2,) array, optional
-            Lower and upper end; infinite ones are drawn to the border.
+        interval : (2,) or (p, 2) array, optional
+            Lower and upper end, or those of p pieces; infinite ones are drawn to the border.
         coverage, target_name, ax, **options : optional
             As in the class and in `plot`.
         """
         cls._require_matplotlib()
         atoms, masses = _checked_sample(values, weights)
         ends = None if interval is None else checks.reals("interval", interval)
-        if ends is not None and (ends.shape != (2,) or not ends[0] <= ends[1]):
+        if ends is not None and (
+            ends.shape[-1:] != (2,) or ends.ndim > 2 or not (ends[..., 0] <= ends[..., 1]).all()
+        ):
             raise ValueError(f"interval must be a lower and an upper end, got {interval!r}")
         if y_true is not None and not np.isfinite(y_true):
             raise ValueError(f"y_true must be finite, got {y_true}")
@@ -163,13 +175,12 @@ class DistributionDisplay(common.Display):
         DistributionDisplay
             The display itself.
         """
-        checks.check_choice("what", what, WHAT)
+        checks.check_choice("what", what, ("mass", "cdf"))
         if bins is not None:
             checks.check_whole_number("bins", bins, 0)
         ax = self._draw_on(ax)
         seen = self.masses > 0
-        shown = self.values[seen]
-        points = [*shown, *([] if self.y_true is None else [self.y_true])]
+        points = [*self.values[seen], *([] if self.y_true is None else [self.y_true])]
         if self.interval is not None:
             points += self.interval[np.isfinite(self.interval)].tolist()
         margin = 0.04 * (max(points) - min(points)) or 1.0
@@ -177,10 +188,12 @@ class DistributionDisplay(common.Display):
         self.bars_: list[Any] = []
         self.curve_, self.interval_, self.observed_ = None, None, None
         if self.interval is not None:
-            ends = np.clip(self.interval, low, high)
-            name = "interval" if self.coverage is None else f"{percent(self.coverage)} interval"
-            label = f"{name}, mass {percent(float(self.masses[self._inside()].sum()))}"
-            self.interval_ = ax.axvspan(*ends, color="#eaf3f9", linewidth=0, label=label, zorder=0)
+            name = "interval" if self.interval.ndim == 1 else "region"
+            nominal = "" if self.coverage is None else f"{percent(self.coverage)} "
+            label = f"{nominal}{name}, mass {percent(float(self.masses[self._inside()].sum()))}"
+            for ends in np.atleast_2d(np.clip(self.interval, low, high)):
+                look = {"color": "#eaf3f9", "linewidth": 0, "zorder": 0, "label": label}
+                self.interval_, label = ax.axvspan(*ends, **look), "_nolegend_"
         if what == "mass":
             n_bins = (0 if seen.sum() <= _MAX_LINES else _N_BINS) if bins is None else bins
             self._draw_masses(ax, n_bins, bar_kwargs)
@@ -198,8 +211,9 @@ class DistributionDisplay(common.Display):
         return self
 
     def _inside(self) -> NDArray[np.bool_]:
-        lower, upper = (-np.inf, np.inf) if self.interval is None else self.interval
-        inside: NDArray[np.bool_] = (lower <= self.values) & (self.values <= upper)
+        pieces = [(-np.inf, np.inf)] if self.interval is None else np.atleast_2d(self.interval)
+        held = [(low <= self.values) & (self.values <= up) for low, up in pieces]
+        inside: NDArray[np.bool_] = np.any(held, axis=0)
         return inside
 
     def _draw_masses(self, ax: Any, n_bins: int, keywords: Style) -> None:
@@ -316,10 +330,8 @@ class PITDisplay(common.Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-        bins : int, default=20
-            Number of bars.
+        ax, bins : matplotlib Axes, optional, and int, default=20
+            By default those of a new figure; and number of bars.
 
         Returns
         -------
@@ -352,8 +364,7 @@ def _distribution(model: Any, one: Any, output: int) -> tuple[Array, Array]:
     values: Array = index.atoms(output)
     shape = (1, len(values)) if index.scalar_output else (1, index.n_outputs, len(values))
     cdf = model.predict_cdf(one, np.broadcast_to(values, shape), output="numpy")
-    cdf = cdf[0] if index.scalar_output else cdf[0, output]
-    return values, np.diff(cdf, prepend=0.0)
+    return values, np.diff(cdf.reshape(-1, len(values))[output], prepend=0.0)
 
 
 def _checked_sample(values: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
@@ -403,10 +414,11 @@ class ExplanationDisplay(common.Display):
         """
         if axes is None:
             pyplot = self._require_matplotlib("matplotlib.pyplot")
-            axes = pyplot.subplots(1, 2, layout="constrained", figsize=(9, 4))[1]
-        for ax in reversed(axes):
+            own = pyplot.subplots(1, 2, layout="constrained", figsize=(9, 4))[1]
+        for ax in reversed(own if axes is None else axes):
             self._draw_on(ax)
-        left, right = self.axes_ = axes
+        self._is_own = axes is None
+        left, right = self.axes_ = own if axes is None else axes
         values, weights = self.rows["value"], self.rows["weight"]
         pins = self.rows["pins"] != ""
         left.axvspan(*self.interval, color=MIST, label="interval")

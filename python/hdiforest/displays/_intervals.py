@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdicore.regions import Regions
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, reals, shares
 from hdiforest.displays import _common as common
@@ -15,8 +16,6 @@ from hdiforest.displays._common import BLUE, INK, VERMILLION, Style, percent, st
 from hdiforest.metrics._intervals import check_intervals, coverage_score
 
 Order = Literal["prediction", "target", "width"]
-ORDERS = ("prediction", "target", "width")
-SHAPES = ("auto", "bars", "bands")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -34,8 +33,9 @@ class IntervalDisplay(common.RowsDisplay):
         number of all rows.
     position, position_name, target_name : (n,) array, and two str
         Where each row is drawn, by a feature or a rank; labels of the axes, with units.
-    flag : (n,) bool array, optional
-        Rows whose targets are drawn hollow, such as those that `diagnose` flags.
+    flag, regions : (n,) bool array, and Regions, each optional
+        Rows whose targets are drawn hollow, such as those that `diagnose` flags; and regions within
+        the intervals, whose pieces are drawn.
 
     Attributes
     ----------
@@ -63,6 +63,7 @@ class IntervalDisplay(common.RowsDisplay):
     position_name: str
     target_name: str
     flag: NDArray[np.bool_] | None = None
+    regions: Regions | None = None
 
     _shows_predictions = True
 
@@ -70,7 +71,7 @@ class IntervalDisplay(common.RowsDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        intervals: ArrayLike,
+        intervals: ArrayLike | Regions,
         *,
         coverage: float | ArrayLike | None = None,
         prediction: ArrayLike | None = None,
@@ -88,7 +89,7 @@ class IntervalDisplay(common.RowsDisplay):
 
         Parameters
         ----------
-        y_true, intervals : (n,) array, and (n, 2) or (n, 2, k) array
+        y_true, intervals : (n,) array, and (n, 2) or (n, 2, k) array or hdicore.regions.Regions
             Observed targets, and ends; infinite ones are drawn a little beyond all others.
         coverage : float or list of k floats, optional
             What the levels were meant to hold; named in the legend.
@@ -109,7 +110,9 @@ class IntervalDisplay(common.RowsDisplay):
         """
         cls._require_matplotlib()
         label = common.target_label(y_true, target_name)
-        y, lower, upper = check_intervals(y_true, intervals)
+        regions = intervals if isinstance(intervals, Regions) else None
+        hull: Any = intervals if regions is None else regions.hull
+        y, lower, upper = check_intervals(y_true, hull)
         y, n = y.reshape(-1), len(y)
         ends = np.stack([lower, upper], axis=1).reshape(n, 2, -1)
         k = ends.shape[2]
@@ -117,10 +120,8 @@ class IntervalDisplay(common.RowsDisplay):
         if coverage is not None:
             levels = np.atleast_1d(shares("coverage", coverage, one=True))
             if levels.shape != (k,):
-                raise ValueError(
-                    f"coverage must be {k} number{'s' * (k > 1)} above 0 and at most 1, one per "
-                    f"level of intervals, got {coverage!r}"
-                )
+                wanted = f"{k} number{'s' * (k > 1)} above 0 and at most 1, one per level"
+                raise ValueError(f"coverage must be {wanted} of intervals, got {coverage!r}")
             ends, levels = ends[..., np.argsort(levels)], np.sort(levels)
         means = None if prediction is None else reals("prediction", prediction)
         if means is not None:
@@ -129,22 +130,21 @@ class IntervalDisplay(common.RowsDisplay):
         if flags is not None and (flags.dtype != np.bool_ or flags.shape != (n,)):
             raise ValueError(f"flag must be {n} booleans, got {flags.dtype} of {flags.shape}")
         order = ("target" if means is None else "prediction") if sort_by is None else sort_by
-        check_choice("sort_by", order, ORDERS)
+        check_choice("sort_by", order, get_args(Order))
         if order == "prediction" and means is None and feature is None:
             raise ValueError("sort_by must not be 'prediction' without prediction")
         realised = np.array([coverage_score(y, ends[..., j]) for j in range(k)])
+        if regions is not None:
+            realised = regions.contains(y).mean(keepdims=True)
         by_rank = feature is None
-        if by_rank:
-            widths = ends[:, 1, -1] - ends[:, 0, -1]
-            key = np.asarray({"prediction": means, "target": y, "width": widths}[order])
-        else:
-            key = np.asarray(feature)
-            common.require_shape("feature", key.shape, n)
+        keys = {"prediction": means, "target": y, "width": ends[:, 1, -1] - ends[:, 0, -1]}
+        key = np.asarray(keys[order] if by_rank else feature)
+        common.require_shape("feature", key.shape, n)
         if key.dtype.kind not in "iufbmM":
             raise ValueError(f"feature must hold numbers or dates, got values of type {key.dtype}")
         rows = common.drawn_rows(n, subsample, random_state)
         rows = rows[np.argsort(key[rows], kind="stable")]
-        display = cls(
+        return cls(
             y_true=y[rows],
             prediction=None if means is None else means[rows],
             intervals=ends[rows],
@@ -155,8 +155,8 @@ class IntervalDisplay(common.RowsDisplay):
             position_name=f"rows, sorted by {order}" if by_rank else feature_name or "feature",
             target_name=label,
             flag=None if flags is None else flags[rows],
-        )
-        return display.plot(ax, **options)
+            regions=None if regions is None else regions.take(rows),
+        ).plot(ax, **options)
 
     def plot(
         self,
@@ -184,13 +184,17 @@ class IntervalDisplay(common.RowsDisplay):
         IntervalDisplay
             The display itself.
         """
-        check_choice("style", style, SHAPES)
+        check_choice("style", style, ("auto", "bars", "bands"))
+        if style == "bands" and self.regions is not None:
+            raise ValueError("style must not be 'bands' for regions")
         ax = self._draw_on(ax)
         k = self.intervals.shape[2]
         distinct = len(np.unique(self.position)) == len(self.position)
         as_bands = style == "bands" or (style == "auto" and k > 1 and distinct)
         lower, upper = self.intervals[..., -1].T
         inside = (lower <= self.y_true) & (self.y_true <= upper)
+        if self.regions is not None:
+            inside = self.regions.contains(self.y_true)
         self._draw_intervals(ax, inside, as_bands, interval_kwargs)
         self.prediction_ = None
         if self.prediction is not None:
@@ -236,17 +240,24 @@ class IntervalDisplay(common.RowsDisplay):
         if level == len(self.realised) - 1:
             held += f" of {self.n_rows:,} rows"
         nominal = "" if self.coverages is None else f"{percent(self.coverages[level])} "
-        return f"{nominal}interval, {held}"
+        return f"{nominal}{'interval' if self.regions is None else 'region'}, {held}"
 
     def _draw_intervals(self, ax: Any, inside: Any, as_bands: bool, keywords: Style) -> None:
         """Draw the levels from wide to narrow, so that narrow ones are above."""
         all_ends, k, n = self._finite_ends(ax), self.intervals.shape[2], len(self.position)
         by_rank = np.array_equal(self.position, np.arange(n))
+        place = self.position
+        if self.regions is not None:  # a bar for each piece
+            pieces = np.stack([self.regions.lower, self.regions.upper], axis=1)
+            all_ends = np.clip(pieces, all_ends.min(), all_ends.max())[..., np.newaxis]
+            place, inside = (np.repeat(each, self.regions.n_pieces) for each in (place, inside))
         width = max(0.8, min(4.0, 250 / max(n, 1)))  # bars do not touch
+        colors = self._require_matplotlib("matplotlib.colors")
+        shades = colors.LinearSegmentedColormap.from_list("", common.SHADES)
         self.intervals_: list[Any] = []
         for level in reversed(range(k)):
-            ends, colour, label = all_ends[..., level], common.shades(k)[level], self._name(level)
-            looks: list[Any] = [(slice(None), colour, label)]
+            ends, label = all_ends[..., level], self._name(level)
+            looks: list[Any] = [(slice(None), shades(level / (k - 1) if k > 1 else 0.5), label)]
             if k == 1 and not as_bands:
                 looks = [(inside, common.PALE_BLUE, label), (~inside, common.PALE_VERMILLION, None)]
             for rows, colour, label in looks:
@@ -258,7 +269,7 @@ class IntervalDisplay(common.RowsDisplay):
                 else:
                     usual["linewidth"] = (k - level) ** 0.5 * width
                     look = styled(keywords, "collections.LineCollection", **usual)
-                    drawn = ax.vlines(self.position[rows], *ends[rows].T, **look)
+                    drawn = ax.vlines(place[rows], *ends[rows].T, **look)
                 self.intervals_.append(drawn)
 
     def _dots(self, ax: Any, rows: NDArray[np.bool_], base: dict[str, Any], keywords: Style) -> Any:

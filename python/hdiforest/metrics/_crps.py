@@ -96,10 +96,8 @@ def pit_values(
         raise ValueError(f"cdf_below must have shape {at.shape}, got {below.shape}")
     wrong = (below < 0) | (below > at) | (at > 1)
     if wrong.any():
-        raise ValueError(
-            f"cdf and cdf_below must be in [0, 1] with cdf_below <= cdf, got {count_rows(wrong)} "
-            "that are not"
-        )
+        got = f"{count_rows(wrong)} that are not"
+        raise ValueError(f"cdf and cdf_below must be in [0, 1] with cdf_below <= cdf, got {got}")
     draws = checked_random_state(random_state).random_sample(len(at))
     return np.minimum(below + draws * (at - below), at)
 
@@ -150,10 +148,8 @@ def _sparse(n: int, values: ArrayLike, weights: Any) -> _Entries:
     data = reals("weights", csr.data)
     sample = _checked_sample(values, data)
     if sample.ndim != 1 or csr.shape != (n, len(sample)):
-        raise ValueError(
-            f"sparse weights must have shape ({n}, m) and values (m,), got {csr.shape} and "
-            f"{sample.shape}"
-        )
+        got = f"{csr.shape} and {sample.shape}"
+        raise ValueError(f"sparse weights must have shape ({n}, m) and values (m,), got {got}")
     indptr = csr.indptr.astype(np.int64)
 
     def entries(first: int, last: int) -> tuple[Array, Array]:

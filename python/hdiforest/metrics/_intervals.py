@@ -178,9 +178,8 @@ def coverage_by_width(
     check_whole_number("n_strata", n_strata)
     y, lower, upper = check_intervals(y_true, interval)
     inside, width = (lower <= y) & (y <= upper), upper - lower
-    weights = np.ones(len(y))
-    if sample_weight is not None:
-        weights = check_weights("sample_weight", sample_weight, len(y))
+    given = np.ones(len(y)) if sample_weight is None else sample_weight
+    weights = check_weights("sample_weight", given, len(y))
     if width.ndim == 1:
         return _strata(width, inside, weights, int(n_strata))
     levels = [_strata(w, c, weights, int(n_strata)) for w, c in zip(width.T, inside.T, strict=True)]
@@ -207,8 +206,7 @@ def _strata(width: Array, inside: NDArray[np.bool_], weights: Array, n_strata: i
     def mean(of: NDArray[Any]) -> Array:
         total = np.bincount(stratum, weights=weights * of, minlength=n_strata + 1)
         means = np.full(n_strata + 1, np.nan)
-        np.divide(total, of_stratum, out=means, where=of_stratum > 0)
-        return means
+        return np.asarray(np.divide(total, of_stratum, out=means, where=of_stratum > 0))
 
     return WidthStrata(counts, mean(inside), mean(width))
 

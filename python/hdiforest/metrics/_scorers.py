@@ -14,10 +14,6 @@ from hdiforest.metrics._crps import crps_of_rows
 from hdiforest.metrics._intervals import coverage_score, interval_score, weighted_mean
 
 _KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "calibrated", None)
-_TWO_SIDED = tuple(kind for kind in _KINDS if kind not in ("lower", "upper"))
-
-# Of a model, rows as it takes them, targets, weights and the options.
-_Score = Callable[..., float]
 
 
 class _Scorer:
@@ -25,7 +21,8 @@ class _Scorer:
 
     _sample_weight: bool | str | None = None  # what metadata routing shall pass
 
-    def __init__(self, name: str, method: str, score: _Score, **options: Any) -> None:
+    # `score` is called with a model, rows as it takes them, targets, weights and the options.
+    def __init__(self, name: str, method: str, score: Callable[..., float], **options: Any) -> None:
         self._name, self._method, self._score, self._options = name, method, score, options
 
     def __call__(
@@ -95,7 +92,7 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     >>> search.best_params_
     {'estimator__min_samples_leaf': 1}
     """
-    check_choice("kind", kind, _TWO_SIDED)
+    check_choice("kind", kind, [each for each in _KINDS if each not in ("lower", "upper")])
     options = {"coverage": one_share("coverage", coverage), "kind": kind}
     return _Scorer("make_interval_scorer", "predict_interval", _interval, **options)
 
@@ -176,10 +173,8 @@ def _pinball(
 
     levels = np.atleast_1d(quantiles).tolist()
     answers = model.predict_quantiles(rows, levels, output="numpy")
-    losses = [
-        mean_pinball_loss(y, quantile, sample_weight=weights, alpha=level)
-        for quantile, level in zip(np.reshape(answers, (len(y), -1)).T, levels, strict=True)
-    ]
+    each = zip(np.reshape(answers, (len(y), -1)).T, levels, strict=True)
+    losses = [mean_pinball_loss(y, q, sample_weight=weights, alpha=level) for q, level in each]
     return -float(np.mean(losses))
 
 

@@ -13,9 +13,8 @@ from hdiforest._tables.columns import require_columns
 from hdiforest._tables.frames import BLOCK_CELLS, Results, batch_of
 from hdiforest._tables.names import DIAGNOSIS, ENDS, interval_names, require_distinct
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._utils.checks import check_choice, check_flag, shares
+from hdiforest._utils.checks import check_choice, check_flag, check_n_jobs, shares, thread_count
 from hdiforest._utils.optional import pa
-from hdiforest._utils.threads import check_n_jobs, thread_count
 
 # The code of models is loaded with the first one.
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ class BatchScorer:
         if isinstance(keep, str):
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
         if kind is not None:
-            check_choice("kind", kind, ENDS)
+            check_choice("kind", kind, [each for each in ENDS if each != "price"])
         check_n_jobs(n_jobs)
         check_flag("mapped", mapped)
         check_flag("diagnose", diagnose)

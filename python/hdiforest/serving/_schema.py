@@ -92,6 +92,7 @@ class ModelFacts(NamedTuple):
     mean: MeanFacts | None
     boxes: dict[str, Any] | None
     reference: dict[str, Any] | None
+    regions: dict[str, Any] | None
     folds: list[dict[str, Any]]
     outputs: list[dict[str, Any]]
 

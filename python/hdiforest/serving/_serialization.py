@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdicore._means import BoostedMean, LocalLinearMean
 from hdiforest._model import residuals
 from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.reference import Reference
@@ -19,6 +20,7 @@ from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._utils import Array
 from hdiforest.calibration import _result as results
+from hdiforest.calibration._regions import RegionCalibration
 from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
 from hdiforest.serving import _schema as schema
 from hdiforest.serving._schema import Arrays, Facts, ModelFacts
@@ -76,15 +78,16 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         if centred.mean is not None:
             parameters = (getattr(centred.mean, name, None) for name in ("baseline", "penalty"))
             mean = schema.MeanFacts(centred.share, *parameters)
-        if isinstance(centred.mean, residuals.BoostedMean):
+        if isinstance(centred.mean, BoostedMean):
             arrays |= _within("mean_forest", centred.mean.forest.arrays())
             arrays["mean_values"] = centred.mean.leaf_values
-        elif isinstance(centred.mean, residuals.LocalLinearMean):
+        elif isinstance(centred.mean, LocalLinearMean):
             arrays |= _within("drawn", centred.mean.scorer.index.arrays())
             arrays |= _within("local", centred.mean.arrays())
         elif isinstance(centred.mean, residuals.RegressorMean):
             objects["mean"] = centred.mean.regressor
     reference = schema.pack(fitted.reference, arrays, "reference")
+    regions = schema.pack(fitted.regions, arrays, "regions")
     if jackknife is not None:
         arrays |= _within("inbag", jackknife.index.arrays())
         arrays["jackknife.drawn"] = jackknife.drawn.astype(np.uint8)
@@ -108,6 +111,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         mean=mean,
         boxes=boxes,
         reference=reference,
+        regions=regions,
         folds=part_facts["fold"],
         outputs=part_facts["output"],
     )
@@ -131,9 +135,10 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
         raise ValueError(f"outputs must be as many as the targets, {index.n_outputs}, or none")
     outputs = _forests(read, "output", facts.outputs, facts, training)
     names = _checked_names(facts.feature_names, "feature", facts.n_features)
-    reference = None
-    if facts.reference is not None:
-        reference = schema.unpack(Reference, facts.reference, read.groups.pop("reference", {}))
+    more: dict[str, Any] = {}
+    for name, kind in {"reference": Reference, "regions": RegionCalibration}.items():
+        if (own := getattr(facts, name)) is not None:
+            more[name] = schema.unpack(kind, own, read.groups.pop(name, {}))
     jackknife = None
     if {"jackknife", "inbag"} & read.groups.keys():
         drawn = read.array("jackknife.drawn") != 0
@@ -151,9 +156,9 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
         folds=_forests(read, "fold", facts.folds, facts),
         outputs=outputs,
         jackknife=jackknife,
-        reference=reference,
         encoder=_encoder(read, facts),
         **{name: getattr(facts, name) for name in _FIELDS},
+        **more,
     )
     schema.require_none(read.groups, "tensor")
     schema.require_none(read.objects, "object")
@@ -337,7 +342,7 @@ def _mean(
         raise ValueError("mean must have a baseline or a penalty, but has both")
     if mean.baseline is not None:
         trees = read.made(Forest, "mean_forest", facts.n_features)
-        return residuals.BoostedMean(trees, read.array("mean_values"), mean.baseline)
+        return BoostedMean(trees, read.array("mean_values"), mean.baseline)
     if mean.penalty is not None:
         arrays = {name: np.array(each) for name, each in read.groups.pop("local", {}).items()}
         n, q = facts.n_training_rows, arrays.get("columns", np.empty(0)).size
@@ -349,7 +354,7 @@ def _mean(
         }
         schema.check_arrays("local", arrays, expected)
         drawn = read.made(LeafIndex, "drawn")
-        return residuals.LocalLinearMean.checked(forest, drawn, arrays, mean.penalty)
+        return LocalLinearMean.checked(forest, drawn, arrays, mean.penalty)
     regressor = read.object("mean")
     if not hasattr(regressor, "predict"):
         raise ValueError("the mean must be a regressor")

@@ -15,7 +15,7 @@ from hdiforest.adapters.quantile_forest import leaf_limit, out_of_bag_mask, tree
 class Internals:
     def _oob_samples(self, X, indices=None, duplicates=None):
         """Leaves of rows in all trees, and which trees did not draw the row."""
-        asked = tree_mask(self._samples.rows, len(X), indices, duplicates)
+        asked = tree_mask(self._samples, len(X), indices, duplicates)
         return self.apply(X), asked
 
     def _get_unsampled_indices(self, estimator, duplicates=None):
@@ -23,7 +23,7 @@ class Internals:
         if not self.bootstrap:
             warnings.warn("without bootstrap every row is in every bag", stacklevel=2)
             return np.empty(0, dtype=np.intp)
-        left_out = out_of_bag_mask(self._samples.rows, duplicates)
+        left_out = out_of_bag_mask(self._samples, duplicates)
         return np.flatnonzero(left_out[:, self.estimators_.index(estimator)])
 
     def _get_y_train_leaves(self, X, y):
@@ -31,8 +31,8 @@ class Internals:
         leaf_limit(self.max_samples_leaf, len(X))
         forest, tables = self._samples.forest, []
         nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
-        for block, counts in self._samples.limited_counts(n_threads=1):
-            for leaves, kept in zip(block.leaves.T, counts.T, strict=True):
+        for _, of_rows, counts in self._samples.blocks(forest, n_threads=1):
+            for leaves, kept in zip(of_rows.T, counts.T, strict=True):
                 rows = np.repeat(np.arange(len(kept)), kept)
                 rows = rows[np.argsort(leaves[rows], kind="stable")]
                 place = np.arange(len(rows)) - np.searchsorted(leaves[rows], leaves[rows])

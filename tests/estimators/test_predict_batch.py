@@ -1,0 +1,166 @@
+"""Prices of a miss, and batches that hold a mean share, by models of all kinds."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesRegressor
+
+from hdicore.batch import BatchIntervals
+from hdiforest import HDIForestRegressor, from_leaves
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = X[:, 0] + np.exp(X[:, 1]) * rng.normal(size=400)
+    return X, y, rng.normal(size=(150, 3))
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    forest = ExtraTreesRegressor(20, bootstrap=True, min_samples_leaf=5, random_state=0)
+    return HDIForestRegressor(forest, calibration=False).fit(*data[:2])
+
+
+def test_price_intervals_have_the_least_expected_cost(model, data):
+    rows, cost = data[2][:10], 4.0
+    intervals = model.predict_interval(rows, kind="price", miss_cost=cost)
+    weights = model.predict_weights(rows).toarray()
+    y = data[1]
+    for row, (lower, upper) in zip(weights, intervals, strict=True):
+        atoms = np.unique(y[row > 0])
+        below = np.array([row[y <= atom].sum() for atom in atoms])
+        before = np.array([row[y < atom].sum() for atom in atoms])
+        costs = [
+            upper - lower + cost * (1 - (up_to - under))
+            for lower, under in zip(atoms, before, strict=True)
+            for upper, up_to in zip(atoms, below, strict=True)
+            if upper >= lower
+        ]
+        mass = row[(y >= lower) & (y <= upper)].sum()
+        assert upper - lower + cost * (1 - mass) == pytest.approx(min(costs), abs=1e-9)
+
+
+def test_wider_as_misses_cost_more(model, data):
+    costs = [0.5, 2.0, 8.0, 50.0]
+    ends = model.predict_interval(data[2], kind="price", miss_cost=costs)
+    assert ends.shape == (150, 2, 4)
+    widths = ends[:, 1] - ends[:, 0]
+    assert (np.diff(widths.mean(axis=0)) > 0).all()
+    np.testing.assert_array_equal(
+        ends[..., 1], model.predict_interval(data[2], kind="price", miss_cost=2.0)
+    )
+
+
+def test_price_intervals_as_a_table_and_out_of_bag(model, data):
+    table = model.predict_interval(data[2], kind="price", miss_cost=[2, 12], output="pandas")
+    names = ["prediction", "price_lower_2", "price_upper_2", "price_lower_12", "price_upper_12"]
+    assert list(table) == names
+    np.testing.assert_array_equal(table["prediction"], model.predict(data[2]))
+    ends = model.predict_interval(data[2], kind="price", miss_cost=12)
+    np.testing.assert_array_equal(table["price_upper_12"], ends[:, 1])
+    out_of_bag = model.oob_interval(kind="price", miss_cost=12)
+    assert out_of_bag.shape == (400, 2)
+    assert (out_of_bag[:, 0] <= out_of_bag[:, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "price"}, "miss_cost must be given with kind='price'"),
+        ({"kind": "hdi", "miss_cost": 2}, "miss_cost must be None with kind='hdi'"),
+        ({"kind": "price", "miss_cost": 0}, "miss_cost must be above 0 and finite, got 0"),
+        ({"kind": "price", "miss_cost": [1, -2]}, "miss_cost must be above 0 and finite"),
+        ({"kind": "price", "miss_cost": np.inf}, "miss_cost must be above 0 and finite, got inf"),
+        ({"kind": "price", "miss_cost": "much"}, "miss_cost must hold numbers"),
+    ],
+)
+def test_bad_costs(model, data, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        model.predict_interval(data[2], **options)
+
+
+def test_a_batch_is_narrower_than_rows_that_hold_as_much_each(model, data):
+    found = model.predict_batch(data[2], 0.9)
+    assert isinstance(found, BatchIntervals)
+    widths = found.interval[:, 1] - found.interval[:, 0]
+    assert found.total_width == pytest.approx(widths.sum())
+    assert found.bound <= found.total_width <= found.bound + widths.max()
+    assert found.mass.mean() >= 0.9 - 1e-9
+    assert found.mass.min() >= 0.5 - 1e-9
+    hdi = model.predict_interval(data[2], 0.9, kind="hdi")
+    assert found.total_width < 0.95 * (hdi[:, 1] - hdi[:, 0]).sum()
+    ends, share = found.interval, found.mass
+    inside = model.predict_cdf(data[2], ends[:, 1]) - model.predict_cdf(
+        data[2], ends[:, 0], inclusive=False
+    )
+    np.testing.assert_allclose(share, inside, atol=1e-8)
+
+
+def test_tables_give_what_arrays_give(model, data):
+    rows = data[2]
+    frame = pd.DataFrame(rows, index=np.arange(150) + 7)
+    expected = model.predict_batch(rows)
+    table = model.predict_batch(rows, output="polars").interval
+    assert isinstance(table, pl.DataFrame)
+    assert table.columns == ["lower", "upper", "mass"]
+    np.testing.assert_array_equal(table["lower"], expected.interval[:, 0])
+    indexed = model.predict_batch(frame, output="pandas").interval
+    assert list(indexed.index) == list(frame.index)
+    np.testing.assert_array_equal(indexed["mass"], expected.mass)
+
+
+def test_models_of_leaves_do_the_same(model, data):
+    X, y, rows = data
+    of_leaves = from_leaves(model.estimator_.apply, X, y)
+    expected = model.predict_batch(rows.astype(np.float32))
+    found = of_leaves.predict_batch(rows.astype(np.float32))
+    np.testing.assert_array_equal(found.interval, expected.interval)
+
+
+def test_a_floor_that_holds_enough_says_so(model, data):
+    with pytest.warns(UserWarning, match=r"min_coverage=0\.9 alone holds 0\.9\d+ on average"):
+        found = model.predict_batch(data[2], 0.8, min_coverage=0.9)
+    hdi = model.predict_interval(data[2], 0.9, kind="hdi")
+    np.testing.assert_allclose(found.total_width, (hdi[:, 1] - hdi[:, 0]).sum())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coverage": 1.0}, "coverage must be above 0 and below 1, got 1"),
+        ({"coverage": [0.5, 0.9]}, "coverage must be one number above 0 and below 1"),
+        ({"min_coverage": 1.0}, "min_coverage must be above 0 and below 1, got 1"),
+        ({"min_coverage": -0.1}, "min_coverage must be above 0 and below 1, got -0.1"),
+        ({"min_coverage": "half"}, "min_coverage must be one number"),
+    ],
+)
+def test_bad_batches(model, data, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        model.predict_batch(data[2], **options)
+
+
+def test_several_targets_are_refused(data):
+    X, y, rows = data
+    forest = ExtraTreesRegressor(5, bootstrap=True, random_state=0)
+    model = HDIForestRegressor(forest, calibration=False).fit(X, np.stack([y, y], axis=1))
+    with pytest.raises(ValueError, match="predict_batch needs a model of one target, got 2"):
+        model.predict_batch(rows)
+    ends = model.predict_interval(rows, kind="price", miss_cost=3.0)
+    assert ends.shape == (150, 2, 2)
+
+
+def test_rows_without_a_distribution_stay_empty(data):
+    X, y, rows = data
+    forest = ExtraTreesRegressor(2, bootstrap=True, random_state=0)
+    model = HDIForestRegressor(forest, weights="oob", calibration=False).fit(X, y)
+    found = model.predict_batch(rows, 0.8, min_coverage=0)
+    empty = np.isnan(model.predict(rows))
+    assert empty.any()
+    np.testing.assert_array_equal(np.isnan(found.mass), empty)
+    assert np.nanmean(found.mass) >= 0.8 - 1e-9

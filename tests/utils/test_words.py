@@ -1,0 +1,81 @@
+"""Numbers, tables and progress as people read them."""
+
+import numpy as np
+import pytest
+
+from hdiforest._utils.checks import count_text, html_table, size_text, time_text
+from hdiforest._utils.hints import printing, steps, telling
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        (count_text, 0, "0"),
+        (count_text, 999_999, "999,999"),
+        (count_text, np.int64(1_234_567), "1.23 million"),
+        (count_text, 45_600_000_000, "45.6 billion"),
+        (size_text, 0, "0 bytes"),
+        (size_text, 999, "999 bytes"),
+        (size_text, 4_190_000, "4.19 MB"),
+        (size_text, 999_600, "1 MB"),
+        (size_text, 12e9, "12 GB"),
+        (time_text, 0.04213, "0.0421 s"),
+        (time_text, 59.9, "59.9 s"),
+        (time_text, 59.96, "1 min 0 s"),
+        (time_text, 185.2, "3 min 5 s"),
+        (time_text, 7805, "2 h 10 min"),
+    ],
+)
+def test_three_digits_and_a_unit(text, value, expected):
+    assert text(value) == expected
+
+
+def test_tables_of_html_show_any_text():
+    table = html_table([["a", "b"], ["<b>", "x & y\x1b"]], "1 < 2")
+    assert "<caption>1 &lt; 2</caption>" in table
+    assert "<th>a</th>" in table
+    assert "<td>&lt;b&gt;</td><td>x &amp; y\\x1b</td>" in table
+
+
+def test_steps_are_told_to_the_outermost_listener():
+    told, inner = [], []
+    with (
+        telling(lambda *step: told.append(step)),
+        telling(lambda *step: inner.append(step)),
+    ):
+        assert list(steps("work", "ab")) == ["a", "b"]
+    assert told == [("work", 0, 2), ("work", 1, 2), ("work", 2, 2)]
+    assert inner == []
+    assert list(steps("work", "ab")) == ["a", "b"]  # nobody listens
+    assert len(told) == 3
+
+
+def work():
+    for _ in steps("outer", range(2)):
+        for _ in steps("inner", range(1)):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("verbose", "above", "lines"),
+    [
+        (0, 0, []),
+        (1, 0, ["[Name] outer, 2 of 2"]),
+        (2, 1, ["[Name] outer, 2 of 2"]),
+        (1, 1, []),
+        (True, 0, ["[Name] outer, 2 of 2"]),
+        (2, 0, ["[Name] inner", "[Name] outer, 1 of 2", "[Name] inner", "[Name] outer, 2 of 2"]),
+    ],
+)
+def test_lines_are_printed_as_far_as_they_are_wanted(verbose, above, lines, capsys):
+    with printing("Name", verbose, above):
+        work()
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.rpartition(", ")[0] for line in printed] == lines
+    assert all(line.endswith(" s") for line in printed)
+
+
+@pytest.mark.parametrize("verbose", [-1, "yes", 0.5, None])
+def test_other_levels_are_refused(verbose):
+    with pytest.raises(ValueError, match="verbose must be a whole number from 0 on, got"):
+        printing("Name", verbose)
