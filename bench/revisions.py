@@ -69,6 +69,7 @@ def start(tree: Path, *arguments: str | Path, **environment: str) -> Process:
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": paths} | environment,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -62,12 +62,12 @@ def write_parquet(path: Path, n_rows: int) -> None:
             begin += len(part)
 
 
-def command(*arguments: Any) -> tuple[float, float]:
-    """Return seconds of scoring, as the command says, and MB at the peak."""
+def command(n_rows: int, *arguments: Any) -> tuple[float, float]:
+    """Return seconds of scoring so many rows, as the command says, and MB at the peak."""
     call = [sys.executable, "-c", RUN, "score", *map(str, arguments)]
     printed = subprocess.run(call, capture_output=True, check=True, text=True).stdout
-    n_rows, speed = re.search(r"([\d,]+) rows.* \(([\d,]+) rows/s\)", printed).groups()
-    seconds = int(n_rows.replace(",", "")) / int(speed.replace(",", ""))
+    speed = re.search(r"\(([\d,]+) rows/s\)", printed)[1]
+    seconds = n_rows / int(speed.replace(",", ""))
     return seconds, int(re.search(r"VmHWM:\s*(\d+) kB", printed)[1]) / 1e3
 
 
@@ -84,7 +84,13 @@ def end_to_end(folder: Path, n_rows: int, repeats: int) -> dict[str, float]:
         model.predict_interval(frame, 0.9, output="pandas")
         in_memory = time.perf_counter() - begin
         for ending in ("parquet", "csv", "csv.gz"):
-            call = (folder / "model", folder / f"in.{ending}", "-o", folder / f"out.{ending}")
+            call = (
+                n_rows,
+                folder / "model",
+                folder / f"in.{ending}",
+                "-o",
+                folder / f"out.{ending}",
+            )
             found.setdefault(ending, []).append(in_memory / command(*call)[0])
     return {ending: float(np.median(ratios)) for ending, ratios in found.items()}
 
@@ -121,8 +127,8 @@ def main() -> None:
         peaks = []
         for n_rows in options.rows:
             write_parquet(folder / "in.parquet", n_rows)
-            peaks.append(command(folder / "model", folder / "in.parquet", "-o",
-                                 folder / "out.parquet")[1])  # fmt: skip
+            tables = (folder / "in.parquet", "-o", folder / "out.parquet")
+            peaks.append(command(n_rows, folder / "model", *tables)[1])
         imports = [
             subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True).stdout
             for _ in range(5)

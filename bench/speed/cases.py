@@ -19,8 +19,8 @@ class Case:
     """One forest and the rows it scores."""
 
     name: str
-    data: str = "friedman"  # or one of datasets.NAMES
-    rows: int = 20_000  # training rows of friedman; real data: four fifths of the set
+    data: str = "friedman"  # one of SYNTHETIC, or of datasets.NAMES
+    rows: int = 20_000  # training rows of synthetic data; real data: four fifths of the set
     leaf: int = 5  # min_samples_leaf
     trees: int = 100
     outputs: int = 1
@@ -41,9 +41,14 @@ CASES = (
     Case("friedman_20k_leaf1", leaf=1, small=True),
     Case("friedman_20k_leaf5", small=True),
     Case("friedman_20k_leaf50", leaf=50, small=True),
+    Case("friedman_20k_leaf200", leaf=200),
+    Case("friedman_20k_leaf1000", leaf=1000, peer_queries=2000),
+    Case("friedman_20k_leaf5000", leaf=5000, peer_queries=1000),
     Case("friedman_200k_leaf1", rows=200_000, leaf=1, peer_queries=2000),
     Case("friedman_200k_leaf5", rows=200_000, peer_queries=2000),
     Case("friedman_200k_leaf50", rows=200_000, leaf=50, peer_queries=2000),
+    Case("few_distinct", data="few_distinct", rows=8_000, small=True),  # 45 % of the queries differ
+    Case("huge_leaf", data="huge_leaf", rows=4_000, queries=5_000, peer_queries=500),
     Case("million", rows=1_000_000, trees=20, peer_queries=2000),
     Case("trees_500", trees=500, queries=20_000, peer_queries=5000),
     Case("outputs_10", trees=50, outputs=10, queries=20_000, peer_queries=2000),
@@ -65,9 +70,10 @@ FIT_CASES = (
 
 def load(case: Case) -> Data:
     """Training rows and queries of a case, the same at every call."""
-    if case.data == "friedman":
-        X, y = datasets.friedman(case.rows, seed=0)
-        queries, _ = datasets.friedman(case.queries, seed=1)
+    if case.data in SYNTHETIC:
+        make = SYNTHETIC[case.data]
+        X, y = make(case.rows, seed=0)
+        queries, _ = make(case.queries, seed=1)
         if case.outputs > 1:
             rng = np.random.default_rng(2)
             means = [datasets.friedman_mean(np.roll(X, k, axis=1)) for k in range(case.outputs)]
@@ -75,5 +81,36 @@ def load(case: Case) -> Data:
         return Data(X, y, queries)
     whole = datasets.load(case.data)
     X, rest, y, _ = train_test_split(whole.X, whole.y, test_size=0.2, random_state=0)
-    drawn = np.random.default_rng(0).integers(len(rest), size=case.queries)
-    return Data(np.ascontiguousarray(X), y, rest[drawn])
+    return Data(np.ascontiguousarray(X), y, _moved(rest, case.queries))
+
+
+def _moved(rows: np.ndarray, n: int) -> np.ndarray:
+    """Draw n rows with replacement, moved by a thousandth of each column's spread, as float32.
+
+    Rows that are drawn twice would be scored once, which flatters the scorer.
+    """
+    rng = np.random.default_rng(0)
+    drawn = rows[rng.integers(len(rows), size=n)]
+    noise = 1e-3 * np.nanstd(rows, axis=0) * rng.normal(size=drawn.shape)
+    return np.ascontiguousarray(drawn + noise, dtype=np.float32)
+
+
+def few_distinct(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Four skewed whole-numbered features, as codes and counts are; of 50,000 rows 45 % differ."""
+    rng = np.random.default_rng(seed)
+    X = np.minimum(rng.geometric(0.188, size=(n, 4)), 40).astype(np.float32)
+    return X, X.sum(axis=1) + 4 * np.sin(X[:, 0]) + rng.normal(size=n)
+
+
+def huge_leaf(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """One feature, of which four fifths are equal, so that no tree can split them."""
+    rng = np.random.default_rng(seed)
+    x = np.where(rng.random(n) < 0.8, 0.5, rng.random(n))
+    return x[:, None].astype(np.float32), np.sin(6 * x) + rng.normal(size=n)
+
+
+SYNTHETIC = {
+    "friedman": datasets.friedman,
+    "few_distinct": few_distinct,
+    "huge_leaf": huge_leaf,
+}

@@ -13,12 +13,14 @@ import numpy as np
 from quantile_forest import RandomForestQuantileRegressor
 from sklearn.ensemble import RandomForestRegressor
 
+from boosting import boosted_means
 from cases import Case, load
 from checks import LEVELS, QUANTILES, check_answers
 from hdiforest import HDIForestRegressor
 from onnx_mean import onnx_means
 from peers import peers_of
 
+COMMAND_LEVELS = [0.8, 0.9, 0.95]  # with the mean: what `hdiforest score` asks for
 IMPORTS = 3
 LOADS = 5
 ONE_ROW_CALLS = 500
@@ -63,6 +65,10 @@ def measure(case: Case, threads: Sequence[int], turns: int) -> dict[str, object]
     if reason is not None:
         left_out["onnx"] = reason
     works = {n: _works(model, forest, queries, n) for n in threads}
+    boosted, reasons = boosted_means(X, y, tuple(threads))
+    left_out |= reasons
+    for (name, n), run in boosted.items():
+        works[n][name] = Work(run, queries)
     for n, run in onnx.items():
         works[n]["onnx"] = Work(run, queries[: case.peer_queries])
     for name, peer in peers.items():  # with all threads only
@@ -109,14 +115,22 @@ def _turns(
 def _works(
     model: HDIForestRegressor, forest: RandomForestRegressor, queries: np.ndarray, n_threads: int
 ) -> dict[str, Work]:
-    trees = model.scorer_.forest
+    scorer = model.scorer_
+    trees = scorer.forest
     wide = queries.astype(np.float64)
+
+    def command(rows: np.ndarray) -> np.ndarray:
+        shape = (len(rows),) if scorer.index.scalar_output else (len(rows), forest.n_outputs_)
+        mean = np.empty(shape)
+        return scorer.intervals(rows, COMMAND_LEVELS, mean=mean, n_threads=n_threads)
+
     return {
         "hdi": Work(lambda rows: model.predict_interval(rows, 0.9), queries),
         "hdi_half": Work(lambda rows: model.predict_interval(rows, 0.5), queries),
         "hdi_5": Work(lambda rows: model.predict_interval(rows, LEVELS), queries),
         "quantiles": Work(lambda rows: model.predict_quantiles(rows, QUANTILES), queries),
         "mean": Work(model.predict, queries),
+        "command": Work(command, queries),
         "routing": Work(lambda rows: trees.leaves(rows, n_threads=n_threads), queries),
         "routing_float64": Work(lambda rows: trees.leaves(rows, n_threads=n_threads), wide),
         "forest": Work(forest.predict, queries),

@@ -27,7 +27,7 @@ def report(folder: Path) -> None:
     results = list(read(folder).values())
     tables = tables_of(results)
     remarks = [HOW, *remarks_on(results)]
-    console = Console() if sys.stdout.isatty() else Console(width=160)
+    console = Console() if sys.stdout.isatty() else Console(width=200)
     for table in tables:
         console.print(_for_terminal(table))
     for remark in remarks:
@@ -86,7 +86,7 @@ def _machines(results: list[Result]) -> list[str]:
 
 def _picture(results: list[Result]) -> Figure:
     """Draw a panel for each peer: ratio to the HDI by case and threads, and the goals."""
-    figure = Figure(figsize=(16, 1.6 + 0.42 * len(results)), layout="constrained")
+    figure = Figure(figsize=(22, 1.6 + 0.42 * len(results)), layout="constrained")
     panels = figure.subplots(1, len(PEERS), sharey=True, squeeze=False)[0]
     heights = np.arange(len(results))
     for axes, (peer, title) in zip(panels, PEERS.items(), strict=True):

@@ -14,9 +14,12 @@ from goals import CALIBRATED_SCORING, CALIBRATION, Goal, goals_of
 PEERS = {
     "forest": "scikit-learn, mean",
     "onnx": "ONNX Runtime, mean",
+    "lightgbm": "LightGBM, mean",
+    "xgboost": "XGBoost, mean",
     "peer_exact": "quantile-forest, exact",
     "peer_default": "quantile-forest, default",
 }
+WORKS = {"quantiles": "2 quantiles", "mean": "mean", "command": "mean and 3 levels"}
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,12 @@ def _work(results: list[Result]) -> Table:
             row.append(_spread(ratios(result, threads, "hdi_5"), goals["hdi_5"]))
             to_half = ratios(result, threads, "hdi_5", "hdi_half")
             row.append(_spread(to_half, goals["hdi_5_half"]))
-            row += [_spread(ratios(result, threads, work)) for work in ("quantiles", "mean")]
+            row += [_spread(ratios(result, threads, work)) for work in WORKS]
             row.append(_spread(speedup, goals["two_threads"] if threads == "2" else None))
             rows.append(row)
     columns = ["case", "threads", "instructions", "HDI, us/row", "HDI / routing"]
     columns += ["float64 routing / routing", "5 levels / HDI", "5 levels / level 0.5"]
-    columns += ["2 quantiles / HDI", "mean / HDI", "speed over 1 thread"]
+    columns += [*(f"{name} / HDI" for name in WORKS.values()), "speed over 1 thread"]
     return Table("Kinds of work", columns, rows)
 
 

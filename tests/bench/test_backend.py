@@ -32,6 +32,19 @@ def test_the_loop_in_cython_gives_the_quantiles_of_quantile_forest():
     assert lines == ["1", "10", "None"]
 
 
+def test_one_row_in_c_is_what_it_is_in_python(c_library):
+    pytest.importorskip("tabulate")
+    pytest.importorskip("safetensors")
+    script = ROOT / "bench" / "backend" / "c_models.py"
+    table = run(sys.executable, script, "--quick", "--library", c_library)
+    lines = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines()[2:]]
+    in_python = ["scorer.intervals", "predict_interval"]
+    assert sorted(lines) == sorted(
+        [["calibrated", "C"], ["shortest", "C"], ["calibrated", "predict_interval"]]
+        + [["shortest", way] for way in in_python]
+    )
+
+
 def test_the_drop_in_gives_the_quantiles_of_quantile_forest():
     for library in ("quantile_forest", "tabulate"):
         pytest.importorskip(library)

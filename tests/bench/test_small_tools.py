@@ -1,8 +1,12 @@
 """The small tools of bench: each runs on little, keeps its results and prints its table."""
 
 import importlib
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+
+import hdicore
 
 from ..oracle import scripts_of
 
@@ -79,3 +83,28 @@ def test_batches(small):
     assert bound <= total
     widest = float(in_memory.split("widest row ")[1])
     assert abs(total - float(in_memory.split(",")[0].removeprefix("in memory "))) <= widest
+
+
+def test_beside_another_commit(small, capsys, monkeypatch):
+    compare = small("speed", "compare", N_SCORED_ROWS=100)
+    tiny = replace(compare.CASES[0], name="tiny", rows=300, trees=5, queries=200)
+    monkeypatch.setattr(compare, "CASES", (tiny,))
+    installed = Path(hdicore.__file__).parents[1]
+    monkeypatch.setattr(compare.revisions, "built_tree", lambda _: installed)
+    works = ["--works", *compare.WORKS]
+    arguments = ["compare.py", "HEAD", "--only", "tiny", "--turns", "1", *works]
+    monkeypatch.setattr("sys.argv", arguments)
+    compare.main()
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| tiny")]
+    assert row.count("(") == len(compare.WORKS)
+
+
+def test_growth(small, capsys, monkeypatch):
+    series = {"rows, leaf 5": [(200, 3, 5), (400, 3, 5)], "trees": [(200, 3, 5)]}
+    growth = small("speed", "growth", N_QUERIES=50, SERIES=series)
+    monkeypatch.setattr("sys.argv", ["growth.py", "--turns", "1"])
+    growth.main()
+    first = capsys.readouterr().out
+    growth.main()  # nothing is measured again
+    assert capsys.readouterr().out == first
+    assert "| 400 |" in first
