@@ -53,6 +53,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "sphinxext.opengraph",
     # of this folder
     "benchmark_pages",
     "command_pages",
@@ -113,7 +114,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
-html_sidebars = {"index": [], "install": [], "changelog": [], "citing": []}
+html_sidebars = {"index": [], "install": [], "404": []}
 html_theme_options = {
     "logo": {
         "text": "hdicore",
@@ -139,8 +140,13 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
 }
+ogp_social_cards = {"enable": False}
+ogp_enable_meta_description = True
 if host:
-    html_baseurl = host.address
+    extensions.append("sphinx_sitemap")
+    html_baseurl = ogp_site_url = host.address
+    sitemap_url_scheme, sitemap_excludes = "{link}", ["404.html"]
+    ogp_image = f"{host.address}_images/demo.png"
     html_theme_options |= {
         "switcher": host.switcher,
         "check_switcher": False,  # the build writes the file at its end

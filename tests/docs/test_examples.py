@@ -37,7 +37,7 @@ def test_readme_code_runs_and_prints_what_is_shown(capsys):
     assert names["bounds"].shape == (len(X_new), 2, 2)
 
 
-def test_readme_commands_name_the_test_extra():
+def test_readme_has_two_commands_that_set_up():
     commands = re.findall(r"^python3 -m venv .*$", README, re.MULTILINE)
     runs = [command.rpartition("/")[2] for command in commands]
     assert runs == ["hdiforest demo", "pytest -n auto --dist loadfile"]

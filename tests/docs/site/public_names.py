@@ -7,6 +7,7 @@ PACKAGES = [
     *(
         "hdicore",
         "hdicore.batch",
+        "hdicore.regions",
         "hdiforest",
         "hdiforest.calibration",
         "hdiforest.metrics",

@@ -8,7 +8,7 @@ import pytest
 
 from ...oracle import ROOT
 
-EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+EXAMPLES = sorted((ROOT / "examples" / "gallery").rglob("*.py"))
 PACKAGES = ("matplotlib", "pandas", "pyarrow", "safetensors")  # some are imported by others alone
 
 

@@ -19,8 +19,8 @@ WRITTEN = ("_build", "benchmarks", "command", "gallery", "generated")  # folders
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The site of a copy of docs/, without the gallery's pictures and without network."""
-    for name in ("sphinx", "myst_parser", "numpydoc", "sphinx_gallery", "sphinx_design"):
-        pytest.importorskip(name, reason="needs the extra [docs]")
+    for name in ("sphinx", "myst_parser", "numpydoc", "sphinx_gallery", "sphinx_sitemap"):
+        pytest.importorskip(name, reason="needs the group docs")
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns(*WRITTEN))
     for name in ("CHANGELOG.md", "bench", "examples"):
@@ -122,3 +122,24 @@ def test_a_published_site_lists_the_versions(site):
     assert "https://hdicore.github.io/hdicore/dev/_static/switcher.json" in page
     assert "version-switcher__button" in page
     assert (site / "_static" / "switcher.json").exists()
+
+
+def test_a_published_site_tells_others_what_its_pages_are(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    start = "https://hdicore.github.io/hdicore/dev/"
+    assert re.search(r'<meta [^>]*name="description"', page)
+    (picture,) = re.findall(rf'property="og:image" content="{start}([^"]*)"', page)
+    assert (site / picture).exists()
+    pages = re.findall(rf"<loc>{start}([^<]*)</loc>", (site / "sitemap.xml").read_text())
+    assert {"index.html", "user_guide.html", "glossary.html"} <= set(pages)
+    assert all((site / name).exists() for name in pages)
+    assert (site / "404.html").exists()
+    assert "404.html" not in pages
+
+
+def test_boxes_of_the_chooser_lead_to_pages(site):
+    page = (site / "user_guide.html").read_text(encoding="utf-8")
+    (drawing,) = re.findall(r'<svg class="drawing".*?</svg>', page, re.DOTALL)
+    targets = re.findall(r'<a href="([^"#]*)', drawing)
+    assert len(targets) == 15
+    assert all((site / target).exists() for target in targets)

@@ -1,0 +1,58 @@
+"""
+A budget of width for many rows
+===============================
+
+Buffers for many products are paid from one budget: what counts is the total width of all intervals,
+and how much of the demand they hold together. ``predict_batch`` gives the intervals of least total
+width that hold a share on average. Rows where mass is cheap hold more of it, others less.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from hdiforest import HDIForestRegressor
+
+rng = np.random.default_rng(0)
+
+
+def products(n):
+    """Return price and age of products, and demand, whose spread differs by factors."""
+    X = rng.random((n, 2))
+    return X, 20 * X[:, 0] + np.exp(3 * X[:, 1] - 1) * rng.normal(size=n)
+
+
+model = HDIForestRegressor(random_state=0, calibration=False).fit(*products(2000))
+X, y = products(500)
+each = np.diff(model.predict_interval(X, 0.9, kind="hdi"), axis=1)[:, 0]
+batch = model.predict_batch(X, 0.9)
+together = np.diff(batch.interval, axis=1)[:, 0]
+print(f"each row holds 0.9:    total width {each.sum():.0f}")
+print(f"0.9 on average:        total width {batch.total_width:.0f}, at least {batch.bound:.0f}")
+print(f"a price of {batch.price:.1f}: a row buys all of its mass for so much width")
+
+# %%
+# The total is a certified one: no intervals that hold as much are shorter than the bound. What rows
+# hold is model mass, not coverage. Rows of small spread are held nearly whole; those of large
+# spread are given up in part, down to ``min_coverage``, by default a half.
+
+figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharex=True)
+axes[0].scatter(X[:, 1], each, s=8, label="each holds 0.9")
+axes[0].scatter(X[:, 1], together, s=8, label="0.9 on average")
+axes[0].set(xlabel="age", ylabel="width")
+axes[0].legend()
+axes[1].scatter(X[:, 1], batch.mass, s=8, color="C1")
+axes[1].axhline(0.9, color="C0")
+axes[1].set(xlabel="age", ylabel="share of the distribution held")
+figure.tight_layout()
+plt.show()
+
+# %%
+# Where the cost of a miss is known, there is no coverage to choose: the interval of least expected
+# cost, width plus that of a miss, is one of kind "price".
+
+lower, upper = model.predict_interval(X, kind="price", miss_cost=12.0).T
+cost = (upper - lower).mean() + 12.0 * np.mean((y < lower) | (upper < y))
+print(f"at 12 a miss: width {np.mean(upper - lower):.2f}, cost {cost:.2f} a row")
+lower, upper = model.predict_interval(X, 0.9, kind="hdi").T
+cost = (upper - lower).mean() + 12.0 * np.mean((y < lower) | (upper < y))
+print(f"HDIs of 0.9:  width {np.mean(upper - lower):.2f}, cost {cost:.2f} a row")
