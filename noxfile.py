@@ -21,11 +21,12 @@ SANITIZERS = {
 }
 
 
-def install(session: nox.Session, extras: str = "") -> None:
-    """Install the checkout, editable, with extras."""
+def install(session: nox.Session, *groups: str, extras: str = "[cli]") -> None:
+    """Install the checkout, editable, with extras for users and groups for developers."""
     session.install("--group", "build")
-    index = CPU_WHEELS if "paper" in extras else ()
-    session.install("--no-build-isolation", "-e", f".{extras}", *index)
+    index = CPU_WHEELS if "paper" in groups else ()
+    chosen = [f"--group={group}" for group in groups]
+    session.install("--no-build-isolation", "-e", f".{extras}", *chosen, *index)
 
 
 def source_archive(session: nox.Session) -> Path:
@@ -39,54 +40,49 @@ def source_archive(session: nox.Session) -> Path:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run what `pytest` alone runs: the README's test command."""
-    install(session, "[test]")
+    install(session, "test")
     session.run("pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
 
 
 @nox.session
 def engine(session: nox.Session) -> None:
     """Run the tests of the backend, in a small environment."""
-    install(session)
-    session.install("--group", "engine")
+    install(session, "engine", extras="")
     session.run("pytest", "-m", "engine", *session.posargs)
 
 
-# Sessions that run the tests with a marker: the marker, extras beside [test], what they do.
+# Sessions that run the tests with a marker: the marker, groups beside "test", what they do.
 MARKED = {
     "slow": ("slow", "", "Run single tests of the package that take more than about ten seconds."),
     "style": ("style", "style", "Check format, style, types, layers and what the pages name."),
     "compiled": ("compiled", "compiled", "Compile the engine alone, its fuzz targets and a wheel."),
     "peers": ("peers", "peers", "Compare with other libraries, and run the recipes for them."),
     "clusters": ("clusters", "clusters", "Run the recipes on local clusters and an object store."),
-    "bench": (
-        "bench",
-        "bench",
-        "Run the programs of bench/ on few rows, and their tests.",
-    ),
-    "paper": ("bench", "bench,paper", "Run the session bench with PyTorch, which the paper needs."),
+    "bench": ("bench", "bench", "Run the programs of bench/ on few rows, and their tests."),
+    "paper": ("bench", "bench paper", "Run the session bench with PyTorch, which the paper needs."),
 }
 
 
-def add_marked_session(name: str, marker: str, extras: str, summary: str) -> None:
-    """Add a session that installs extras and runs the tests with a marker."""
+def add_marked_session(name: str, marker: str, groups: str, summary: str) -> None:
+    """Add a session that installs groups and runs the tests with a marker."""
 
     def run(session: nox.Session) -> None:
-        install(session, f"[test,{extras}]" if extras else "[test]")
+        extras = "[cli,dask]" if name == "clusters" else "[cli]"
+        install(session, "test", *groups.split(), extras=extras)
         session.run("pytest", "-m", marker, *session.posargs)
 
     run.__doc__ = summary
     nox.session(run, name=name)
 
 
-for name, (marker, extras, summary) in MARKED.items():
-    add_marked_session(name, marker, extras, summary)
+for name, (marker, groups, summary) in MARKED.items():
+    add_marked_session(name, marker, groups, summary)
 
 
 @nox.session
 def skpro(session: nox.Session) -> None:
     """Run the tests of adapters.skpro, with skpro and sktime, which want an older pandas."""
-    install(session, "[skpro]")
-    session.install("--group", "engine", "--group", "skpro")
+    install(session, "engine", "skpro", extras="[skpro]")
     session.run("pytest", "-m", "skpro", *session.posargs)
 
 
@@ -115,6 +111,7 @@ def sanitizers(session: nox.Session, kind: str) -> None:
 # Debian's packages of the tools with which the tests marked "cross" compile and run.
 CROSS_TOOLS = {
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
+    "debootstrap": "debootstrap",
     "qemu-aarch64": "qemu-user",
     "x86_64-w64-mingw32-g++-posix": "g++-mingw-w64-x86-64-posix",
     "wine": "wine64",
@@ -127,8 +124,7 @@ def cross(session: nox.Session) -> None:
     missing = [package for tool, package in CROSS_TOOLS.items() if shutil.which(tool) is None]
     if missing:
         session.run("apt-get", "install", "-y", *missing, external=True)
-    install(session)
-    session.install("--group", "engine")
+    install(session, "engine", extras="")
     session.run("pytest", "-m", "cross", *session.posargs, env={"HDICORE_CROSS": "all"})
 
 
@@ -157,7 +153,7 @@ def debian(session: nox.Session, suite: str) -> None:
 @nox.session
 def fuzz(session: nox.Session) -> None:
     """Fuzz the engine and model files; needs clang with libFuzzer."""
-    install(session, "[test]")
+    install(session, "test")
     session.install("atheris")
     session.run("python", "tests/engine/fuzz/run.py", *(session.posargs or ["--seconds", "60"]))
 
@@ -165,7 +161,7 @@ def fuzz(session: nox.Session) -> None:
 @nox.session
 def stress(session: nox.Session) -> None:
     """Run a slice of each stress program, or one of them whole: `nox -s stress -- kill`."""
-    install(session, "[test]")
+    install(session, "test")
     if session.posargs:
         session.run("python", "tests/engine/stress/run.py", *session.posargs)
     else:
@@ -184,8 +180,40 @@ def instructions(session: nox.Session) -> None:
 @nox.session
 def speed(session: nox.Session) -> None:
     """Measure the speed of the small cases beside other libraries."""
-    install(session, "[bench]")
+    install(session, "bench")
     session.run("python", "bench/speed/run.py", *(session.posargs or ["--fresh"]))
+
+
+@nox.session
+def ranger(session: nox.Session) -> None:
+    """Time ranger beside the HDI; installs R and ranger with apt-get."""
+    if shutil.which("Rscript") is None:
+        packages = ("r-base-core", "r-cran-ranger")
+        session.run("apt-get", "install", "-y", *packages, external=True)
+    install(session, "bench")
+    session.run("python", "bench/speed/ranger.py", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Count the lines of Python and C++ that the tests reach; `-- -m slow` adds to the count."""
+    archive = source_archive(session)
+    session.run("tar", "-xzf", str(archive), "-C", str(archive.parent), external=True)
+    session.chdir(archive.with_name(archive.name.removesuffix(".tar.gz")))
+    session.install("--group", "build", "--group", "test", "--group", "coverage")
+    build = {"HDICORE_COVERAGE": "1"}
+    session.install("--no-build-isolation", "-e", ".[cli]", env=build)
+    # A full disk would spoil the counters. Tests that read what a process says fail where gcov
+    # speaks up, too, so a failure ends nothing.
+    options = ("-n", "auto", "--dist", "loadfile", "-k", "not full_disk", "--cov", "--cov-append")
+    tests = ("pytest", *options, "--cov-report=json", *session.posargs)
+    session.run(*tests, success_codes=[0, 1])
+    folders = ("--filter", "src_cpp/", "--filter", "hdicore/")
+    hits = ("--gcov-suspicious-hits-threshold", "0")  # inner loops count to billions
+    hits += ("--gcov-ignore-parse-errors=negative_hits.warn_once_per_file",)  # of threads
+    session.run("gcovr", *folders, *hits, "--json", "gcovr.json")
+    session.run("python", "bench/lines_reached.py", "coverage.json", "gcovr.json", "-o", "lines.md")
+    session.log(f"Lines that no test reaches: {Path.cwd() / 'lines.md'}")
 
 
 @nox.session
@@ -198,7 +226,7 @@ def wheels(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the site into docs/_build/html; check it, docstrings and, with network, links."""
-    install(session, "[test,docs]")
+    install(session, "test", "docs")
     session.run("sphinx-build", "-W", *session.posargs, "docs", "docs/_build/html")
     session.run("pytest", "-m", "docs")
     # Without network there is nothing left to check; see docs/conf.py.
