@@ -291,6 +291,8 @@ const Kernels avx2{
     .sum_narrow_counts = sum_counts<std::uint8_t>,
     .sum_wide_counts = sum_counts<std::uint16_t>,
     .take_ranks = take_ranks,
+    .list_masses = list_masses_in_turn,
+    .lists_masses_fast = false,
     .min_entries_for_tails = 8,
     .min_entries_for_buckets = 32,
 };

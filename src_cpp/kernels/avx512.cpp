@@ -236,6 +236,27 @@ HDICORE_AVX512 std::size_t take_ranks(std::uint64_t* words, std::size_t begin, s
     return n;
 }
 
+HDICORE_AVX512 std::size_t list_masses(const mass_t* mass, rank_t first, rank_t last,
+                                       rank_t* out) noexcept {
+    __m512i ranks =
+        _mm512_add_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                         _mm512_set1_epi32(static_cast<int>(first)));
+    std::size_t n = 0;
+    for (std::size_t rank = first; rank <= last; rank += lanes) {
+        const __mmask16 all = first_lanes(static_cast<std::uint32_t>(last + 1 - rank));
+        const auto low = static_cast<__mmask8>(all);
+        const auto high = static_cast<__mmask8>(all >> 8);
+        const __m512i a = _mm512_maskz_loadu_epi64(low, mass + rank);
+        const __m512i b = _mm512_maskz_loadu_epi64(high, mass + rank + 8);
+        const auto members = static_cast<__mmask16>(_mm512_test_epi64_mask(a, a) |
+                                                    (_mm512_test_epi64_mask(b, b) << 8));
+        _mm512_storeu_si512(out + n, _mm512_maskz_compress_epi32(members, ranks));
+        ranks = _mm512_add_epi32(ranks, _mm512_set1_epi32(lanes));
+        n += static_cast<unsigned>(_mm_popcnt_u32(members));
+    }
+    return n;
+}
+
 const Kernels avx512{
     .name = "avx512",
     .narrow_ranks = {copy_entries<std::uint16_t>, copy_tails<std::uint16_t>},
@@ -243,6 +264,8 @@ const Kernels avx512{
     .sum_narrow_counts = sum_counts<std::uint8_t>,
     .sum_wide_counts = sum_counts<std::uint16_t>,
     .take_ranks = take_ranks,
+    .list_masses = list_masses,
+    .lists_masses_fast = true,
     .min_entries_for_tails = 4,
     .min_entries_for_buckets = 32,
 };

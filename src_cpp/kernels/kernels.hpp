@@ -83,6 +83,12 @@ struct Kernels {
     std::size_t (*take_ranks)(std::uint64_t* words, std::size_t begin, std::size_t end,
                               std::uint64_t* nonzero, rank_t* bases, rank_t* out) noexcept;
 
+    // Lists the ranks in [first, last] whose mass is not 0, ascending, in `out`, and returns their
+    // number; up to RankSet::slack elements behind the last rank are written. O(last - first).
+    std::size_t (*list_masses)(const mass_t* mass, rank_t first, rank_t last, rank_t* out) noexcept;
+    // Whether list_masses is faster than a bit for each entry, where most masses are not 0.
+    bool lists_masses_fast;
+
     // Average entries of a leaf from which merging only tails, or only buckets, is faster. Measured
     // with bench/speed.
     double min_entries_for_tails;
@@ -129,6 +135,17 @@ inline std::size_t list_nonzero(std::uint64_t* words, std::size_t begin, std::si
         bases[n] = static_cast<rank_t>(64 * w);
         n += words[w] != 0;
         words[w] = 0;
+    }
+    return n;
+}
+
+// Kernels::list_masses without a branch for each rank.
+inline std::size_t list_masses_in_turn(const mass_t* mass, rank_t first, rank_t last,
+                                       rank_t* out) noexcept {
+    std::size_t n = 0;
+    for (std::size_t rank = first; rank <= last; ++rank) {
+        out[n] = static_cast<rank_t>(rank);
+        n += mass[rank] != 0;
     }
     return n;
 }

@@ -226,6 +226,8 @@ const Kernels neon{
     .sum_narrow_counts = sum_counts<std::uint8_t>,
     .sum_wide_counts = sum_counts<std::uint16_t>,
     .take_ranks = take_ranks,
+    .list_masses = list_masses_in_turn,
+    .lists_masses_fast = false,
     // As with AVX2: no machine to measure on was at hand.
     .min_entries_for_tails = 8,
     .min_entries_for_buckets = 32,

@@ -105,6 +105,8 @@ const Kernels portable_kernels{
     .sum_narrow_counts = sum_counts<std::uint8_t>,
     .sum_wide_counts = sum_counts<std::uint16_t>,
     .take_ranks = take_ranks,
+    .list_masses = list_masses_in_turn,
+    .lists_masses_fast = false,
     .min_entries_for_tails = 16,
     .min_entries_for_buckets = 64,
 };

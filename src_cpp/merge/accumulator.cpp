@@ -137,7 +137,7 @@ void Accumulator::add_equal(std::span<const EqualEntries> parts, bool dense) noe
         index_.arrays().ranks);
 }
 
-void Accumulator::add(RowSlices slices) noexcept {
+void Accumulator::add(RowSlices slices, bool dense) noexcept {
     if (has_large(slices)) {
         add_large(slices);
         return;
@@ -151,6 +151,9 @@ void Accumulator::add(RowSlices slices) noexcept {
                     }
                 }
             } else {
+                // Units of rows that weigh differently may be 0; their atoms are listed all the
+                // same.
+                dense_ = dense && kernels_.lists_masses_fast && index_.arrays().uniform();
                 // Entries are first copied behind each other and then added in one long loop: a
                 // loop for each short leaf would end in a mispredicted branch.
                 for (std::size_t n_read = 0; n_read < slices.size();) {
@@ -180,6 +183,11 @@ void Accumulator::add_tails(RowSlices slices, Tails& tails) noexcept {
 void Accumulator::add_buffer(std::size_t n) noexcept {
     const rank_t* ranks = buffer_ranks_;
     const std::uint32_t* units = buffer_units_;
+    if (dense_) {
+        mass_t* mass = mass_;
+        for (std::size_t e = 0; e < n; ++e) mass[ranks[e]] += units[e];
+        return;
+    }
     for (std::size_t e = 0; e < n; ++e) add(ranks[e], static_cast<mass_t>(units[e]));
 }
 
@@ -207,24 +215,14 @@ PartialPmf Accumulator::read_partial(std::size_t output, std::size_t n_trees,
     return {{values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, n_trees, index_.shift(), max_abs};
 }
 
-// Lists the ranks in [first, last] that have mass, without a branch for each.
-std::size_t Accumulator::take_dense(rank_t first, rank_t last, rank_t* ranks) const noexcept {
-    std::size_t n = 0;
-    for (std::size_t rank = first; rank <= last; ++rank) {
-        ranks[n] = static_cast<rank_t>(rank);
-        n += mass_[rank] != 0;
-    }
-    return n;
-}
-
 void Accumulator::append_atoms(std::size_t output, rank_t first, rank_t last) noexcept {
     const double* atoms = index_.atoms(output).data();
     rank_t* ranks = ranks_ + n_atoms_;
     double* values = values_ + n_atoms_;
     mass_t* cumulative = cumulative_ + n_atoms_;
     mass_t* mass = mass_;
-    const std::size_t n =
-        dense_ ? take_dense(first, last, ranks) : touched_.take(first, last, kernels_, ranks);
+    const std::size_t n = dense_ ? kernels_.list_masses(mass, first, last, ranks)
+                                 : touched_.take(first, last, kernels_, ranks);
     mass_t sum = cumulative[0];
     for (std::size_t k = 0; k < n; ++k) {
         const rank_t rank = ranks[k];

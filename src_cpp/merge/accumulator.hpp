@@ -54,14 +54,15 @@ class Accumulator {
     Accumulator(const Accumulator&) = delete;
     Accumulator& operator=(const Accumulator&) = delete;
 
-    // Adds all entries of the slices, some of which may be empty. O(entries).
-    void add(RowSlices slices) noexcept;
+    // Adds all entries of the slices, some of which may be empty. If `dense`, so are their atoms
+    // where they are read. O(entries).
+    void add(RowSlices slices, bool dense) noexcept;
     // Whether it is faster to look at each of n_atoms than to keep a list of those with mass.
     static bool is_dense(std::size_t n_entries, std::size_t n_atoms) noexcept {
-        return 4 * n_entries >= n_atoms;
+        constexpr std::size_t few = 256;  // are looked at before their masses are in the cache
+        return n_atoms > few && 4 * n_entries >= n_atoms;
     }
-    // Adds entries of an index without units. If `dense`, so are its atoms where they are read: no
-    // list is kept of those that have mass. O(entries).
+    // The same for entries of an index without units.
     void add_equal(std::span<const EqualEntries> parts, bool dense) noexcept;
     // Adds the entries of the tails. Units must have narrow_shift. O(slices + entries added).
     void add_tails(RowSlices slices, Tails& tails) noexcept;
@@ -104,7 +105,6 @@ class Accumulator {
     void with_arrays(const Use& use) const noexcept;
     void add_buffer(std::size_t n) noexcept;
     void add_large(RowSlices slices) noexcept;
-    std::size_t take_dense(rank_t first, rank_t last, rank_t* ranks) const noexcept;
     void append_atoms(std::size_t output, rank_t first, rank_t last) noexcept;
     void append_gap(mass_t upto) noexcept;
 

@@ -49,13 +49,15 @@ template <class Count>
 void BucketMerge::add_small(const BucketEdges& edges, const Count* below, Accumulator& accumulator,
                             RowSlices slices) noexcept {
     EntrySlice* part = parts_.get();
+    std::size_t n_entries = 0;
     cut_slices(edges, slices, below, [&](std::size_t l, std::uint32_t from, std::uint32_t n) {
         const EntrySlice& slice = slices[l];
         *part++ = {slice.begin + from, slice.units + from, n, slice.leaf};
+        n_entries += n;
     });
     const RowSlices parts(parts_.get(), slices.size() * runs_.n);
     accumulator.prefetch(parts);
-    accumulator.add(parts);
+    accumulator.add(parts, Accumulator::is_dense(n_entries, n_atoms()));
 }
 
 template <class Count>
@@ -68,9 +70,13 @@ void BucketMerge::add_large(const BucketEdges& edges, const Count* below, Accumu
         *part++ = {slices[l].begin + from, n, from, steps_[l]};
         n_entries += n;
     });
-    std::size_t n_atoms = 0;
-    for (std::size_t r = 0; r < runs_.n; ++r) n_atoms += ranges_[r].end - ranges_[r].begin;
-    accumulator.add_equal({large_parts_.get(), part}, Accumulator::is_dense(n_entries, n_atoms));
+    accumulator.add_equal({large_parts_.get(), part}, Accumulator::is_dense(n_entries, n_atoms()));
+}
+
+std::size_t BucketMerge::n_atoms() const noexcept {
+    std::size_t n = 0;
+    for (std::size_t r = 0; r < runs_.n; ++r) n += ranges_[r].end - ranges_[r].begin;
+    return n;
 }
 
 PartialPmf BucketMerge::merge(Accumulator& accumulator, std::size_t output, RowSlices slices,

@@ -43,6 +43,9 @@ class BucketMerge {
     void add_large(const BucketEdges& edges, const Count* below, Accumulator& accumulator,
                    RowSlices slices) noexcept;
 
+    // Number of atoms in the runs.
+    std::size_t n_atoms() const noexcept;
+
     const LeafIndex& index_;
     const BucketCounts& counts_;
     BucketMasses masses_;

@@ -140,7 +140,7 @@ Pmf LeaveOneOut::merge_equal(Accumulator& accumulator, std::size_t output, RowSl
     if (is_large) {
         accumulator.add_equal(parts_, false);
     } else {
-        accumulator.add(slices_);
+        accumulator.add(slices_, false);
     }
     return accumulator.read(output, n_trees, bounds);
 }

@@ -5,6 +5,7 @@
 
 #include "check.hpp"
 #include "kernels/kernels.hpp"
+#include "merge/rank_set.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;
@@ -107,6 +108,27 @@ void all_entries_are_copied_in_order() {
     }
 }
 
+void masses_are_listed_in_order() {
+    Random random(5);
+    for (int round = 0; round < 300; ++round) {
+        std::vector<mass_t> masses(1 + below(random, 300));
+        for (mass_t& mass : masses) {
+            if (below(random, 3) > 0) mass = mass_t{1} << below(random, 62);
+        }
+        const auto first = static_cast<rank_t>(below(random, masses.size()));
+        const auto last = static_cast<rank_t>(first + below(random, masses.size() - first));
+        std::vector<rank_t> expected;
+        for (rank_t rank = first; rank <= last; ++rank) {
+            if (masses[rank] != 0) expected.push_back(rank);
+        }
+        for (const Kernels* kernels : available_kernels()) {
+            std::vector<rank_t> found(masses.size() + RankSet::slack);
+            found.resize(kernels->list_masses(masses.data(), first, last, found.data()));
+            CHECK(found == expected);
+        }
+    }
+}
+
 void a_set_is_found_by_its_name_or_all_are_listed() {
     for (const Kernels* kernels : available_kernels()) {
         CHECK(&kernels_named(kernels->name) == kernels);
@@ -134,6 +156,7 @@ int main() {
     copies_are_the_entries_of_the_tails<rank_t>();
     all_entries_are_copied_in_order<std::uint16_t>();
     all_entries_are_copied_in_order<rank_t>();
+    masses_are_listed_in_order();
     a_set_is_found_by_its_name_or_all_are_listed();
     each_set_is_listed_once_and_portable_first();
     return check::finish();
