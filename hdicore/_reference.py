@@ -193,7 +193,8 @@ class FittedLeaves:
         self.n, self.weight = tree["n_node_samples"], tree["weighted_n_node_samples"]
         self.criterion, self.signs = tree["criterion"], tree["signs"]
         own, weights, y = np.asarray(leaves), np.asarray(weights), np.asarray(targets)
-        self.rows = [(weights[own == k], y[own == k]) for k in range(len(self.nodes))]
+        rows = [(own == k) & (weights != 0) for k in range(len(self.nodes))]
+        self.rows = [(weights[of_leaf], y[of_leaf]) for of_leaf in rows]
         self.weights_differ = len(set(weights[weights > 0].tolist())) > 1
         self.rounding = 4 * np.count_nonzero(weights > 0) * UNIT * weights[weights > 0].sum()
         self.parent = {0: 0}

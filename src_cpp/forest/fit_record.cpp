@@ -26,32 +26,46 @@ constexpr double least = std::numeric_limits<double>::denorm_min();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// Bounds the error of `factor` sums of n products, or of such sums divided by `weight`. `size` is
-// the result if all terms are taken as positive. A sum in any order errs by at most (n - 1) u of it
-// and the products by u (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section
-// 4.2), and by the least number each if they underflow.
-double sum_error(double factor, double n, double size, double weight = infinity) {
-    return factor * (n + 4) * (unit * size + least * (1 + 1 / weight));
-}
+// Bounds the error of `factor` sums of n products, or of such sums divided by `weight`. A sum in
+// any order errs by at most (n - 1) u of its size, and the products by u (Higham, Accuracy and
+// Stability of Numerical Algorithms, 2nd ed., section 4.2), and by the least number each if they
+// underflow.
+class SumError {
+  public:
+    SumError(double factor, double n, double weight = infinity)
+        : scale_(factor * (n + 4)), least_(least * (1 + 1 / weight)) {}
 
-// Part of the rows of a node: what its weight and a mean over it are, and the sum over its parent
-// divided by this weight, all terms taken as positive.
-struct Part {
-    double weight;
-    double size;
-    double total;
+    // `size` is the result if all terms are taken as positive.
+    double of(double size) const noexcept { return scale_ * (unit * size + least_); }
+
+  private:
+    double scale_;
+    double least_;
 };
 
-// Bounds the error of means of nodes that were computed when their parents were split: one child
+// Bounds the error of means of one node that were computed when its parent was split: one child
 // has the difference of two sums over the parent and over part of it, which err by at most three
 // times what a sum over the parent does; the weights by twice. Squares of means, their differences
 // and quotients make it at most ten.
-double split_error(double parent_n, double parent_weight, const Part& part) {
-    const double share = parent_weight / part.weight;
-    const double error = sum_error(10, parent_n, part.total + share * part.size, part.weight);
-    // If the difference of two weights is mostly rounding, nothing is proved.
-    return sum_error(10, parent_n, share) < 0.01 ? error : infinity;
-}
+class SplitError {
+  public:
+    SplitError(double parent_n, double parent_weight, double weight)
+        : error_(10, parent_n, weight),
+          share_(parent_weight / weight),
+          // If the difference of two weights is mostly rounding, nothing is proved.
+          proves_(SumError(10, parent_n).of(share_) < 0.01) {}
+
+    // Of a mean whose `size` is its own if all terms are taken as positive; `total` is their sum
+    // over the parent, divided by the weight of the node.
+    double of(double total, double size) const noexcept {
+        return proves_ ? error_.of(total + share_ * size) : infinity;
+    }
+
+  private:
+    SumError error_;
+    double share_;
+    bool proves_;
+};
 
 // Least and largest number that may have been recorded. NaN bounds nothing.
 struct Bounds {
@@ -145,8 +159,7 @@ class FittedTree {
     FittedTree(const FitRecord& record, const FitRows<Count>& rows, std::size_t tree)
         : record_(record), shape_(record), leaf_weight_(n_leaves()) {
         const std::size_t n = rows.leaves.cols();
-        leaf_.resize(n);
-        row_weight_.resize(n);
+        rows_.reserve(n);
         for (std::size_t i = 0; i < n; ++i) {
             double weight = rows.counts.empty() ? 1.0 : static_cast<double>(rows.counts(tree, i));
             if (!rows.sample_weight.empty()) weight *= rows.sample_weight[i];
@@ -158,9 +171,15 @@ class FittedTree {
                                             std::to_string(rows.leaves(tree, i)) + " in tree " +
                                             std::to_string(tree));
             }
-            leaf_[i] = static_cast<position>(leaf);
-            row_weight_[i] = weight;
+            if (weight == 0) continue;
+            rows_.push_back({static_cast<position>(leaf), static_cast<position>(i), weight});
             leaf_weight_[leaf] += weight;
+        }
+        mean_error_.reserve(n_leaves());
+        split_error_.reserve(n_leaves());
+        for (std::size_t k = 0; k < n_leaves(); ++k) {
+            mean_error_.emplace_back(4, n_rows(node(k)), leaf_weight_[k]);
+            split_error_.push_back(split_error(shape_.leaves[k]));
         }
     }
 
@@ -185,6 +204,11 @@ class FittedTree {
 
   private:
     struct Medians;
+    struct Row {
+        position leaf;
+        position row;
+        double weight;
+    };
 
     std::size_t n_leaves() const noexcept { return shape_.leaves.size(); }
     std::size_t node(std::size_t leaf) const noexcept { return shape_.nodes[shape_.leaves[leaf]]; }
@@ -193,17 +217,23 @@ class FittedTree {
     bool weights_agree() const {
         for (std::size_t k = 0; k < n_leaves(); ++k) {
             const double recorded = record_.weight[node(k)];
-            const double error = sum_error(2, n_rows(node(k)), recorded);
-            if (std::abs(leaf_weight_[k] - recorded) > error) return false;
+            const SumError error(2, n_rows(node(k)));
+            if (std::abs(leaf_weight_[k] - recorded) > error.of(recorded)) return false;
         }
         return true;
+    }
+
+    // Of the mean over node i of the shape.
+    SplitError split_error(std::size_t i) const {
+        const std::size_t above = shape_.nodes[shape_.parent[i]];
+        return {n_rows(above), record_.weight[above], record_.weight[shape_.nodes[i]]};
     }
 
     // Weighted mean of value(row) over the rows of each leaf.
     template <class Value>
     Values mean_of(const Value& value) const {
         Values means(n_leaves());
-        for (std::size_t i = 0; i < leaf_.size(); ++i) means[leaf_[i]] += row_weight_[i] * value(i);
+        for (const Row& row : rows_) means[row.leaf] += row.weight * value(row);
         for (std::size_t k = 0; k < n_leaves(); ++k) means[k] /= leaf_weight_[k];
         return means;
     }
@@ -222,10 +252,8 @@ class FittedTree {
         const Values sums = shape_.sums(weighted(terms));
         Values errors(n_leaves());
         for (std::size_t k = 0; k < n_leaves(); ++k) {
-            const std::size_t parent = shape_.parent[shape_.leaves[k]];
-            const std::size_t above = shape_.nodes[parent];
-            const Part part{record_.weight[node(k)], sizes[k], sums[parent] / leaf_weight_[k]};
-            errors[k] = split_error(n_rows(above), record_.weight[above], part);
+            const double total = sums[shape_.parent[shape_.leaves[k]]] / leaf_weight_[k];
+            errors[k] = split_error_[k].of(total, sizes[k]);
         }
         return errors;
     }
@@ -241,22 +269,23 @@ class FittedTree {
 
     const FitRecord& record_;
     TreeShape shape_;
-    std::vector<position> leaf_;  // (n_rows,)
-    Values row_weight_;           // (n_rows,)
-    Values leaf_weight_;          // (n_leaves,)
+    std::vector<Row> rows_;                // that have a weight
+    Values leaf_weight_;                   // (n_leaves,)
+    std::vector<SumError> mean_error_;     // (n_leaves,)
+    std::vector<SplitError> split_error_;  // (n_leaves,)
 };
 
 bool FittedTree::means_agree(std::span<const double> y, std::size_t output,
                              std::vector<Bounds>& impurities) const {
-    const Values mean = mean_of([&](std::size_t i) { return y[i]; });
-    const Values size = mean_of([&](std::size_t i) { return std::abs(y[i]); });
+    const Values mean = mean_of([&](const Row& row) { return y[row.row]; });
+    const Values size = mean_of([&](const Row& row) { return std::abs(y[row.row]); });
     std::vector<Bounds> lowest(n_leaves()), highest(n_leaves());
     if (record_.signs) {
         lowest = constraints(mean, size, -1);
         highest = constraints(mean, size, 1);
     }
     for (std::size_t k = 0; k < n_leaves(); ++k) {
-        const double error = sum_error(4, n_rows(node(k)), size[k], leaf_weight_[k]);
+        const double error = mean_error_[k].of(size[k]);
         const Bounds bounds{lowest[k].clip(mean[k] - error), highest[k].clip(mean[k] + error)};
         if (bounds.exclude(record_.value(node(k), output))) return false;
     }
@@ -268,11 +297,11 @@ bool FittedTree::means_agree(std::span<const double> y, std::size_t output,
 void FittedTree::add_impurities(std::span<const double> y, const Values& mean,
                                 std::vector<Bounds>& impurities) const {
     const bool is_poisson = record_.criterion == Criterion::poisson;
-    const Values impurity = mean_of([&](std::size_t i) {
-        const double of_leaf = mean[leaf_[i]];
-        if (!is_poisson) return (y[i] - of_leaf) * (y[i] - of_leaf);
-        const double ratio = y[i] / of_leaf;
-        return y[i] == 0 && !std::isnan(ratio) ? 0 : y[i] * std::log(ratio);
+    const Values impurity = mean_of([&](const Row& row) {
+        const double of_row = y[row.row], of_leaf = mean[row.leaf];
+        if (!is_poisson) return (of_row - of_leaf) * (of_row - of_leaf);
+        const double ratio = of_row / of_leaf;
+        return of_row == 0 && !std::isnan(ratio) ? 0 : of_row * std::log(ratio);
     });
     Values terms = mean, sizes(n_leaves());
     for (std::size_t k = 0; k < n_leaves(); ++k) {
@@ -293,11 +322,9 @@ std::vector<Bounds> FittedTree::constraints(const Values& mean, const Values& si
     Values moved = shape_.sums(weighted(mean));
     const Values weight = shape_.sums(leaf_weight_), sizes = shape_.sums(weighted(size));
     for (std::size_t i = 0; i < moved.size(); ++i) {
-        const std::size_t above = shape_.nodes[shape_.parent[i]];
         moved[i] /= weight[i];
-        const Part part{record_.weight[shape_.nodes[i]], std::abs(moved[i]),
-                        sizes[shape_.parent[i]] / weight[i]};
-        moved[i] += side * split_error(n_rows(above), record_.weight[above], part);
+        const double total = sizes[shape_.parent[i]] / weight[i];
+        moved[i] += side * split_error(i).of(total, std::abs(moved[i]));
     }
     std::vector<Bounds> bounds(moved.size()), of_leaves;
     for (std::size_t i = 0; i < moved.size(); ++i) {
@@ -326,10 +353,10 @@ struct FittedTree::Medians {
 FittedTree::Medians FittedTree::medians(std::span<const double> y) const {
     std::vector<WeightedTarget> rows;
     double total = 0;
-    for (std::size_t i = 0; i < y.size(); ++i) {
-        if (!(row_weight_[i] > 0)) continue;
-        rows.push_back({leaf_[i], y[i], row_weight_[i]});
-        total += row_weight_[i];
+    for (const Row& row : rows_) {
+        if (!(row.weight > 0)) continue;
+        rows.push_back({row.leaf, y[row.row], row.weight});
+        total += row.weight;
     }
     std::ranges::sort(rows, [](const WeightedTarget& a, const WeightedTarget& b) {
         if (a.leaf != b.leaf) return a.leaf < b.leaf;
@@ -363,8 +390,8 @@ bool FittedTree::medians_agree(std::span<const double> y, std::size_t output,
         if (!record_.signs && bounds.exclude(record_.value(node(k), output))) return false;
     }
     const Values deviation =
-        mean_of([&](std::size_t i) { return std::abs(y[i] - found.low[leaf_[i]]); });
-    const Values terms = mean_of([&](std::size_t i) { return 2 * std::abs(y[i]); });
+        mean_of([&](const Row& row) { return std::abs(y[row.row] - found.low[row.leaf]); });
+    const Values terms = mean_of([&](const Row& row) { return 2 * std::abs(y[row.row]); });
     const Values errors = split_errors(terms, deviation);
     for (std::size_t k = 0; k < n_leaves(); ++k) {
         const double error =
