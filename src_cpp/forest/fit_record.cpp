@@ -3,6 +3,7 @@
 #include "forest/fit_record.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -277,8 +278,17 @@ class FittedTree {
 
 bool FittedTree::means_agree(std::span<const double> y, std::size_t output,
                              std::vector<Bounds>& impurities) const {
-    const Values mean = mean_of([&](const Row& row) { return y[row.row]; });
-    const Values size = mean_of([&](const Row& row) { return std::abs(y[row.row]); });
+    // Both in one pass, side by side: most of the time goes into reaching the sums of a leaf.
+    std::vector<std::array<double, 2>> sums(n_leaves());
+    for (const Row& row : rows_) {
+        sums[row.leaf][0] += row.weight * y[row.row];
+        sums[row.leaf][1] += row.weight * std::abs(y[row.row]);
+    }
+    Values mean(n_leaves()), size(n_leaves());
+    for (std::size_t k = 0; k < n_leaves(); ++k) {
+        mean[k] = sums[k][0] / leaf_weight_[k];
+        size[k] = sums[k][1] / leaf_weight_[k];
+    }
     std::vector<Bounds> lowest(n_leaves()), highest(n_leaves());
     if (record_.signs) {
         lowest = constraints(mean, size, -1);
