@@ -272,6 +272,22 @@ def test_gzip_and_endings_in_capitals(tmp_path):
     np.testing.assert_array_equal(numbers(table, 1)[:, 0], [2, -300, 0.1])
 
 
+@pytest.mark.parametrize("names", [("gzip", "zlib"), ("isal.igzip", "isal.isal_zlib")])
+def test_either_library_packs_and_unpacks(tmp_path, monkeypatch, names):
+    for name, module in zip(("gzip", "zlib"), names, strict=True):
+        monkeypatch.setattr(f"hdiforest._tables.read.{name}", pytest.importorskip(module))
+    path = tmp_path / "t.csv.gz"
+    packed = written(path).read_bytes()
+    assert written(path).read_bytes() == packed
+    path.write_bytes(packed + b"\0" * 500)
+    table, _ = all_rows(path, ["x"])
+    np.testing.assert_array_equal(numbers(table, 1)[:, 0], TABLE["x"].to_numpy())
+    for damaged in (packed[:-9], packed[:40] + b"\xff" * 40 + packed[80:], packed[:-8] + b"\0" * 8):
+        path.write_bytes(damaged)
+        with pytest.raises(TableError, match=r"cannot read .*t\.csv\.gz: "):
+            all_rows(path, ["x"])
+
+
 def test_byte_order_mark_and_line_breaks_in_cells(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b'\xef\xbb\xbfa,note\n1,"two\nlines"\n2,one\n')

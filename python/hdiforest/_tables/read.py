@@ -8,14 +8,13 @@ waits until a pipe has data, types are those of the first block, and errors do n
 
 from __future__ import annotations
 
-import gzip
 import os
 import stat
-import zlib
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -23,6 +22,12 @@ from typing import IO, Any, Literal
 from hdiforest._tables.columns import is_number
 from hdiforest._tables.names import column_faults, listed
 from hdiforest._utils.optional import need, pa
+
+try:  # two to three times as fast; not on every platform
+    gzip: Any = import_module("isal.igzip")
+    zlib: Any = import_module("isal.isal_zlib")
+except ImportError:
+    gzip, zlib = import_module("gzip"), import_module("zlib")
 
 BATCH_ROWS = 65536
 BATCH_CELLS = 1 << 22
@@ -45,10 +50,19 @@ class TextForm:
     encoding: str = "utf-8"  # a name that Python knows
 
 
+def gzip_file(file: Any, mode: str) -> Any:
+    """Return a stream that unpacks ("rb") or packs ("wb").
+
+    No time and no name in the header: equal tables are equal files. Level 1 packs numbers twice as
+    fast as level 4, five times as level 6 (zlib), to 6 and 7 % more bytes.
+    """
+    return gzip.GzipFile("", mode, compresslevel=1, fileobj=file, mtime=0)
+
+
 def unpacked(file: Any, packing: Packing) -> Any:
     """Return a stream of the contents of a compressed file."""
     if packing == "gzip":  # pyarrow refuses zeros behind the end
-        return gzip.GzipFile(fileobj=file)
+        return gzip_file(file, "rb")
     if packing == "zstd":
         source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
         return pa.CompressedInputStream(source, "zstd")
