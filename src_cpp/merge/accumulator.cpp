@@ -3,6 +3,7 @@
 #include "merge/accumulator.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <limits>
 #include <new>
@@ -12,6 +13,14 @@
 
 namespace hdicore {
 
+namespace {
+
+// So many atoms are looked through in the time of a step of a sort: n log2(n) steps for n ranks,
+// of atoms of which a row's lie in about a quarter.
+constexpr std::size_t atoms_per_sort_step = 1000;
+
+}  // namespace
+
 struct Accumulator::Memory {
     struct Free {
         void operator()(mass_t* memory) const noexcept { std::free(memory); }
@@ -19,6 +28,7 @@ struct Accumulator::Memory {
 
     std::unique_ptr<mass_t[], Free> mass;
     RankSet touched;
+    std::vector<rank_t> few;
     std::unique_ptr<rank_t[]> buffer_ranks;
     std::unique_ptr<std::uint32_t[]> buffer_units;
     std::unique_ptr<rank_t[]> ranks;
@@ -35,6 +45,7 @@ struct Accumulator::Memory {
         values = std::make_unique_for_overwrite<double[]>(max_atoms);
         cumulative = std::make_unique_for_overwrite<mass_t[]>(max_atoms + 1);
         cumulative[0] = 0;
+        few.reserve(index.max_atoms() / atoms_per_sort_step);
         const std::size_t max_buffer =
             2 * EntryBuffer::enough + EntryBuffer::slack +
             (index.arrays().uniform() ? std::min(index.tables().max_leaf_size, max_tabulated_leaf)
@@ -57,6 +68,7 @@ Accumulator::Accumulator(const LeafIndex& index, const Kernels& kernels)
       buffer_ranks_(memory_->buffer_ranks.get()),
       buffer_units_(memory_->buffer_units.get()),
       touched_(memory_->touched),
+      few_(memory_->few),
       ranks_(memory_->ranks.get()),
       values_(memory_->values.get()),
       cumulative_(memory_->cumulative.get()) {}
@@ -107,6 +119,15 @@ bool Accumulator::has_large(RowSlices slices) const noexcept {
                slices, [](const EntrySlice& slice) { return slice.n > max_tabulated_leaf; });
 }
 
+bool Accumulator::is_sparse(RowSlices slices) const noexcept {
+    const std::size_t most = index_.max_atoms() / atoms_per_sort_step;
+    // Units of rows that weigh differently may be 0, which is no mass yet.
+    if (most < 2 * slices.size() || !index_.arrays().uniform()) return false;
+    std::size_t n = 0;
+    for (const EntrySlice& slice : slices) n += slice.n;
+    return n * std::bit_width(n) <= most;
+}
+
 void Accumulator::add_large(RowSlices slices) noexcept {
     std::size_t n = 0;
     for (const EntrySlice& slice : slices) n += slice.n;
@@ -154,6 +175,7 @@ void Accumulator::add(RowSlices slices, bool dense) noexcept {
                 // Units of rows that weigh differently may be 0; their atoms are listed all the
                 // same.
                 dense_ = dense && kernels_.lists_masses_fast && index_.arrays().uniform();
+                sparse_ = !dense_ && is_sparse(slices);
                 // Entries are first copied behind each other and then added in one long loop: a
                 // loop for each short leaf would end in a mispredicted branch.
                 for (std::size_t n_read = 0; n_read < slices.size();) {
@@ -170,6 +192,7 @@ void Accumulator::add_tails(RowSlices slices, Tails& tails) noexcept {
     with_arrays(
         [&]<class Rank, class Unit>(std::span<const Rank> ranks, std::span<const Unit> units) {
             if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
+                sparse_ = is_sparse(slices);
                 for (std::size_t n_read = 0; n_read < slices.size();) {
                     EntryBuffer buffer{buffer_ranks_, buffer_units_};
                     n_read += kernels_.entries<Rank>().copy_tails(slices.subspan(n_read), ranks,
@@ -188,13 +211,21 @@ void Accumulator::add_buffer(std::size_t n) noexcept {
         for (std::size_t e = 0; e < n; ++e) mass[ranks[e]] += units[e];
         return;
     }
+    if (sparse_) {
+        for (std::size_t e = 0; e < n; ++e) {
+            if (mass_[ranks[e]] == 0) few_.push_back(ranks[e]);
+            mass_[ranks[e]] += units[e];
+        }
+        return;
+    }
     for (std::size_t e = 0; e < n; ++e) add(ranks[e], static_cast<mass_t>(units[e]));
 }
 
 Pmf Accumulator::read(std::size_t output, std::size_t n_trees, RankBounds bounds) noexcept {
     n_atoms_ = 0;
+    std::ranges::sort(few_);
     append_atoms(output, bounds.first, bounds.last);
-    dense_ = false;
+    end_reading();
     return {{values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, n_trees, index_.shift()};
 }
 
@@ -206,13 +237,28 @@ Pmf Accumulator::read_empty() noexcept {
 PartialPmf Accumulator::read_partial(std::size_t output, std::size_t n_trees,
                                      std::span<const RankRange> ranges, double max_abs) noexcept {
     n_atoms_ = 0;
+    std::ranges::sort(few_);
     for (const RankRange& range : ranges) {
         append_gap(range.below);
         if (range.begin < range.end) append_atoms(output, range.begin, range.end - 1);
     }
-    dense_ = false;
+    end_reading();
     append_gap(static_cast<mass_t>(n_trees) << index_.shift());
     return {{values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, n_trees, index_.shift(), max_abs};
+}
+
+std::size_t Accumulator::take(rank_t first, rank_t last, rank_t* ranks) noexcept {
+    if (dense_) return kernels_.list_masses(mass_, first, last, ranks);
+    if (!sparse_) return touched_.take(first, last, kernels_, ranks);
+    const auto begin = std::ranges::lower_bound(few_, first);
+    const auto end = std::upper_bound(begin, few_.end(), last);
+    std::copy(begin, end, ranks);
+    return static_cast<std::size_t>(end - begin);
+}
+
+void Accumulator::end_reading() noexcept {
+    dense_ = sparse_ = false;
+    few_.clear();
 }
 
 void Accumulator::append_atoms(std::size_t output, rank_t first, rank_t last) noexcept {
@@ -221,8 +267,7 @@ void Accumulator::append_atoms(std::size_t output, rank_t first, rank_t last) no
     double* values = values_ + n_atoms_;
     mass_t* cumulative = cumulative_ + n_atoms_;
     mass_t* mass = mass_;
-    const std::size_t n = dense_ ? kernels_.list_masses(mass, first, last, ranks)
-                                 : touched_.take(first, last, kernels_, ranks);
+    const std::size_t n = take(first, last, ranks);
     mass_t sum = cumulative[0];
     for (std::size_t k = 0; k < n; ++k) {
         const rank_t rank = ranks[k];

@@ -89,6 +89,8 @@ class Accumulator {
 
     // Whether no table has the units of some of the slices, each a whole leaf.
     bool has_large(RowSlices slices) const noexcept;
+    // Whether so few atoms get a mass that sorting them is faster than looking for their bits.
+    bool is_sparse(RowSlices slices) const noexcept;
 
     // Outermost ranks of slices, of which none is empty.
     RankBounds bounds(RowSlices slices) const noexcept;
@@ -105,7 +107,10 @@ class Accumulator {
     void with_arrays(const Use& use) const noexcept;
     void add_buffer(std::size_t n) noexcept;
     void add_large(RowSlices slices) noexcept;
+    // Moves the ranks in [first, last] that have mass to `ranks`, ascending; returns their number.
+    std::size_t take(rank_t first, rank_t last, rank_t* ranks) noexcept;
     void append_atoms(std::size_t output, rank_t first, rank_t last) noexcept;
+    void end_reading() noexcept;
     void append_gap(mass_t upto) noexcept;
 
     // The memory of an accumulator: zero where it is to be, between rows.
@@ -118,8 +123,10 @@ class Accumulator {
     // Entries on their way to mass_.
     rank_t* buffer_ranks_;
     std::uint32_t* buffer_units_;
-    RankSet& touched_;    // ranks that have mass, unless
-    bool dense_ = false;  // atoms are
+    RankSet& touched_;     // ranks that have mass, unless
+    bool dense_ = false;   // atoms are, or
+    bool sparse_ = false;  // are, whose ranks are
+    std::vector<rank_t>& few_;
     // The atoms read last. Only the part that is written is ever touched.
     std::size_t n_atoms_ = 0;
     rank_t* ranks_;
