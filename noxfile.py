@@ -31,7 +31,6 @@ def install(session: nox.Session, *groups: str, extras: str = "[cli]") -> None:
 
 def source_archive(session: nox.Session) -> Path:
     """Return a source archive of the checkout, in a folder of the session."""
-    session.install("--group", "build")
     folder = Path(session.create_tmp())
     session.run("python", "setup.py", "-q", "sdist", "-d", str(folder))
     (archive,) = folder.glob("*.tar.gz")
@@ -198,10 +197,10 @@ def ranger(session: nox.Session) -> None:
 @nox.session
 def coverage(session: nox.Session) -> None:
     """Count the lines of Python and C++ that the tests reach; `-- -m slow` adds to the count."""
+    session.install("--group", "build", "--group", "test", "--group", "coverage")
     archive = source_archive(session)
     session.run("tar", "-xzf", str(archive), "-C", str(archive.parent), external=True)
     session.chdir(archive.with_name(archive.name.removesuffix(".tar.gz")))
-    session.install("--group", "test", "--group", "coverage")
     build = {"HDICORE_COVERAGE": "1"}
     session.install("--no-build-isolation", "-e", ".[cli]", env=build)
     # A full disk would spoil the counters. Tests that read what a process says fail where gcov
