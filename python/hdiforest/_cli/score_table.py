@@ -22,7 +22,7 @@ from hdiforest.serving._batch_scorer import BatchScorer
 _Slice = tuple[Any, int]  # a pyarrow.Table, and which row is its first
 
 _POLL = 0.2  # seconds until a thread that waits looks whether it shall stop
-_SLICE_ROWS = 8192  # one thread scores so many at once
+_SLICE_ROWS = 32768  # one thread scores at most so many at once, some blocks of the engine
 _FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too
 
 
