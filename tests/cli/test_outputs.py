@@ -1,5 +1,6 @@
 """Outputs of the command: pipes, devices, long names, signals, and what dead processes left."""
 
+import ctypes
 import errno
 import os
 import re
@@ -444,6 +445,27 @@ def test_a_run_that_waits_for_a_pipe_is_stopped(model, table, folder):
         process.terminate()
         _, printed = process.communicate(timeout=60)
         assert printed == "hdiforest: error: stopped by SIGTERM\n"
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "tgkill"), reason="needs Linux, glibc 2.30")
+def test_a_signal_that_another_thread_takes_ends_a_read(model, folder):
+    """As the kernel chooses at times when two signals come at once."""
+    os.mkfifo(folder / "in.csv")
+    process = subprocess.Popen(
+        command("score", model, folder / "in.csv", "-o", folder / "x.csv"),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with (folder / "in.csv").open("w"):  # opened when the command runs
+        tasks = Path(f"/proc/{process.pid}/task")
+        waits = tasks / str(process.pid) / "wchan"
+        deadline = time.monotonic() + 60
+        while "pipe" not in waits.read_text() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        other = next(int(task.name) for task in tasks.iterdir() if int(task.name) != process.pid)
+        assert ctypes.CDLL(None).tgkill(process.pid, other, signal.SIGTERM) == 0
+        _, printed = process.communicate(timeout=60)
+    assert printed == "hdiforest: error: stopped by SIGTERM\n"
 
 
 def test_a_signal_that_was_ignored_stays_so(model, table, folder):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,8 @@ from hdiforest._cli.arguments import UsageError, command_parser, with_options
 from hdiforest._cli.console import report_error, report_warning
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
+_PATIENCE = 0.2  # seconds in which the main thread mostly hears of a signal
+_heard = threading.Event()
 
 
 class Stopped(KeyboardInterrupt):
@@ -34,16 +37,43 @@ def stoppable() -> Iterator[None]:
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     # nohup and background jobs of shells ignore some signals; a handler that is None is not ours.
     ours = [n for n in numbers if signal.getsignal(n) not in (signal.SIG_IGN, None)]
-    before = {number: signal.signal(number, _stop) for number in ours}
+    with _passed_on(ours) if hasattr(signal, "pthread_kill") else nullcontext():
+        before = {number: signal.signal(number, _stop) for number in ours}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def _passed_on(numbers: Sequence[int]) -> Iterator[None]:
+    """Pass signals on to the main thread, whose reads go on if another thread took them."""
+    receiver, sender = os.pipe()
+    os.set_blocking(sender, False)
+    before = signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
+    _heard.clear()
+
+    def pass_on() -> None:
+        while number := os.read(receiver, 1):
+            if number[0] in numbers and not _heard.wait(_PATIENCE):
+                signal.pthread_kill(threading.main_thread().ident or 0, number[0])
+
+    thread = threading.Thread(target=pass_on, name="hdiforest-signals", daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.set_wakeup_fd(before)
+        _heard.set()
+        os.close(sender)
+        thread.join()
+        os.close(receiver)
 
 
 def _stop(number: int, _: FrameType | None) -> None:
     """Raise `Stopped`, unless an earlier signal is being handled: that must not be interrupted."""
+    _heard.set()
     error = sys.exception()
     while error is not None:
         if isinstance(error, KeyboardInterrupt):

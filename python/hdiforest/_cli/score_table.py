@@ -129,7 +129,7 @@ def score_table(
         if sum(batch.num_rows for batch in first) <= _FIRST_ROWS:
             first += islice(batches, 1)
         slices = _slices(first, batches, most, n_threads)
-        if sum(batch.num_rows for batch in first) <= _FIRST_ROWS:  # one slice: no use for threads
+        if sum(batch.num_rows for batch in first) <= _FIRST_ROWS:  # short, or small batches
             parts: Iterator[Any] = map(finished, map(work, slices))
         else:
             n_ahead = max(1, n_rows // most)
