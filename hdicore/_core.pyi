@@ -642,7 +642,7 @@ class LeafIndex:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all arrays, in bytes; 8 for each leaf more once means were asked for."""
+        """Memory of all arrays, in bytes; once means were asked for, 8 or 16 (pooled) more for each leaf and output."""
 
     @property
     def scalar_output(self) -> bool:
@@ -667,6 +667,7 @@ class LeafIndex:
 
         The mean of its leaves' means, which are kept from the first request for many rows on. To
         2^-31 of the range of the row's targets, and 2^-59 of that of all targets for each tree.
+        Where leaves are pooled, the latter is over the mean share of a tree that they weigh.
 
         Parameters
         ----------
@@ -814,6 +815,7 @@ class Scorer:
 
         The mean of its leaves' means, which are kept from the first request for many rows on. To
         2^-31 of the range of the row's targets, and 2^-59 of that of all targets for each tree.
+        Where leaves are pooled, the latter is over the mean share of a tree that they weigh.
 
         Parameters
         ----------

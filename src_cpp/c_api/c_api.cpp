@@ -93,7 +93,7 @@ int index_build(const hdicore_training_rows* rows, int n_threads, hdicore_index*
 }
 
 hdicore_index* index_share(const hdicore_index* index) noexcept {
-    return index == nullptr ? nullptr : new (std::nothrow) hdicore_index{index->engine};
+    return index == nullptr ? nullptr : new (std::nothrow) hdicore_index(*index);
 }
 
 void index_release(hdicore_index* index) noexcept {
@@ -114,6 +114,7 @@ int query(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n
           int n_threads, hdicore_error* error, const Ask& ask) noexcept {
     return guarded(error, [&] {
         if (index == nullptr) refuse("index must not be null");
+        if (index->file) index->file->require_unchanged();
         const LeafIndex& engine = *index->engine;
         const std::size_t n = size(n_rows, "n_rows");
         const auto given = matrix(leaves, n, engine.n_trees(), "leaves");

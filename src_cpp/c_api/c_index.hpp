@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "index/leaf_index.hpp"
+#include "model_file/file_bytes.hpp"
 
 struct hdicore_index {
-    std::shared_ptr<const hdicore::LeafIndex> engine;  // never null
+    std::shared_ptr<const hdicore::LeafIndex> engine;          // never null
+    std::shared_ptr<const hdicore::FileBytes> file = nullptr;  // whose bytes it has, if any
 };

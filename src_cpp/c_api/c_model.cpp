@@ -119,5 +119,5 @@ int hdicore_model_leaves(const hdicore_model* model, const hdicore_rows* X, int 
 }
 
 hdicore_index* hdicore_model_index(const hdicore_model* model) {
-    return new (std::nothrow) hdicore_index{model->engine.index()};
+    return new (std::nothrow) hdicore_index{model->engine.index(), model->engine.bytes()};
 }

@@ -13,9 +13,6 @@ namespace hdicore {
 template <class Real, class RowOf>
 void RowTiles::encode(Matrix<const Real> rows, std::size_t n, const RowOf& row_of) {
     const std::size_t n_features = rows.cols();
-    // From here on rounding leads to infinity, and the cast itself would be undefined.
-    constexpr Real too_large = std::is_same_v<Real, float> ? std::numeric_limits<Real>::infinity()
-                                                           : static_cast<Real>(0x1.ffffffp127);
     bool has_infinite = false;
     bool has_missing = false;
     for (std::size_t p = 0; p < n; ++p) {
@@ -23,7 +20,7 @@ void RowTiles::encode(Matrix<const Real> rows, std::size_t n, const RowOf& row_o
         feature_key* out = keys_.data() + p / tile_rows * tile_size_ + p % tile_rows;
         for (std::size_t f = 0; f < n_features; ++f) {
             const Real x = row[f];  // read once: somebody else may write there
-            const bool infinite = std::fabs(x) >= too_large;
+            const bool infinite = std::fabs(x) >= too_large<Real>;
             const bool missing = x != x;
             has_infinite |= infinite;
             has_missing |= missing;
@@ -35,7 +32,7 @@ void RowTiles::encode(Matrix<const Real> rows, std::size_t n, const RowOf& row_o
     if (!has_infinite) return;
     for (std::size_t p = 0; p < n; ++p) {
         for (std::size_t f = 0; f < n_features; ++f) {
-            if (!(std::fabs(rows(row_of(p), f)) >= too_large)) continue;
+            if (!(std::fabs(rows(row_of(p), f)) >= too_large<Real>)) continue;
             throw std::invalid_argument("X[" + std::to_string(row_of(p)) + ", " +
                                         std::to_string(f) +
                                         "] is infinite or too large for float32");

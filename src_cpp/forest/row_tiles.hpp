@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <variant>
 #include <vector>
@@ -24,6 +25,12 @@ inline feature_key key_of(float x) noexcept {
     const auto bits = std::bit_cast<std::uint32_t>(x + 0.0f);
     return bits ^ (static_cast<std::uint32_t>(static_cast<std::int32_t>(bits) >> 31) | 0x80000000u);
 }
+
+// From here on rounding to float32 leads to infinity, and the cast itself would be undefined.
+template <class Real>
+inline constexpr Real too_large = static_cast<Real>(0x1.ffffffp127);
+template <>
+inline constexpr float too_large<float> = std::numeric_limits<float>::infinity();
 
 // Rows to route, (n_rows, n_features) float32 or float64.
 struct RowMatrix {

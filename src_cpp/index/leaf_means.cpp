@@ -129,11 +129,15 @@ const LeafMeans* LeafMeansOnDemand::for_rows(const LeafTable& table, std::size_t
     if (const LeafMeans* known = known_.load(std::memory_order_acquire)) return known;
     const std::size_t asked = n_rows_.fetch_add(n_rows, std::memory_order_relaxed) + n_rows;
     if (asked < table.n_leaves() / table.n_trees() / 8) return nullptr;
-    const std::lock_guard lock(mutex_);
-    if (means_ == nullptr) {
+    // Others find their own meanwhile, so that no signal's handler waits for what it interrupts.
+    if (is_made_.exchange(true, std::memory_order_acquire)) return nullptr;
+    try {
         means_ = std::make_unique<const LeafMeans>(table, n_threads, interruption);
-        known_.store(means_.get(), std::memory_order_release);
+    } catch (...) {
+        is_made_.store(false, std::memory_order_release);
+        throw;
     }
+    known_.store(means_.get(), std::memory_order_release);
     return means_.get();
 }
 

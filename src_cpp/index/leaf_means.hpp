@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/interruption.hpp"
@@ -135,7 +134,7 @@ class LeafMeansOnDemand {
     }
 
   private:
-    std::mutex mutex_;
+    std::atomic<bool> is_made_{false};  // or was
     std::unique_ptr<const LeafMeans> means_;
     std::atomic<const LeafMeans*> known_{nullptr};  // means_, once it is there
     std::atomic<std::size_t> n_rows_{0};

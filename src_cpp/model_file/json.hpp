@@ -41,7 +41,6 @@ class Json {
   private:
     friend class JsonDocument;
     Json(const JsonDocument& document, std::uint32_t node) : document_(&document), node_(node) {}
-    const char* begin() const noexcept;
     std::string_view token() const noexcept;
     [[noreturn]] void refuse(const char* expected) const;
     // Calls use(child) for each value of a list; of an object names and values by turns.

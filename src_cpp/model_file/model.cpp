@@ -128,13 +128,14 @@ void Model::check_rows(const RowMatrix& rows) const {
         refuse("X has " + std::to_string(rows.n_features()) + " features, but the model expects " +
                std::to_string(n_features()));
     }
-    if (facts_.allow_nan) return;
     std::visit(
-        [](const auto& X) {
+        [&]<class Real>(const Matrix<const Real>& X) {
             for (std::size_t i = 0; i < X.size(); ++i) {
-                if (!std::isnan(X.data()[i])) continue;
+                const Real x = X.data()[i];
+                if (std::fabs(x) < too_large<Real> || (std::isnan(x) && facts_.allow_nan)) continue;
                 refuse("X[" + std::to_string(i / X.cols()) + ", " + std::to_string(i % X.cols()) +
-                       "] is NaN, and the model takes no missing values");
+                       (std::isnan(x) ? "] is NaN, and the model takes no missing values"
+                                      : "] is infinite or too large for float32"));
             }
         },
         rows.features);

@@ -31,6 +31,8 @@ class Model {
     std::span<const double> coverages() const noexcept { return coverages_; }
     bool is_calibrated() const noexcept { return whole_.is_calibrated() || !outputs_.empty(); }
     const std::shared_ptr<const LeafIndex>& index() const noexcept { return whole_.index(); }
+    // Of the file, which the index may refer to.
+    const std::shared_ptr<const FileBytes>& bytes() const noexcept { return bytes_; }
 
     // Means of rows, (n_rows, n_outputs).
     void mean(const RowMatrix& rows, unsigned n_threads, std::span<double> means) const;

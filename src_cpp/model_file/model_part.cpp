@@ -116,7 +116,7 @@ LeafIndex read_index(const TensorFile& file, const std::string& name) {
     });
 }
 
-// How many of the parts of base intervals differ.
+// A kind and level of intervals that bases are made of.
 struct Part {
     Kind kind;
     double level;

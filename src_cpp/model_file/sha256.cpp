@@ -72,7 +72,7 @@ void Sha256::update(std::span<const std::byte> bytes) noexcept {
     }
 }
 
-std::string Sha256::digest() noexcept {
+std::string Sha256::digest() {
     const std::uint64_t n_bits = 8 * n_bytes_;
     std::array<std::byte, 2 * block_bytes> end{std::byte{0x80}};
     const std::size_t n_end = 1 + (2 * block_bytes - 9 - n_bytes_ % block_bytes) % block_bytes;

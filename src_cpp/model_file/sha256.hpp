@@ -16,7 +16,7 @@ class Sha256 {
     void update(std::span<const std::byte> bytes) noexcept;
     void update(std::string_view text) noexcept { update(std::as_bytes(std::span(text))); }
     // As 64 hexadecimal digits; of the last use.
-    std::string digest() noexcept;
+    std::string digest();
 
   private:
     static constexpr std::size_t block_bytes = 64;

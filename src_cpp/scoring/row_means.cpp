@@ -57,34 +57,37 @@ void RowMeans::add_known(std::size_t output, const RowBlock& block) {
 void RowMeans::add_entries(const MeanScale& scale, std::size_t output, const RowBlock& block,
                            std::size_t first, std::size_t end) {
     const std::size_t stride = block.stride();
-    const auto for_each_leaf = [&](const auto& use) {
-        for (std::size_t t = 0; t < index_.n_trees(); ++t) {
-            for (std::size_t p = first; p < end; ++p) {
-                const leaf_t leaf = block.leaves[t * stride + p];
-                if (leaf != no_leaf) use(t, p, leaf);
-            }
+    const auto for_leaves = [&](std::size_t t, const auto& use) {
+        for (std::size_t p = first; p < end; ++p) {
+            const leaf_t leaf = block.leaves[t * stride + p];
+            if (leaf != no_leaf) use(p, leaf);
         }
     };
     // They lie far apart: all are asked for before the first is read.
-    for_each_leaf([&](std::size_t t, std::size_t, leaf_t leaf) {
-        prefetch_line(index_.leaf_begin(output, t) + leaf);
-    });
+    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+        const std::uint32_t* begin = index_.leaf_begin(output, t);
+        for_leaves(t, [&](std::size_t, leaf_t leaf) { prefetch_line(begin + leaf); });
+    }
     std::visit(
         [&](const auto& ranks) {
-            for_each_leaf([&](std::size_t t, std::size_t, leaf_t leaf) {
-                prefetch_line(ranks.data() + index_.tree_begin(output, t) +
-                              index_.leaf_begin(output, t)[leaf]);
-            });
+            for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+                const std::uint32_t* begin = index_.leaf_begin(output, t);
+                const auto* of_tree = ranks.data() + index_.tree_begin(output, t);
+                for_leaves(t,
+                           [&](std::size_t, leaf_t leaf) { prefetch_line(of_tree + begin[leaf]); });
+            }
         },
         index_.arrays().ranks);
     const double each = index_.entries_per_leaf() + 1;
     const auto n_entries = static_cast<std::size_t>(each * static_cast<double>(end - first));
     const std::size_t between_checks = trees_between_checks(n_entries);
-    for_each_leaf([&](std::size_t t, std::size_t p, leaf_t leaf) {
-        if (p == first && t % between_checks == 0) interruption_.check();
-        if (!index_.is_validated()) index_.check_leaf(output, t, leaf);
-        sums_[p] += mean_of_leaf(index_, scale, output, t, leaf);
-    });
+    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+        if (t % between_checks == 0) interruption_.check();
+        for_leaves(t, [&](std::size_t p, leaf_t leaf) {
+            if (!index_.is_validated()) index_.check_leaf(output, t, leaf);
+            sums_[p] += mean_of_leaf(index_, scale, output, t, leaf);
+        });
+    }
 }
 
 // Reading a clock takes as long as some leaves.

@@ -12,7 +12,7 @@
 //
 // Memory. Arrays belong to the caller, are in C order and aligned, and are used only during the
 // call. An index or a model belongs to the caller too, who releases it once; an index holds copies
-// of what it was built from.
+// of the arrays that it was built from, or what it needs of a model, which may be closed before it.
 //
 // Threads. Any function may be called from any thread at any time, with the same index or model
 // too, since neither ever changes; only its last release must come after its last use. None needs
@@ -226,7 +226,7 @@ const char* hdicore_model_feature_name(const hdicore_model* model, int64_t featu
 int64_t hdicore_model_n_coverages(const hdicore_model* model);
 double hdicore_model_coverage(const hdicore_model* model, int64_t position);
 
-// Queries of models are hdicore_failed if a mapped file was written to in place.
+// Queries of models and their indices are hdicore_failed if a mapped file was written to in place.
 
 // Intervals of rows, (n_rows, n_outputs, 2, n_levels), of a hdicore_kind or hdicore_model_kind: bit
 // for bit those of HDIForestRegressor.predict_interval. Calibrated ones are known at coverages that

@@ -265,6 +265,9 @@ def test_rows_that_a_model_does_not_take_are_refused(files, ask, tmp_path):
     model.save(tmp_path / "model")
     assert "X[2, 1] is NaN" in ask([tmp_path / "model"], holes, LEVELS)[0].message
     assert "X[2, 1] is infinite or too large" in ask([path], infinite, LEVELS)[0].message
+    far = np.tile(NEW, (70_000 // len(NEW) + 1, 1))
+    far[-1, 1] = np.inf
+    assert f"X[{len(far) - 1}, 1] is infinite" in ask([path], far, LEVELS)[0].message
     narrow = np.ascontiguousarray(NEW[:, :3])
     assert "X has 3 features, but the model expects 4" in ask([path], narrow, LEVELS)[0].message
     assert "coverages must lie in (0, 1]" in ask([path], NEW, [1.5])[0].message
