@@ -642,7 +642,10 @@ class LeafIndex:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all arrays, in bytes; once means were asked for, 8 or 16 (pooled) more for each leaf and output."""
+        """Memory of all arrays, in bytes.
+
+        Once means were asked for 8 more for each leaf and output, 16 if leaves are pooled.
+        """
 
     @property
     def scalar_output(self) -> bool:

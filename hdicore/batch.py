@@ -8,6 +8,7 @@ chooses the intervals of one part after the other.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -358,6 +359,9 @@ def find_rule(
         left.append(missing)
         missing -= int(np.diff(part.masses[pair])[0])
     bound = search.bound(prices, whole)
+    if min_coverage > 0 and left[0] < 0 and whole.widths[pair][0] > 0:
+        mean = int(whole.masses[pair][0]) / UNITS / whole.n_rows
+        _warn_of_floor(min_coverage, coverage, mean)
     return PriceRule(prices[pair], min_coverage, coverage, tuple(left), bound)
 
 
@@ -381,7 +385,7 @@ def predict_batch(
         The mean share, above 0 and below 1. Rows without a distribution do not count.
     min_coverage : float, default=0.5
         The share in [0, 1) that each interval holds at least. If intervals that hold it are enough
-        these are returned.
+        these are returned, with a UserWarning.
     n_threads : int, default=0
         0 means all that this process may use.
 
@@ -449,6 +453,8 @@ def predict_batch(
                 rows[last], shortest[:, 0], inclusive=False, n_threads=1
             )
     total = math.fsum(np.nan_to_num(ends[:, 1] - ends[:, 0]))
+    if min_coverage > 0 and missing < 0 and price == 0 and total > 0:
+        _warn_of_floor(min_coverage, coverage, float(np.nanmean(shares)))
     return BatchIntervals(ends, shares, price, total, min(bound, total))
 
 
@@ -475,6 +481,14 @@ def _index_of(source: Source) -> LeafIndex:
     if not index.scalar_output:
         raise ValueError(f"source must be of one target, got {index.n_outputs}")
     return index
+
+
+def _warn_of_floor(min_coverage: float, coverage: float, mean: float) -> None:
+    warnings.warn(
+        f"min_coverage={min_coverage:g} alone holds {mean:.3f} on average, more than "
+        f"coverage={coverage:g}",
+        stacklevel=3,
+    )
 
 
 def _check_shares(coverage: Any, min_coverage: Any) -> None:

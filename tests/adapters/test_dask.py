@@ -159,5 +159,7 @@ def test_batches_have_the_total_of_one_in_memory(model, is_frame):
 
 def test_batches_are_checked_before_anything_is_read(model):
     rows = dd.from_pandas(NEW[list("abc")], npartitions=2)
-    with pytest.raises(ValueError, match="min_coverage must be above 0 and below 1"):
+    with pytest.raises(ValueError, match="min_coverage, if not 0, must be above 0 and below 1"):
         predict_batch(model, rows, 0.8, min_coverage=2)
+    with pytest.raises(ValueError, match="X must be a Dask DataFrame, or an Array"):
+        predict_batch(model, NEW[list("abc")].to_numpy(), 0.8)

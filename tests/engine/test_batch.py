@@ -107,6 +107,7 @@ def test_each_row_at_8_of_10_is_wider_by_far():
     assert (ends[:, 1] - ends[:, 0]).sum() == 12
 
 
+@pytest.mark.filterwarnings("ignore:min_coverage=.* alone holds")
 def test_bound_and_total_enclose_the_exact_answer():
     rng = np.random.default_rng(0)
     for _ in range(100):
@@ -191,9 +192,13 @@ def test_rows_without_a_distribution_do_not_count():
 
 def test_a_floor_that_holds_enough_gives_the_shortest_intervals_that_hold_it():
     index, leaves = index_of(ROWS)
-    found = predict_batch(index, leaves, 0.5, 0.7)
+    says = r"min_coverage=0\.7 alone holds 0\.\d+ on average, more than coverage=0\.5"
+    with pytest.warns(UserWarning, match=says):
+        found = predict_batch(index, leaves, 0.5, 0.7)
     np.testing.assert_array_equal(found.interval, index.intervals(leaves, 0.7))
     assert found.bound == pytest.approx(found.total_width, abs=1e-5)
+    with pytest.warns(UserWarning, match=says):
+        find_rule(lambda prices: [Sums.read(index, leaves, prices, 0.7)], index, 0.5, 0.7)
 
 
 def test_targets_that_are_all_equal():

@@ -135,9 +135,9 @@ def test_a_floor_that_holds_enough_says_so(model, data):
     [
         ({"coverage": 1.0}, "coverage must be above 0 and below 1, got 1"),
         ({"coverage": [0.5, 0.9]}, "coverage must be one number above 0 and below 1"),
-        ({"min_coverage": 1.0}, "min_coverage must be above 0 and below 1, got 1"),
-        ({"min_coverage": -0.1}, "min_coverage must be above 0 and below 1, got -0.1"),
-        ({"min_coverage": "half"}, "min_coverage must be one number"),
+        ({"min_coverage": 1.0}, "min_coverage, if not 0, must be above 0 and below 1, got 1"),
+        ({"min_coverage": -0.1}, "min_coverage, if not 0, must be above 0 and below 1, got -0.1"),
+        ({"min_coverage": "half"}, "min_coverage, if not 0, must be one number"),
     ],
 )
 def test_bad_batches(model, data, options, message):

@@ -91,7 +91,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = report_warning
         with stoppable():  # around the message too, which a second signal must not interrupt
-            return _code_of(argv)
+            try:
+                return _code_of(argv)
+            except Stopped as stop:
+                return report_error(str(stop), 128 + stop.number)
 
 
 def _code_of(argv: Sequence[str] | None) -> int:
@@ -100,8 +103,6 @@ def _code_of(argv: Sequence[str] | None) -> int:
         _subcommand(options.command)(options)
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else 1
-    except Stopped as stop:
-        return report_error(str(stop), 128 + stop.number)
     except UsageError as error:
         return report_error(with_options(str(error)), 2)
     except OSError as error:

@@ -274,6 +274,7 @@ def run_score(options: Any) -> None:
     with progress() as advance:
         scorers: Sequence[BatchScorer] = [scorer] * len(sources)
         if share is not None:
+            require_readable(scorer, sources, keep)
             record = None if inputs.is_one_file else options.output / ".batch.hdiforest.json"
             batch = find_price(scorer, sources, settings, share, floor, record)
             scorers, settle = batch, batch[0].settle

@@ -21,10 +21,7 @@ from hdiforest.serving._batch_scorer import BatchScorer
 
 
 class TableOfBatch(BatchScorer):
-    """Scores one table of a batch by the model of another scorer; without a rule it names columns.
-
-    What `score` returns goes through `settle`, in the order of the rows.
-    """
+    """Scores one table of a batch; what `score` returns goes through `settle`, in order of rows."""
 
     def __init__(
         self, scorer: BatchScorer, coverage: float, rule: PriceRule | None = None, part: int = 0

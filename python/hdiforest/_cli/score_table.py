@@ -95,10 +95,9 @@ def score_table(
 ) -> int:
     """Score every row of a table to another, and return their number. Closes the table.
 
-    Memory does not grow with the number of rows. Tables may be pipes, and the ending of `out` says
-    its format. `metadata` is for the schema of `out`, `within` as `replacing` takes it, and
-    `advance` is called with the number of rows that were written, and the share of the table.
-    `settle` gets what was scored in the order of the rows, and returns the results.
+    Memory does not grow with the rows. Tables may be pipes; the ending of `out` says its format.
+    `metadata` is for its schema, `within` as `replacing` takes it; `advance` is called with the
+    number of rows written, and the share of the table; `settle` with what was scored, in order.
     TableError if the table lacks a column, or holds something that the model does not take; OSError
     if `out` cannot be written. Whatever is raised, no part of `out` is left, unless it is a pipe or
     a device.

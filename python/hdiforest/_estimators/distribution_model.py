@@ -324,11 +324,6 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             require_library(output)
         source, rows, n_threads = self._all_rows(X)
         found = predict_batch(source, rows, share, floor, n_threads=n_threads)
-        if floor > 0 and np.nanmean(found.mass) > share and found.price == 0:
-            warn_caller(
-                f"min_coverage={floor:g} alone holds {np.nanmean(found.mass):.3f} on average, more "
-                f"than coverage={share:g}"
-            )
         if output == "numpy":
             return found
         columns = *found.interval.T.copy(), found.mass

@@ -348,8 +348,11 @@ def calibrate_regions(
 ) -> RegionCalibration:
     """Select the shape of the shortest regions out of bag; widen them there, or by other rows."""
     source, index = OutOfBagIntervals(fitted, n_threads), fitted.scorer.index
-    if rows is None:
-        _require_out_of_bag("oob", source)
+    if rows is None and source.shortage is not None:
+        raise ValueError(
+            f"calibrate_region needs {source.shortage}; fit more trees that draw their rows, or "
+            "call calibrate_region(X, y) with rows that took no part in the fit"
+        )
     postprocess = PostProcess.from_targets(source.rows.weighted_targets)
     found = []
     if source.shortage is None:

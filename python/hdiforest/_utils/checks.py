@@ -68,7 +68,7 @@ def one_share(name: str, value: Any) -> float:
 
 def checked_floor(value: Any) -> float:
     """Return the argument `min_coverage`: 0, or above 0 and below 1."""
-    return 0.0 if np.ndim(value) == 0 and value == 0 else one_share("min_coverage", value)
+    return one_share("min_coverage, if not 0,", value) if np.ndim(value) or value != 0 else 0.0
 
 
 def positive_numbers(name: str, value: ArrayLike) -> Array:

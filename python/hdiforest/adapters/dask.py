@@ -55,10 +55,8 @@ def predict_interval(
         A DataFrame has the index and the divisions of X and the columns ``prediction, lower_0.9,
         upper_0.9, ...``. An Array has the chunks of X along the rows, and the shape (n, 2[, k]).
     """
-    who = "hdiforest.adapters.dask"
-    dataframe, array = need("dask.dataframe", who, "dask"), need("dask.array", who, "dask")
     is_path = isinstance(model, str | os.PathLike)
-    if isinstance(X, dataframe.DataFrame):
+    if _is_frame(X):
         if is_path:
             scorer = BatchScorer(model, coverage, kind=kind, keep=keep, n_jobs=n_jobs)
             return X.map_partitions(scorer, meta=scorer(X._meta))
@@ -67,10 +65,6 @@ def predict_interval(
         arguments = coverage, kind, list(keep)
         meta = _frame(X._meta, model, *arguments)
         return X.map_partitions(_frame, _shared(model), *arguments, meta=meta)
-    if not isinstance(X, array.Array) or X.ndim != 2:
-        raise ValueError(
-            f"X must be a Dask DataFrame, or an Array of shape (n, n_features), got {X!r}"
-        )
     if len(keep) > 0:
         raise ValueError(f"keep must be empty if X is an Array, got {keep!r}")
     if is_path:
@@ -105,11 +99,12 @@ def predict_batch(
     dask.dataframe.DataFrame
         Of the columns ``lower``, ``upper`` and ``mass``, with the partitions of X.
     """
-    dataframe = need("dask.dataframe", "hdiforest.adapters.dask", "dask")
+    is_frame, dataframe = _is_frame(X), import_module("dask.dataframe")
     share, floor = one_share("coverage", coverage), checked_floor(min_coverage)
     if isinstance(model, str | os.PathLike):
         model = import_module("hdiforest").HDIForestRegressor.load(model, n_jobs=n_jobs)
-    is_frame = isinstance(X, dataframe.DataFrame)
+    if getattr(model, "n_outputs_", 1) > 1:
+        raise ValueError(f"predict_batch needs a model of one target, got {model.n_outputs_}")
     parts = list(X.to_delayed() if is_frame else X.rechunk({1: -1}).to_delayed()[:, 0])
     source = model._all_rows(_named(X._meta if is_frame else np.empty((0, X.shape[1])), model))[0]
     dask, shared = import_module("dask"), _shared(model)
@@ -125,6 +120,15 @@ def predict_batch(
     divisions = X.divisions if is_frame else None
     meta = import_module("pandas").DataFrame(dict.fromkeys(BATCH, np.empty(0)))
     return dataframe.from_delayed(frames, meta=meta, divisions=divisions)
+
+
+def _is_frame(X: Any) -> bool:
+    who = "hdiforest.adapters.dask"
+    dataframe, array = need("dask.dataframe", who, "dask"), need("dask.array", who, "dask")
+    is_frame = isinstance(X, dataframe.DataFrame)
+    if is_frame or (isinstance(X, array.Array) and X.ndim == 2):
+        return is_frame
+    raise ValueError(f"X must be a Dask DataFrame, or an Array of shape (n, n_features), got {X!r}")
 
 
 def _sums(rows: Any, model: Any, prices: Array, min_coverage: float) -> Sums:
