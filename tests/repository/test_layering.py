@@ -92,6 +92,7 @@ def test_the_backend_imports_numpy_the_standard_library_and_itself(path):
         "typing",
         "importlib",
         "pathlib",
+        "warnings",
     }
     assert {module.split(".")[0] for module in imported_modules(path)} <= allowed
 
