@@ -137,8 +137,12 @@ def run(*command, **options):
 
 
 def run_python(code, *arguments, timeout=120, **options):
-    """Run code in a fresh interpreter; what it prints. Fails with what it said on stderr."""
-    command = [sys.executable, "-P", "-c", code, *map(str, arguments)]
+    """Run code in a fresh interpreter; what it prints. Fails with what it said on stderr.
+
+    Under an emulator HDICORE_EMULATOR is the command that runs a program.
+    """
+    emulator = os.environ.get("HDICORE_EMULATOR", "").split()
+    command = [*emulator, sys.executable, "-P", "-c", code, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -21,15 +21,16 @@ namespace {
 using Values = std::vector<double>;
 using position = std::uint32_t;  // of a node or leaf in its tree
 
-// Largest relative error of one operation, and largest error near 0.
+// Largest relative error of one operation, and more than any error near 0: with the least number,
+// which is subnormal, processors multiply a hundred times as slowly.
 constexpr double unit = 0x1p-53;
-constexpr double least = std::numeric_limits<double>::denorm_min();
+constexpr double least = std::numeric_limits<double>::min();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Bounds the error of `factor` sums of n products, or of such sums divided by `weight`. A sum in
 // any order errs by at most (n - 1) u of its size, and the products by u (Higham, Accuracy and
-// Stability of Numerical Algorithms, 2nd ed., section 4.2), and by the least number each if they
+// Stability of Numerical Algorithms, 2nd ed., section 4.2), and by less than `least` each if they
 // underflow.
 class SumError {
   public:

@@ -65,8 +65,11 @@ def call(*words):
 def test_the_module_passes_a_slice_of_its_tests(arm):
     (python,) = arm.glob("root/usr/bin/python3.??")
     tests = [arm / "tests" / "engine" / f"test_{name}.py" for name in SLICE]
-    emulated = ["qemu-aarch64", "-L", arm / "root", python, "-m", "pytest", "-q", "-m", "engine"]
+    emulator = ["qemu-aarch64", "-L", str(arm / "root")]
     environment = os.environ | {"PYTHONPATH": str(arm / "site"), "HDICORE_INSTRUCTIONS": ""}
-    command = [str(word) for word in (*emulated, "-p", "no:cacheprovider", *tests)]
+    environment["HDICORE_EMULATOR"] = " ".join(emulator)
+    options = ["-m", "engine", "-k", "not memory", "-p", "no:cacheprovider"]
+    pytest_command = [python, "-m", "pytest", "-q", *options, *tests]
+    command = [*emulator, *map(str, pytest_command)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=arm, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
