@@ -177,9 +177,14 @@ class FittedTree {
             rows_.push_back({static_cast<position>(leaf), static_cast<position>(i), weight});
             leaf_weight_[leaf] += weight;
         }
+        const std::size_t n_outputs = rows.targets.rows();
+        recorded_.resize(n_outputs * n_leaves());
         mean_error_.reserve(n_leaves());
         split_error_.reserve(n_leaves());
         for (std::size_t k = 0; k < n_leaves(); ++k) {
+            for (std::size_t o = 0; o < n_outputs; ++o) {
+                recorded_[o * n_leaves() + k] = record_.value(node(k), o);
+            }
             mean_error_.emplace_back(4, n_rows(node(k)), leaf_weight_[k]);
             split_error_.push_back(split_error(shape_.leaves[k]));
         }
@@ -223,6 +228,11 @@ class FittedTree {
             if (std::abs(leaf_weight_[k] - recorded) > error.of(recorded)) return false;
         }
         return true;
+    }
+
+    // What the leaves predict of an output, (n_leaves,).
+    std::span<const double> recorded(std::size_t output) const {
+        return std::span(recorded_).subspan(output * n_leaves(), n_leaves());
     }
 
     // Of the mean over node i of the shape.
@@ -273,6 +283,7 @@ class FittedTree {
     TreeShape shape_;
     std::vector<Row> rows_;                // that have a weight
     Values leaf_weight_;                   // (n_leaves,)
+    Values recorded_;                      // (n_outputs, n_leaves): an output after the other
     std::vector<SumError> mean_error_;     // (n_leaves,)
     std::vector<SplitError> split_error_;  // (n_leaves,)
 };
@@ -290,15 +301,16 @@ bool FittedTree::means_agree(std::span<const double> y, std::size_t output,
         mean[k] = sums[k][0] / leaf_weight_[k];
         size[k] = sums[k][1] / leaf_weight_[k];
     }
-    std::vector<Bounds> lowest(n_leaves()), highest(n_leaves());
+    std::vector<Bounds> lowest, highest;
     if (record_.signs) {
         lowest = constraints(mean, size, -1);
         highest = constraints(mean, size, 1);
     }
     for (std::size_t k = 0; k < n_leaves(); ++k) {
         const double error = mean_error_[k].of(size[k]);
-        const Bounds bounds{lowest[k].clip(mean[k] - error), highest[k].clip(mean[k] + error)};
-        if (bounds.exclude(record_.value(node(k), output))) return false;
+        Bounds bounds{mean[k] - error, mean[k] + error};
+        if (record_.signs) bounds = {lowest[k].clip(bounds.low), highest[k].clip(bounds.high)};
+        if (bounds.exclude(recorded(output)[k])) return false;
     }
     add_impurities(y, mean, impurities);
     return true;
@@ -398,7 +410,7 @@ bool FittedTree::medians_agree(std::span<const double> y, std::size_t output,
     const Medians found = medians(y);
     for (std::size_t k = 0; k < n_leaves(); ++k) {
         const Bounds bounds{found.low[k], found.high[k]};
-        if (!record_.signs && bounds.exclude(record_.value(node(k), output))) return false;
+        if (!record_.signs && bounds.exclude(recorded(output)[k])) return false;
     }
     const Values deviation =
         mean_of([&](const Row& row) { return std::abs(y[row.row] - found.low[row.leaf]); });

@@ -15,7 +15,7 @@ LeafIndexBuilder::LeafIndexBuilder(const TrainingRows& rows, bool keep_row_weigh
     : context_(std::make_unique<BuildContext>(rows, keep_row_weights, n_threads, interruption)),
       statistics_(rows),
       places_(rows.sample_weight.empty() && !keep_row_weights && !rows.pooled &&
-              rows.max_samples_leaf == 0 && rows.n_outputs() == 1) {}
+              rows.max_samples_leaf == 0) {}
 
 void LeafIndexBuilder::add(const TreeBlock& block) {
     if (block.n_trees() == 0) return;

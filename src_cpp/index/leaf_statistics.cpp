@@ -21,13 +21,6 @@ void LeafStatistics::measure(const BuildContext& context, const TreeBlock& block
     context.in_parallel(block.n_trees(), block, false, measure_tree);
 }
 
-void LeafStatistics::take(std::size_t tree, count_t n_counted, const PlacementCounts& counts) {
-    TreeStatistics& statistics = trees_[tree];
-    statistics.n_counted = n_counted;
-    statistics.max_counted = statistics.max_weight = counts.max_counted;
-    statistics.n_distinct[0] = counts.n_distinct;
-}
-
 void LeafStatistics::add_up(const TreeBlock& block) {
     for (std::size_t t = block.first; t < block.first + block.n_trees(); ++t) {
         const TreeStatistics& tree = trees_[t];

@@ -19,9 +19,9 @@ class LeafStatistics {
 
     // Measures the trees of a block. O(n_outputs * n_rows * n_trees) over the threads.
     void measure(const BuildContext& context, const TreeBlock& block);
-    // Takes what placing the rows of a tree showed of it, for one output.
-    void take(std::size_t tree, count_t n_counted, const PlacementCounts& counts);
-    // Adds up the trees of a block that was measured or taken.
+    // To be filled in where the rows of a tree are placed.
+    TreeStatistics& of(std::size_t tree) noexcept { return trees_[tree]; }
+    // Adds up the trees of a block that was measured or placed.
     void add_up(const TreeBlock& block);
 
     // Whether the trees so far and those of a block may be placed: rows that weigh alike then take

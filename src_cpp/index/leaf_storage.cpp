@@ -42,25 +42,58 @@ void LeafStorage::place(const BuildContext& context, const TreeBlock& block,
     const std::size_t n_placed = tree_begin_.size() - 1;
     const double share = static_cast<double>(n_placed) / static_cast<double>(context.rows.n_trees);
     const bool is_short = context.has_short_ranks();
-    is_short ? extend(entries_.short_ranks, n_entries, share, context.interruption)
-             : extend(entries_.ranks, n_entries, share, context.interruption);
+    placed_.resize(context.rows.n_outputs());
+    for (EntryArrays& output : placed_) {
+        is_short ? extend(output.short_ranks, n_entries, share, context.interruption)
+                 : extend(output.ranks, n_entries, share, context.interruption);
+    }
     leaf_begin_.resize(context.n_leaves() + n_placed);
     context.in_parallel(block.n_trees(), block, true, [&](TreeEntries& entries, std::size_t k) {
         const std::size_t t = block.first + k;
-        const TreeColumn column = block.column(k, context.n_leaves(t));
-        const TargetOrder& order = context.orders[0];
+        TreeStatistics& tree = statistics.of(t);
+        tree.n_counted = totals[k].n_counted;
+        tree.max_counted = tree.max_weight =
+            entries.find_leaves(block.column(k, context.n_leaves(t)), tree.n_counted);
         const offset_t at = tree_begin_[t];
-        const count_t n = totals[k].n_counted;
-        statistics.take(t, n,
-                        is_short ? entries.place(column, order, n, entries_.short_ranks.data() + at)
-                                 : entries.place(column, order, n, entries_.ranks.data() + at));
+        for (std::size_t o = 0; o < placed_.size(); ++o) {
+            const TargetOrder& order = context.orders[o];
+            tree.n_distinct[o] = is_short ? entries.place(order, placed_[o].short_ranks.data() + at)
+                                          : entries.place(order, placed_[o].ranks.data() + at);
+        }
         store_leaf_begin(context, entries, 0, t);
     });
 }
 
+void LeafStorage::join_outputs(const BuildContext& context) {
+    const std::size_t n_outputs = placed_.size();
+    const std::size_t n_trees = context.rows.n_trees;
+    const std::size_t n_leaf_begins = leaf_begin_.size();
+    const offset_t n_entries = tree_begin_.back();
+    const auto join = [&](auto EntryArrays::* ranks) {
+        auto& all = entries_.*ranks;
+        all = std::move(placed_[0].*ranks);
+        // Memory that is not written yet is not there yet: each output is freed when it was copied.
+        all.reserve(n_outputs * all.size());
+        for (std::size_t o = 1; o < n_outputs; ++o) {
+            context.interruption.check();
+            all.insert(all.end(), (placed_[o].*ranks).begin(), (placed_[o].*ranks).end());
+            release(placed_[o].*ranks);
+        }
+    };
+    context.has_short_ranks() ? join(&EntryArrays::short_ranks) : join(&EntryArrays::ranks);
+    leaf_begin_.resize(n_outputs * n_leaf_begins);
+    for (std::size_t o = 1; o < n_outputs; ++o) {
+        std::copy_n(leaf_begin_.begin(), n_leaf_begins,
+                    leaf_begin_.begin() + static_cast<offset_t>(o * n_leaf_begins));
+        for (std::size_t t = 1; t <= n_trees; ++t) {
+            tree_begin_.push_back(static_cast<offset_t>(o) * n_entries + tree_begin_[t]);
+        }
+    }
+    placed_.clear();
+}
+
 void LeafStorage::clear() {
-    release(entries_.short_ranks);
-    release(entries_.ranks);
+    placed_.clear();
     release(leaf_begin_);
     tree_begin_.assign(1, 0);
 }
@@ -91,10 +124,10 @@ void LeafStorage::fill(const BuildContext& context, const TreeBlock& block,
         const TargetOrder& order = context.orders[o];
         const offset_t at = tree_begin_[o * n_trees + t];
         const auto n_entries = static_cast<std::size_t>(tree_begin_[o * n_trees + t + 1] - at);
-        if (format.uniform && context.has_short_ranks()) {
-            entries.place(column, order, n_entries, entries_.short_ranks.data() + at);
-        } else if (format.uniform) {
-            entries.place(column, order, n_entries, entries_.ranks.data() + at);
+        if (format.uniform) {
+            entries.find_leaves(column, n_entries);
+            format.short_ranks ? entries.place(order, entries_.short_ranks.data() + at)
+                               : entries.place(order, entries_.ranks.data() + at);
         } else {
             entries.group(column, order, format.shift(), format.pool);
             if (entries.ranks.size() != n_entries) refuse_changed_rows();
@@ -130,6 +163,7 @@ RowWeights LeafStorage::take_row_weights(BuildContext& context, const StorageFor
 
 LeafIndexArrays LeafStorage::take_arrays(BuildContext& context, const StorageFormat& format) {
     const auto take = [&](auto& values) { return array_of(values, context.interruption); };
+    if (!placed_.empty()) join_outputs(context);
     LeafIndexArrays arrays;
     if (context.rows.mask_leaves) arrays.leaf_mask = take(context.leaf_mask);
     arrays.leaf_offsets = take(context.leaf_offsets);

@@ -143,8 +143,9 @@ void TreeEntries::collect_column(const TreeColumn& column, std::span<const count
     }
 }
 
-count_t TreeEntries::find_leaves(std::size_t n_leaves, std::size_t n_entries) {
-    leaf_begin.assign(n_leaves + 1, 0);
+count_t TreeEntries::find_leaves(const TreeColumn& column, std::size_t n_entries) {
+    copy_column(column);
+    leaf_begin.assign(column.n_leaves + 1, 0);
     count_t total = times_.empty() ? in_.n_rows() : 0;
     for (const std::uint32_t n : times_) total += std::min<count_t>(n, n_entries + 1);
     if (total != n_entries) refuse_changed_rows();

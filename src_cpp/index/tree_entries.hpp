@@ -26,12 +26,6 @@ struct TreeStatistics {
     std::vector<count_t> n_distinct;  // (n_outputs,) pairs of a leaf and a target in it
 };
 
-// What placing the rows of a tree shows of its leaves.
-struct PlacementCounts {
-    count_t max_counted = 0;  // rows of one leaf, as often as they count
-    count_t n_distinct = 0;   // pairs of a leaf and a target in it
-};
-
 // Scratch memory of one thread, and the entries of the tree grouped last.
 class TreeEntries {
   public:
@@ -58,11 +52,13 @@ class TreeEntries {
         return {ranks, units, row_weights_.empty() ? weights : copies_, weights};
     }
 
-    // Groups rows of equal weight: each row is an entry as often as it counts, so that entries need
-    // no units. Writes n_entries ranks to `out`.
+    // Finds where leaves begin if rows weigh alike: each is an entry as often as it counts,
+    // n_entries in all, so that entries need no units. Returns the entries of the largest leaf.
+    count_t find_leaves(const TreeColumn& column, std::size_t n_entries);
+    // Writes the ranks of these entries to `out`, in one output. Returns the number of pairs of a
+    // leaf and a target in it.
     template <class Rank>
-    PlacementCounts place(const TreeColumn& column, const TargetOrder& order, std::size_t n_entries,
-                          Rank* out);
+    count_t place(const TargetOrder& order, Rank* out);
 
   private:
     static constexpr rank_t no_rank = std::numeric_limits<rank_t>::max();
@@ -84,9 +80,6 @@ class TreeEntries {
     void sum_weights(std::size_t n_leaves);
     count_t count_distinct(std::size_t n_leaves, const TargetOrder& order);
     void group_rows(const TreeColumn& column, const TargetOrder& order);
-    // Counts the copied rows of each leaf in leaf_begin, and finds where leaves begin. Returns the
-    // rows of the largest.
-    count_t find_leaves(std::size_t n_leaves, std::size_t n_entries);
 
     const TrainingRows& in_;
     std::span<const count_t> row_weights_;
@@ -102,14 +95,11 @@ class TreeEntries {
 };
 
 template <class Rank>
-PlacementCounts TreeEntries::place(const TreeColumn& column, const TargetOrder& order,
-                                   std::size_t n_entries, Rank* out) {
-    copy_column(column);
-    const count_t max_counted = find_leaves(column.n_leaves, n_entries);
+count_t TreeEntries::place(const TargetOrder& order, Rank* out) {
     end_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
     // If no two rows share a target, each of them is one of a leaf.
     const bool may_tie = order.atoms.size() < in_.n_rows();
-    last_.assign(may_tie ? column.n_leaves : 0, no_rank);
+    last_.assign(may_tie ? end_.size() : 0, no_rank);
     count_t n_distinct = 0;
     const auto place_all = [&]<class Times>(const Times& times) {
         each_row([&, rows = order.rows.data(), ranks = order.ranks.data(), ends = end_.data(),
@@ -133,7 +123,7 @@ PlacementCounts TreeEntries::place(const TreeColumn& column, const TargetOrder& 
     } else {
         place_all([times = times_.data()](std::uint32_t row) { return times[row]; });
     }
-    return {max_counted, n_distinct};
+    return n_distinct;
 }
 
 }  // namespace hdicore
