@@ -188,7 +188,7 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
     make_room(m * stride, block);
     for (std::size_t p = 0; p < stride; ++p) {
         const std::size_t place = std::min(p, block.n_places() - 1);
-        const leaf_t* row = given + block.rows_at(place)[0] * m;
+        const leaf_t* row = given + block.order[block.begins[place]] * m;
         leaf_t* leaves = block.leaves.data() + p;
         for (std::size_t t = 0; t < m; ++t) leaves[t * stride] = row[t];
     }

@@ -41,8 +41,24 @@ struct RowBlock {
 
     std::size_t n_places() const noexcept { return begins.size() - 1; }
     std::size_t stride() const noexcept { return stride_of(n_places()); }
-    std::span<const std::uint32_t> rows_at(std::size_t place) const noexcept {
-        return std::span(order).subspan(begins[place], begins[place + 1] - begins[place]);
+    // The rows at places [first, last).
+    std::span<const std::uint32_t> rows_at(std::size_t first, std::size_t last) const noexcept {
+        return std::span(order).subspan(begins[first], begins[last] - begins[first]);
+    }
+    // The first place in [place + 1, end] with another leaf in some tree; `end` if there is none.
+    // O(n_trees) for each that has the same leaves; others mostly differ in the first few trees.
+    std::size_t end_of_same_leaves(std::size_t place, std::size_t end,
+                                   std::size_t n_trees) const noexcept {
+        const leaf_t* own = leaves.data() + place;
+        std::size_t n = 1;
+        const auto is_same = [&] {
+            for (std::size_t t = 0; t < n_trees; ++t) {
+                if (own[t * stride()] != own[t * stride() + n]) return false;
+            }
+            return true;
+        };
+        while (place + n < end && is_same()) ++n;
+        return place + n;
     }
 };
 

@@ -29,7 +29,7 @@ void RowMeans::find(std::size_t begin, const RowBlock& block) {
         }
         for (std::size_t p = 0; p < n; ++p) {
             const double mean = scale.mean(sums_[p]);
-            for (const std::uint32_t row : block.rows_at(p)) {
+            for (const std::uint32_t row : block.rows_at(p, p + 1)) {
                 results_[(begin + row) * index_.n_outputs() + o] = mean;
             }
         }

@@ -23,7 +23,7 @@ struct RowLeaves {
     leaf_t operator[](std::size_t tree) const noexcept { return first[tree * stride]; }
 };
 
-// Numbers of rows that are equal, one at least.
+// Numbers of rows that have the same leaves, one at least.
 class SameRows {
   public:
     SameRows(std::size_t begin, std::span<const std::uint32_t> numbers) noexcept
@@ -55,8 +55,9 @@ class RowReader {
         if (!needs_leaves && max_rows > RowTiles::tile_rows) packed_ = PackedLeaves::of(index);
     }
 
-    // Calls use(rows, output, slices, next, leaves) for all rows of [begin, end), those together
-    // that are equal, and each output; `next` are the slices of those that follow, or none.
+    // Calls use(rows, output, slices, next, leaves) for all rows of [begin, end) and each output,
+    // for rows together that are equal or at neighbouring places with the same leaves; `next` are
+    // the slices of those that follow, or none.
     template <class Use>
     void read(std::size_t begin, std::size_t end, const Use& use) {
         find_leaves(begin, end);
@@ -80,12 +81,18 @@ class RowReader {
                 } else {
                     slices_.assign(o, block_.leaves.data() + first, stride, n, packed());
                 }
-                for (std::size_t k = 0; k < n; ++k) {
-                    if (k % rows_between_checks_ == 0) interruption_.check();
-                    if (moves_on && k + 1 < n) slices_.next_output(k + 1);
-                    const RowSlices next = k + 1 < n ? slices_.row(k + 1) : RowSlices();
-                    use(SameRows(begin, block_.rows_at(first + k)), o, slices_.row(k), next,
-                        RowLeaves{block_.leaves.data() + first + k, stride});
+                std::size_t next_check = 0;
+                for (std::size_t k = 0, end = 0; k < n; k = end) {
+                    if (k >= next_check) {
+                        interruption_.check();
+                        next_check = k + rows_between_checks_;
+                    }
+                    const std::size_t place = first + k;
+                    end = block_.end_of_same_leaves(place, first + n, index_.n_trees()) - first;
+                    if (moves_on && end < n) slices_.next_output(end);
+                    const RowSlices next = end < n ? slices_.row(end) : RowSlices();
+                    use(SameRows(begin, block_.rows_at(place, first + end)), o, slices_.row(k),
+                        next, RowLeaves{block_.leaves.data() + place, stride});
                 }
             }
         }

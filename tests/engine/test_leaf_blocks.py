@@ -19,6 +19,7 @@ TARGETS = {
     "distinct": RNG.normal(size=N),
     "tied": RNG.integers(0, 3, N) / 2,
     "two outputs": RNG.integers(0, 20, (N, 2)).astype(float),
+    "two tied outputs": RNG.integers(0, 3, (N, 2)) / 2,
 }
 N_LEAVES = np.arange(6, 6 + N_TREES)
 
@@ -78,10 +79,14 @@ def assert_same_left_out(found, expected):
 
 
 def test_rows_that_weigh_alike_take_one_pass():
+    y = RNG.normal(size=(N, 3))
     blocks = Blocks(LEAVES, np.minimum(COUNTS, 1), 2)
-    index = LeafIndex.from_blocks(blocks, TARGETS["distinct"], N_LEAVES)
-    assert "units" not in index.arrays()
+    arrays = LeafIndex.from_blocks(blocks, y, N_LEAVES).arrays()
+    assert "units" not in arrays
     assert blocks.n_passes == 1
+    each = [LeafIndex.from_blocks(blocks, y[:, o], N_LEAVES).arrays() for o in range(3)]
+    for name in ("atoms", "ranks", "leaf_begin"):
+        np.testing.assert_array_equal(arrays[name], np.concatenate([one[name] for one in each]))
 
 
 def test_trees_that_differ_are_judged_together():
@@ -102,7 +107,7 @@ def test_trees_that_differ_are_judged_together():
 def test_more_targets_than_16_bits_hold():
     n = (1 << 16) + 1
     leaves = RNG.integers(0, 4000, (n, 3))
-    y = RNG.permutation(n).astype(float)
+    y = np.stack([RNG.permutation(n), np.arange(n)], axis=1).astype(float)
     found = LeafIndex.from_blocks(Blocks(leaves, None, 2), y, [4000] * 3)
     assert found.arrays()["ranks"].dtype == np.uint32
     assert_same(found, LeafIndex(leaves, y, n_leaves=[4000] * 3))
