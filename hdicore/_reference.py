@@ -165,8 +165,8 @@ def split_gains(
     return gains
 
 
-# Largest relative error of one operation in float64, and largest error near 0.
-UNIT, LEAST = 2.0**-53, 2.0**-1074
+# Largest relative error of one operation in float64, and more than any error near 0.
+UNIT, LEAST = 2.0**-53, 2.0**-1022
 
 
 def sum_error(factor: float, n: float, size: float, weight: float = math.inf) -> float:

@@ -84,14 +84,17 @@ struct Bounds {
     }
 };
 
-// Nodes of a tree, depth first, left before right: a left child follows its parent.
+// Nodes of a tree, depth first, left before right: a left child follows its parent. Copies what
+// each records, as the records of a large tree leave the cache between one use and the next.
 struct TreeShape {
     explicit TreeShape(const FitRecord& tree);
 
     std::vector<position> nodes;   // (n_nodes,) as the record counts them
     std::vector<position> parent;  // (n_nodes,) the root is its own
     std::vector<position> right;   // (n_nodes,) right child, 0 at leaves
+    Values n_rows, weight;         // (n_nodes,)
     std::vector<position> leaves;  // (n_leaves,)
+    Values impurity;               // (n_leaves,)
 
     // Sums over the leaves below each node.
     Values sums(const Values& of_leaves) const {
@@ -111,6 +114,7 @@ TreeShape::TreeShape(const FitRecord& tree) {
         bool is_right;
     };
     for (auto* array : {&nodes, &parent, &right}) array->reserve(tree.n_nodes());
+    for (auto* array : {&n_rows, &weight}) array->reserve(tree.n_nodes());
     std::vector<Pending> pending{{0, 0, false}};
     while (!pending.empty()) {
         const auto [node, above, is_right] = pending.back();
@@ -123,9 +127,12 @@ TreeShape::TreeShape(const FitRecord& tree) {
         nodes.push_back(static_cast<position>(at));
         parent.push_back(above);
         right.push_back(0);
+        n_rows.push_back(static_cast<double>(tree.n_rows[at]));
+        weight.push_back(tree.weight[at]);
         if (is_right) right[above] = i;
         if (tree.children_left[at] == -1) {
             leaves.push_back(i);
+            impurity.push_back(tree.impurity[at]);
         } else {
             pending.push_back({tree.children_right[at], i, true});
             pending.push_back({tree.children_left[at], i, false});
@@ -182,10 +189,11 @@ class FittedTree {
         mean_error_.reserve(n_leaves());
         split_error_.reserve(n_leaves());
         for (std::size_t k = 0; k < n_leaves(); ++k) {
+            const std::size_t node = shape_.nodes[shape_.leaves[k]];
             for (std::size_t o = 0; o < n_outputs; ++o) {
-                recorded_[o * n_leaves() + k] = record_.value(node(k), o);
+                recorded_[o * n_leaves() + k] = record_.value(node, o);
             }
-            mean_error_.emplace_back(4, n_rows(node(k)), leaf_weight_[k]);
+            mean_error_.emplace_back(4, n_rows(k), leaf_weight_[k]);
             split_error_.push_back(split_error(shape_.leaves[k]));
         }
     }
@@ -204,7 +212,7 @@ class FittedTree {
         for (std::size_t k = 0; k < n_leaves(); ++k) {
             const auto [low, high] = impurities[k];
             const Bounds mean{low / n_outputs, high / n_outputs};
-            if (mean.exclude(record_.impurity[node(k)])) return Difference::targets;
+            if (mean.exclude(shape_.impurity[k])) return Difference::targets;
         }
         return Difference::none;
     }
@@ -218,13 +226,12 @@ class FittedTree {
     };
 
     std::size_t n_leaves() const noexcept { return shape_.leaves.size(); }
-    std::size_t node(std::size_t leaf) const noexcept { return shape_.nodes[shape_.leaves[leaf]]; }
-    double n_rows(std::size_t node) const { return static_cast<double>(record_.n_rows[node]); }
+    double n_rows(std::size_t leaf) const noexcept { return shape_.n_rows[shape_.leaves[leaf]]; }
 
     bool weights_agree() const {
         for (std::size_t k = 0; k < n_leaves(); ++k) {
-            const double recorded = record_.weight[node(k)];
-            const SumError error(2, n_rows(node(k)));
+            const double recorded = shape_.weight[shape_.leaves[k]];
+            const SumError error(2, n_rows(k));
             if (std::abs(leaf_weight_[k] - recorded) > error.of(recorded)) return false;
         }
         return true;
@@ -237,8 +244,8 @@ class FittedTree {
 
     // Of the mean over node i of the shape.
     SplitError split_error(std::size_t i) const {
-        const std::size_t above = shape_.nodes[shape_.parent[i]];
-        return {n_rows(above), record_.weight[above], record_.weight[shape_.nodes[i]]};
+        const std::size_t above = shape_.parent[i];
+        return {shape_.n_rows[above], shape_.weight[above], shape_.weight[i]};
     }
 
     // Weighted mean of value(row) over the rows of each leaf.
