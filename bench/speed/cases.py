@@ -49,6 +49,7 @@ CASES = (
     Case("friedman_200k_leaf50", rows=200_000, leaf=50, peer_queries=2000),
     Case("few_distinct", data="few_distinct", rows=8_000, small=True),  # 45 % of the queries differ
     Case("huge_leaf", data="huge_leaf", rows=4_000, queries=5_000, peer_queries=500),
+    Case("huge_leaf_unlike", data="huge_leaf_unlike", rows=4_000, queries=5_000, peer_queries=500),
     Case("million", rows=1_000_000, trees=20, peer_queries=2000),
     Case("trees_500", trees=500, queries=20_000, peer_queries=5000),
     Case("outputs_10", trees=50, outputs=10, queries=20_000, peer_queries=2000),
@@ -104,8 +105,19 @@ def few_distinct(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def huge_leaf(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """One feature, of which four fifths are equal, so that no tree can split them."""
+    return _of_one_feature(n, np.full(n, 0.5), np.random.default_rng(seed))
+
+
+def huge_leaf_unlike(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """One feature, of which four fifths differ, but by less than scikit-learn splits."""
     rng = np.random.default_rng(seed)
-    x = np.where(rng.random(n) < 0.8, 0.5, rng.random(n))
+    return _of_one_feature(n, 1e-5 + 5e-8 * rng.random(n), rng)
+
+
+def _of_one_feature(
+    n: int, close: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    x = np.where(rng.random(n) < 0.8, close, rng.random(n))
     return x[:, None].astype(np.float32), np.sin(6 * x) + rng.normal(size=n)
 
 
@@ -113,4 +125,5 @@ SYNTHETIC = {
     "friedman": datasets.friedman,
     "few_distinct": few_distinct,
     "huge_leaf": huge_leaf,
+    "huge_leaf_unlike": huge_leaf_unlike,
 }
