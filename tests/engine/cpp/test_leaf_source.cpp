@@ -29,8 +29,8 @@ void check_block(const LeafSource& source, const std::vector<leaf_t>& leaves, st
     for (std::size_t k = 0; k < n; ++k) CHECK(order[k] == k);
     leaf_t last = no_leaf;
     for (std::size_t p = 0; p < block.n_places(); ++p) {
-        CHECK(!block.rows_at(p).empty());
-        for (const std::uint32_t number : block.rows_at(p)) {
+        CHECK(!block.rows_at(p, p + 1).empty());
+        for (const std::uint32_t number : block.rows_at(p, p + 1)) {
             const std::size_t row = begin + number;
             for (std::size_t t = 0; t < n_trees; ++t) {
                 CHECK(block.leaves[t * block.stride() + p] == leaves[row * n_trees + t]);
