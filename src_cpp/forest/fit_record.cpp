@@ -21,8 +21,8 @@ namespace {
 using Values = std::vector<double>;
 using position = std::uint32_t;  // of a node or leaf in its tree
 
-// Largest relative error of one operation, and more than any error near 0: with the least number,
-// which is subnormal, processors multiply a hundred times as slowly.
+// Largest relative error of one operation, and more than any error near 0: the least number would
+// do, but is subnormal, and processors multiply these far more slowly.
 constexpr double unit = 0x1p-53;
 constexpr double least = std::numeric_limits<double>::min();
 constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -59,7 +59,7 @@ struct Mismatch {
 // Tolerances bound the rounding of the sums that scikit-learn makes, by the rows of the leaf and,
 // for impurities, of its parent. Three changes are not seen: of rows that no tree drew; of the
 // order of rows, if each leaf keeps its weighted targets; and below the rounding (a spread of less
-// than about 1e-13 of the targets, or of less than 1e-305).
+// than about 1e-13 of the targets, or of less than 1e-300).
 //
 // O(n_rows * n_outputs + n_nodes) for each tree, medians O(n_rows log n_rows), over n_threads
 // threads. Throws std::invalid_argument for leaves that a tree does not have, or children that make

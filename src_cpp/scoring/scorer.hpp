@@ -16,7 +16,9 @@ namespace hdicore {
 // Answers `request` for every row of `source`. If leave_out (n_rows,) is given, it names the
 // training row to be left out of the leaves of each row, and the index must have kept its row
 // weights. If the intervals have `centres`, the mean of those of a row's leaves is added to both
-// its ends; those that are read must be finite. Rows of a block that are equal are merged once.
+// its ends; those that are read must be finite. Rows of a block that are equal, or neighbours with
+// the same leaves, are merged once.
+//
 // Memory beside the results: for each thread 4 * block_rows * (n_trees + n_features) bytes (32 MB,
 // or 16 rows, at most by default), 60 bytes for each row of a block, and 16 more for means, 0.4 kB
 // a tree or, with several outputs, 4 MB if that is more, with bucket counts 1.5 kB a tree more, and
