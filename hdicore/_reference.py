@@ -393,11 +393,11 @@ def thin_out(
 
 
 class LeafMembers(NamedTuple):
-    """What one leaf of a row holds: distinct targets, ascending, and their units."""
+    """What one leaf of a row holds: distinct target vectors, ascending, and their units."""
 
-    targets: list[float]
+    targets: list[float]  # of the vectors, in one output
     units: list[int]
-    observations: list[int]  # behind each target
+    observations: list[int]  # behind each vector
 
 
 class RowLeaves(NamedTuple):
@@ -418,10 +418,16 @@ def leaves_of_row(
     pooled: bool = False,
     max_samples_leaf: int | None = None,
     seed: int = 0,
+    output: int = 0,
 ) -> RowLeaves:
-    """Targets in the leaves of one row, and the weights of eq. (7) as units; see `merge`."""
-    leaves, y, query = np.asarray(leaves), np.asarray(y, dtype=np.float64), np.asarray(query)
+    """Targets in the leaves of one row, and the weights of eq. (7) as units; see `merge`.
+
+    Leaves share their units out to the target vectors of rows, which are ordered by the first
+    output, then by the second, and so on.
+    """
+    leaves, query = np.asarray(leaves), np.asarray(query)
     n, n_trees = leaves.shape
+    vectors = [tuple(row) for row in (output_columns(y) + 0.0).tolist()]
     counts = np.ones_like(leaves) if counts is None else np.asarray(counts)
     rows = [1] * n
     if sample_weight is not None:
@@ -435,36 +441,46 @@ def leaves_of_row(
     shift = choose_shift(leaves, counts, rows, pool)
     found = []
     for t in range(n_trees):
-        members: dict[float, int] = {}
-        copies: dict[float, int] = {}
+        members: dict[tuple[float, ...], int] = {}
+        copies: dict[tuple[float, ...], int] = {}
         for i in range(n):
-            weight = int(counts[i, t]) * rows[i]
+            weight, z = int(counts[i, t]) * rows[i], vectors[i]
             if leaves[i, t] == query[t] and i != leave_out and weight > 0:
-                members[y[i] + 0.0] = members.get(y[i] + 0.0, 0) + weight
-                copies[y[i] + 0.0] = copies.get(y[i] + 0.0, 0) + int(counts[i, t])
+                members[z] = members.get(z, 0) + weight
+                copies[z] = copies.get(z, 0) + int(counts[i, t])
         if not members:
             continue
-        targets = sorted(members)
-        units = apportion([members[z] for z in targets], shift, pool)
-        found.append(LeafMembers(targets, units, [copies[z] for z in targets]))
+        ordered = sorted(members)
+        units = apportion([members[z] for z in ordered], shift, pool)
+        targets = [z[output] for z in ordered]
+        found.append(LeafMembers(targets, units, [copies[z] for z in ordered]))
     return RowLeaves(found, shift)
+
+
+def output_columns(y: ArrayLike) -> NDArray[np.float64]:
+    """Targets as (n, n_outputs)."""
+    y = np.asarray(y, dtype=np.float64)
+    return y[:, None] if y.ndim == 1 else y
 
 
 def merge(leaves: ArrayLike, y: ArrayLike, query: ArrayLike, **options: Any) -> Atoms:
     """Conditional distribution of one row: eq. (7), (12) and the atoms' weights of eq. (17).
 
-    `leaves` (n, n_trees) and `y` (n,) are of the training rows, `query` (n_trees,) of the row; -1
-    is a tree that does not contribute. Options: `counts` (n, n_trees), `sample_weight` (n,),
-    `max_samples_leaf` and `seed`; `leave_out` is a training row to be treated as absent;
-    `pooled` leaves count by their size. Rows with one target are as many observations as lie in
-    one leaf together, or in all if leaves are pooled.
+    `leaves` (n, n_trees) and `y` (n,) or (n, n_outputs) are of the training rows, `query`
+    (n_trees,) of the row; -1 is a tree that does not contribute. Options: `output`, which is
+    wanted; `counts` (n, n_trees), `sample_weight` (n,), `max_samples_leaf` and `seed`; `leave_out`
+    is a training row to be treated as absent; `pooled` leaves count by their size. Rows with one
+    target are as many observations as lie in one leaf together, or in all if leaves are pooled.
     """
     row = leaves_of_row(leaves, y, query, **options)
     mass: dict[float, int] = {}
     observations: dict[float, int] = {}
     for leaf in row.leaves:
-        for target, units, n_here in zip(*leaf, strict=True):
+        here: dict[float, int] = {}
+        for target, units, n in zip(*leaf, strict=True):
             mass[target] = mass.get(target, 0) + units
+            here[target] = here.get(target, 0) + n
+        for target, n_here in here.items():
             before = observations.get(target, 0)
             pooled = options.get("pooled", False)
             observations[target] = before + n_here if pooled else max(before, n_here)
@@ -897,9 +913,9 @@ def mean(leaves: ArrayLike, y: ArrayLike, query: ArrayLike, **options: Any) -> f
     fit 62 bits. The mean of a leaf, weighed by its share of a tree, is cut to a whole number of
     them. Targets are scaled by a power of two to at most 1, so that no difference overflows.
     """
-    y = np.asarray(y, dtype=np.float64) + 0.0
-    others = np.arange(len(y)) != options.get("leave_out")
     row = leaves_of_row(leaves, y, query, **options)
+    y = output_columns(y)[:, options.get("output", 0)] + 0.0
+    others = np.arange(len(y)) != options.get("leave_out")
     if not row.leaves:
         return math.nan
     low, high = float(y[others].min()), float(y[others].max())

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -32,19 +33,18 @@ struct LineAllocator {
 template <class T>
 using Lines = std::vector<T, LineAllocator<T>>;
 
-// One row for each leaf; those of output o begin at row o * n_leaves.
+// One row for each leaf of an index of one output.
 struct BucketCounts {
-    std::vector<BucketEdges> edges;  // (n_outputs,)
+    std::optional<BucketEdges> edges;
     // (n_rows, n_buckets) entries below each bucket; 8 bits each if no leaf has more than 255.
     std::variant<Lines<std::uint8_t>, Lines<std::uint16_t>> below;
     // The same for fine buckets, if leaves are large enough for it to pay; or empty.
-    std::vector<BucketEdges> fine_edges;
+    std::optional<BucketEdges> fine_edges;
     Lines<std::uint16_t> fine_below;  // (n_rows, n_fine_buckets)
 
     std::size_t nbytes() const noexcept {
-        std::size_t n = fine_below.size() * sizeof(fine_below[0]);
-        for (const BucketEdges& of_output : edges) n += of_output.nbytes();
-        for (const BucketEdges& of_output : fine_edges) n += of_output.nbytes();
+        std::size_t n = edges->nbytes() + fine_below.size() * sizeof(fine_below[0]);
+        if (fine_edges) n += fine_edges->nbytes();
         return n + std::visit([](const auto& counts) { return counts.size() * sizeof(counts[0]); },
                               below);
     }

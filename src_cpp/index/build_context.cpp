@@ -3,6 +3,7 @@
 #include "index/build_context.hpp"
 
 #include <stdexcept>
+#include <utility>
 
 #include "index/leaf_checks.hpp"
 
@@ -25,17 +26,20 @@ BuildContext::BuildContext(const TrainingRows& training_rows, bool keeps_row_wei
 }
 
 void BuildContext::order_targets() {
-    orders.reserve(rows.n_outputs());
-    for (std::size_t o = 0; o < rows.n_outputs(); ++o) orders.emplace_back(rows.n_rows());
+    std::vector<TargetOrder> outputs;
+    outputs.reserve(rows.n_outputs());
+    for (std::size_t o = 0; o < rows.n_outputs(); ++o) outputs.emplace_back(rows.n_rows());
     const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t o) { orders[o].assign(rows, o, interruption); };
+        return [&](std::size_t o) { outputs[o].assign(rows, o, interruption); };
     };
     parallel_for(rows.n_outputs(), n_threads, make_worker, interruption);
-    for (const TargetOrder& order : orders) {
-        atoms.insert(atoms.end(), order.atoms.begin(), order.atoms.end());
+    for (const TargetOrder& output : outputs) {
+        atoms.insert(atoms.end(), output.atoms.begin(), output.atoms.end());
         atom_offsets.push_back(static_cast<offset_t>(atoms.size()));
-        max_atoms = std::max(max_atoms, order.atoms.size());
     }
+    VectorOrder vectors(outputs, interruption);
+    order = std::move(vectors.order);
+    vector_ranks = std::move(vectors.vector_ranks);
 }
 
 std::vector<ColumnTotals> BuildContext::find_leaves(const TreeBlock& block) {

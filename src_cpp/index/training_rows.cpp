@@ -1,11 +1,10 @@
-// index/training_rows.cpp: checks leaf ids, counts, weights and targets, and sorts the targets
+// index/training_rows.cpp: checks leaf ids, counts and weights
 // SPDX-License-Identifier: BSD-3-Clause
 #include "index/training_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <type_traits>
 
@@ -137,30 +136,6 @@ std::vector<count_t> checked_row_weights(const TrainingRows& rows, std::int32_t 
         }
     }
     return integer_weights(weights, static_cast<std::size_t>(std::max(max_count, 1)));
-}
-
-TargetOrder::TargetOrder(std::size_t n_rows) {
-    rows.resize(n_rows);
-    ranks.reserve(n_rows);
-    atoms.reserve(n_rows);
-}
-
-void TargetOrder::assign(const TrainingRows& in, std::size_t output, Interruption& interruption) {
-    const auto y = [&](std::uint32_t row) { return in.y(row, output); };
-    std::iota(rows.begin(), rows.end(), 0u);
-    for (const std::uint32_t row : rows) {
-        if (!std::isfinite(y(row))) refuse("y[" + std::to_string(row) + "] is not finite");
-    }
-    std::uint32_t n_compared = 0;
-    std::stable_sort(rows.begin(), rows.end(), [&](std::uint32_t a, std::uint32_t b) {
-        if (++n_compared % 65536 == 0) interruption.check();
-        return y(a) < y(b);
-    });
-    for (const std::uint32_t row : rows) {
-        // + 0.0 makes one atom of -0.0 and 0.0 whichever comes first.
-        if (atoms.empty() || atoms.back() != y(row)) atoms.push_back(y(row) + 0.0);
-        ranks.push_back(static_cast<rank_t>(atoms.size() - 1));
-    }
 }
 
 }  // namespace hdicore

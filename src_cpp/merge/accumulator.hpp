@@ -34,6 +34,18 @@ struct EqualEntries {
     std::uint64_t step;   // EqualUnits::step of the leaf
 };
 
+// What was added of a row.
+struct Added {
+    RankBounds bounds;
+    std::size_t n_trees;  // that contribute
+};
+
+// Target vectors, ascending, and their masses.
+struct VectorMasses {
+    std::span<const rank_t> vectors;
+    std::span<const mass_t> masses;
+};
+
 // Ranks [begin, end) whose masses are complete, and the mass of all ranks below them.
 struct RankRange {
     rank_t begin;
@@ -57,10 +69,10 @@ class Accumulator {
     // Adds all entries of the slices, some of which may be empty. If `dense`, so are their atoms
     // where they are read. O(entries).
     void add(RowSlices slices, bool dense) noexcept;
-    // Whether it is faster to look at each of n_atoms than to keep a list of those with mass.
-    static bool is_dense(std::size_t n_entries, std::size_t n_atoms) noexcept {
+    // Whether it is faster to look at each of n_ranks than to keep a list of those with mass.
+    static bool is_dense(std::size_t n_entries, std::size_t n_ranks) noexcept {
         constexpr std::size_t few = 256;  // are looked at before their masses are in the cache
-        return n_atoms > few && 4 * n_entries >= n_atoms;
+        return n_ranks > few && 4 * n_entries >= n_ranks;
     }
     // The same for entries of an index without units.
     void add_equal(std::span<const EqualEntries> parts, bool dense) noexcept;
@@ -71,12 +83,11 @@ class Accumulator {
         touched_.insert(rank);
     }
 
-    // The distribution of all that was added, from n_trees trees. Valid until the next reading.
-    // O(atoms + (last - first) / 64).
-    // If atoms are dense, O(last - first).
-    Pmf read(std::size_t output, std::size_t n_trees, RankBounds bounds) noexcept;
-    // The same of a row to which no tree contributes.
-    Pmf read_empty() noexcept;
+    // The distribution of all that was added, whose ranks are those of atoms. Valid until the next
+    // reading. O(atoms + (last - first) / 64). If atoms are dense, O(last - first).
+    Pmf read(std::size_t output, const Added& added) noexcept;
+    // All that was added, whose ranks are those of target vectors. The same.
+    VectorMasses read_vectors(const Added& added) noexcept;
 
     // The distribution in the ranges, which ascend and hold all that was added; all else is gaps.
     PartialPmf read_partial(std::size_t output, std::size_t n_trees,
@@ -119,7 +130,7 @@ class Accumulator {
     const LeafIndex& index_;
     const Kernels& kernels_;
     std::shared_ptr<Memory> memory_;
-    mass_t* mass_;  // (n_atoms,) zero but for what was added
+    mass_t* mass_;  // (n_vectors,) zero but for what was added
     // Entries on their way to mass_.
     rank_t* buffer_ranks_;
     std::uint32_t* buffer_units_;

@@ -79,14 +79,14 @@ std::size_t BucketMerge::n_atoms() const noexcept {
     return n;
 }
 
-PartialPmf BucketMerge::merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
+PartialPmf BucketMerge::merge(Accumulator& accumulator, RowSlices slices,
                               const Request& request) noexcept {
     const RankBounds outermost = accumulator.bounds(slices);
-    sum_buckets(output, slices, outermost, accumulator.kernels());
+    sum_buckets(slices, outermost, accumulator.kernels());
     marked_.fill(false);
     mark(masses_, request, marked_);
-    const bool fine = !counts_.fine_edges.empty();
-    if (fine) refine(output, slices, request, accumulator.kernels());
+    const bool fine = counts_.fine_edges.has_value();
+    if (fine) refine(slices, request, accumulator.kernels());
     // One more run costs as much as some entries of each leaf.
     const auto max_gap = static_cast<float>(4 / index_.entries_per_leaf());
     masses_.list_runs(marked_, max_gap, runs_);
@@ -95,9 +95,9 @@ PartialPmf BucketMerge::merge(Accumulator& accumulator, std::size_t output, RowS
         for (std::size_t r = 0; r < runs_.n; ++r) {
             runs_.runs[r] = {masses_.fine(runs_.runs[r].first), masses_.fine(runs_.runs[r].end)};
         }
-        add_large(counts_.fine_edges[output], counts_.fine_below.data(), accumulator, slices);
+        add_large(*counts_.fine_edges, counts_.fine_below.data(), accumulator, slices);
     } else {
-        const BucketEdges& edges = counts_.edges[output];
+        const BucketEdges& edges = *counts_.edges;
         std::visit(
             [&](const auto& below) {
                 if (parts_) {
@@ -108,14 +108,13 @@ PartialPmf BucketMerge::merge(Accumulator& accumulator, std::size_t output, RowS
             },
             counts_.below);
     }
-    const std::span<const double> atoms = index_.atoms(output);
+    const std::span<const double> atoms = index_.atoms(0);
     const double max_abs =
         std::max(std::fabs(atoms[outermost.first]), std::fabs(atoms[outermost.last]));
-    return accumulator.read_partial(output, slices.size(), std::span(ranges_).first(runs_.n),
-                                    max_abs);
+    return accumulator.read_partial(0, slices.size(), std::span(ranges_).first(runs_.n), max_abs);
 }
 
-void BucketMerge::sum_buckets(std::size_t output, RowSlices slices, RankBounds bounds,
+void BucketMerge::sum_buckets(RowSlices slices, RankBounds bounds,
                               const Kernels& kernels) noexcept {
     for (std::size_t l = 0; l < slices.size(); ++l) {
         entry_mass_[l] = whole_tree / static_cast<double>(slices[l].n);
@@ -127,14 +126,14 @@ void BucketMerge::sum_buckets(std::size_t output, RowSlices slices, RankBounds b
                 kernels.sum_counts<Count>()(below.data() + b, n_buckets, slices, entry_mass_.data(),
                                             sums);
             };
-            masses_.assign(counts_.edges[output], slices.size(), bounds.first, bounds.last, sum);
+            masses_.assign(*counts_.edges, slices.size(), bounds.first, bounds.last, sum);
         },
         counts_.below);
 }
 
-void BucketMerge::refine(std::size_t output, RowSlices slices, const Request& request,
+void BucketMerge::refine(RowSlices slices, const Request& request,
                          const Kernels& kernels) noexcept {
-    masses_.refine(counts_.fine_edges[output], marked_, [&](std::size_t b, float* sums) {
+    masses_.refine(*counts_.fine_edges, marked_, [&](std::size_t b, float* sums) {
         kernels.sum_counts<std::uint16_t>()(counts_.fine_below.data() + b, n_fine_buckets, slices,
                                             entry_mass_.data(), sums);
     });

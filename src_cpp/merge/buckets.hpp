@@ -21,15 +21,12 @@ class BucketMerge {
 
     // The request must not need every atom, and there is at least one slice.
     // O(slices * n_buckets + slices * runs + entries + atoms / 64).
-    PartialPmf merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
-                     const Request& request) noexcept;
+    PartialPmf merge(Accumulator& accumulator, RowSlices slices, const Request& request) noexcept;
 
   private:
-    void sum_buckets(std::size_t output, RowSlices slices, RankBounds bounds,
-                     const Kernels& kernels) noexcept;
+    void sum_buckets(RowSlices slices, RankBounds bounds, const Kernels& kernels) noexcept;
     // Replaces the marked buckets by fine ones, and marks those that may hold the answers.
-    void refine(std::size_t output, RowSlices slices, const Request& request,
-                const Kernels& kernels) noexcept;
+    void refine(RowSlices slices, const Request& request, const Kernels& kernels) noexcept;
     // Calls use(slice number, position of the first entry, number of entries) for the entries of
     // each slice in each of the runs, and fills ranges_.
     template <class Count, class Use>

@@ -32,12 +32,13 @@ struct SlowAtoms {
         std::vector<std::int64_t> copies(atoms.size(), 0);
         for (std::size_t t = 0; t < index.n_trees(); ++t) {
             if (leaves[t] == no_leaf) continue;
-            const EntrySlice slice = index.entries(output, t, leaves[t]);
+            const EntrySlice slice = index.entries(t, leaves[t]);
             n_trees += slice.n > 0;
             for (std::size_t k = 0; k < slice.n; ++k) {
                 const std::size_t e = slice.begin + k;
-                mass[index.rank(e)] += units_of(index, e, k, slice.n);
-                copies[index.rank(e)] += static_cast<std::int64_t>(index.copies(e));
+                const rank_t rank = index.targets(output).rank(index.rank(e));
+                mass[rank] += units_of(index, e, k, slice.n);
+                copies[rank] += static_cast<std::int64_t>(index.copies(e));
             }
         }
         whole = static_cast<mass_t>(n_trees) << index.shift();
