@@ -24,7 +24,7 @@ enum class Strategy {
 };
 
 // Answers a request row by row. Scratch memory of one thread, allocated at construction: 30 bytes
-// for each target vector, twice that with several outputs, and, if the index has bucket counts, 1.5
+// for each target vector, 76 with several outputs, and, if the index has bucket counts, 1.5
 // kB a tree. Chooses the strategy, merges a row whole if less turns out not to be sufficient, and
 // gives a strategy up that often fails.
 class Merger {

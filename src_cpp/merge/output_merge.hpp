@@ -13,7 +13,7 @@
 namespace hdicore {
 
 // For an index of several outputs, whose leaves are merged once by target vector. Scratch memory of
-// one thread: 60 bytes for each vector.
+// one thread: 46 bytes for each vector.
 class OutputMerge {
   public:
     OutputMerge(const LeafIndex& index, const Kernels& kernels);

@@ -21,7 +21,7 @@ namespace hdicore {
 //
 // Memory beside the results: for each thread 4 * block_rows * (n_trees + n_features) bytes (32 MB,
 // or 16 rows, at most by default), 60 bytes for each row of a block, and 16 more for means, 0.4 kB
-// a tree, with bucket counts 1.5 kB a tree more, and 30 bytes for each target vector, twice with
+// a tree, with bucket counts 1.5 kB a tree more, and 30 bytes for each target vector, 76 with
 // several outputs; and one number for each block. Throws std::invalid_argument
 // at rows that cannot be used.
 void score(const LeafIndex& index, const LeafSource& source,
