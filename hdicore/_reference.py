@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 NARROW_SHIFT, WIDE_SHIFT = 31, 40
+VECTOR_SHIFT = 46  # of several outputs
 
 # First and last atom of each piece of a region.
 Pieces = list[tuple[int, int]]
@@ -43,6 +44,11 @@ class Atoms(NamedTuple):
     def total(self) -> int:
         """Mass of all atoms: n_trees * 2**shift, or less if leaves were pooled."""
         return sum(self.masses)
+
+    @property
+    def slack(self) -> int:
+        """Units by which rounding may tell masses apart that are equal."""
+        return self.n_trees * (2**16 if self.shift == VECTOR_SHIFT else 2)
 
     @property
     def observation(self) -> float:
@@ -336,16 +342,38 @@ def integer_weights(weights: ArrayLike, copies: int = 1) -> list[int]:
 def apportion(weights: list[int], shift: int, pool: int = 0) -> list[int]:
     """Units of neighbours in a leaf: differences of floor(2**shift * running sum / total).
 
-    `pool` stands in for the total if it is not 0. Each has at least one unit.
+    `pool` stands in for the total if it is not 0. Each has at least one unit. Of several outputs,
+    in each of which there are other neighbours, see `apportion_alike`.
     """
     n = len(weights)
     total = pool or sum(weights)
     whole = max(n, (sum(weights) << shift) // total)
+    if shift == VECTOR_SHIFT:
+        return apportion_alike(weights, whole, total)
     upto = [0]
     for k in range(n):
         exact = (sum(weights[: k + 1]) << shift) // total
         upto.append(min(max(exact, upto[-1] + 1), whole - (n - 1 - k)))
     return [b - a for a, b in pairwise(upto)]
+
+
+def apportion_alike(weights: list[int], whole: int, total: int) -> list[int]:
+    """Units in proportion to weights, and at least one each; the first has what is left over.
+
+    They are whole multiples of the units of weight 1 if the total is at most 2**16, else rounded
+    down. If there is less than nothing left over, the first that have more than one unit lose it.
+    """
+    if total <= 2**16:
+        units = [w * ((1 << VECTOR_SHIFT) // total) for w in weights]
+    else:
+        units = [max(1, (w << VECTOR_SHIFT) // total) for w in weights]
+    left = whole - sum(units)
+    units[0] += max(0, left)
+    for k in range(len(units)):
+        lost = min(units[k] - 1, max(0, -left))
+        units[k] -= lost
+        left += lost
+    return units
 
 
 def heaviest_leaf(leaves: NDArray[Any], weights: NDArray[Any]) -> int:
@@ -358,7 +386,10 @@ def heaviest_leaf(leaves: NDArray[Any], weights: NDArray[Any]) -> int:
 
 
 def choose_shift(leaves: ArrayLike, counts: ArrayLike, weights: list[int], pool: int) -> int:
-    """31; 40 if a unit in each tree could amount to a row, or a row could have no unit."""
+    """31; 40 if a unit in each tree could amount to a row, or a row could have no unit.
+
+    Of one output.
+    """
     leaves, counts = np.asarray(leaves), np.asarray(counts)
     rows = np.array(weights, dtype=object)[:, None]
     largest = heaviest_leaf(leaves, counts * (rows > 0))
@@ -432,13 +463,17 @@ def leaves_of_row(
     rows = [1] * n
     if sample_weight is not None:
         rows = integer_weights(sample_weight, max(1, int(counts.max())))
+        if len(vectors[0]) > 1:
+            rows = [w // math.gcd(*rows) for w in rows]
     if max_samples_leaf is not None:
         counts = thin_out(leaves, counts, rows, max_samples_leaf, seed)
     pool = 0
     if pooled:
         heaviest = heaviest_leaf(leaves, counts * np.array(rows, dtype=object)[:, None])
         pool = 1 << max(heaviest - 1, 0).bit_length()
-    shift = choose_shift(leaves, counts, rows, pool)
+    shift = VECTOR_SHIFT
+    if len(vectors[0]) == 1:
+        shift = choose_shift(leaves, counts, rows, pool)
     found = []
     for t in range(n_trees):
         members: dict[tuple[float, ...], int] = {}
@@ -499,9 +534,9 @@ def needed(atoms: Atoms, level: float) -> int:
     if level >= 1:
         return atoms.total
     if atoms.total != atoms.n_trees << atoms.shift:
-        return max(1, math.floor(level * atoms.total + 0.5) - 2 * atoms.n_trees)
+        return max(1, math.floor(level * atoms.total + 0.5) - atoms.slack)
     units = math.floor(math.ldexp(level, atoms.shift) + 0.5)
-    return max(1, atoms.n_trees * (units - 2))
+    return max(1, atoms.n_trees * units - atoms.slack)
 
 
 def windows(atoms: Atoms, coverage: float) -> list[tuple[int, int]]:
@@ -524,8 +559,7 @@ def hdi(atoms: Atoms, coverage: float) -> tuple[float, float]:
     tied = shortest + max(abs(values[0]), abs(values[-1])) * 2.0**-48
     shortest_ones = [(i, j) for i, j in candidates if values[j] - values[i] <= tied]
     heaviest = max(sum(masses[i : j + 1]) for i, j in shortest_ones)
-    # Rounding leaves masses that are equal less than two units a tree apart.
-    as_much = heaviest - 2 * atoms.n_trees
+    as_much = heaviest - atoms.slack
     median = quantile(atoms, 0.5)
 
     def preference(pair: tuple[int, int]) -> tuple[float, int]:
@@ -567,14 +601,14 @@ def priced_interval(
 ) -> tuple[float, float, int]:
     """Interval of most surplus, price * share - width, that holds `min_coverage`; and its mass.
 
-    Surpluses tie if they are no further apart than the price of two units a tree and 2**-48 of the
-    largest atom. Of tied intervals those with most mass, to within two units a tree, count, and of
-    these the one that starts first, and then ends last.
+    Surpluses tie if they are no further apart than the price of the slack and 2**-48 of the largest
+    atom. Of tied intervals those with most mass, to within the slack, count, and of these the one
+    that starts first, and then ends last.
     """
     exact = [Fraction(float(z)) for z in atoms.values]
     upto = [0, *accumulate(atoms.masses)]
     unit = Fraction(price) / atoms.total
-    slack = 2 * atoms.n_trees
+    slack = atoms.slack
     enough = needed(atoms, min_coverage)
     surplus = {}
     mass = {}
@@ -849,7 +883,7 @@ def region(
 def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") -> float:
     """Quantile of a discrete distribution; see `hdicore::Interpolation` for the names."""
     values, masses, total = atoms.values, atoms.masses, atoms.total
-    tolerance = 2 * atoms.n_trees
+    tolerance = atoms.slack
     upto = np.cumsum(masses, dtype=object)
     if interpolation in ("inverted_cdf", "averaged_inverted_cdf"):
         enough = needed(atoms, level)

@@ -15,7 +15,7 @@ BuildContext::BuildContext(const TrainingRows& training_rows, bool keeps_row_wei
       keep_row_weights(keeps_row_weights),
       n_threads(threads),
       interruption(interrupted) {
-    check_number_of_trees(rows.n_trees);
+    check_number_of_trees(rows.n_trees, rows.n_outputs());
     if (keep_row_weights && rows.max_samples_leaf > 0) {
         throw std::invalid_argument(
             "max_samples_leaf must not be given with keep_row_weights: a row that was not kept in "

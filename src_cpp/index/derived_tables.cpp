@@ -10,7 +10,6 @@
 namespace hdicore {
 namespace {
 
-// Leaves do not have the atoms of several outputs in order.
 bool does_counting_pay(const LeafTable& table) noexcept {
     return table.n_outputs() == 1 && table.arrays().uniform() &&
            table.entries_per_leaf() >= min_entries_for_bucket_counts &&
@@ -64,9 +63,12 @@ BucketCounts count_buckets(const LeafTable& table, std::size_t max_leaf_size, un
 DerivedTables derive_tables(const LeafTable& table, const LeafSizes& sizes, unsigned n_threads,
                             Interruption& interruption) {
     // Different vectors may have one target in an output.
-    DerivedTables tables{sizes.max_leaf_size, sizes.has_ties || table.n_outputs() > 1, {}};
+    DerivedTables tables{sizes.max_leaf_size, sizes.has_ties || table.n_outputs() > 1, {}, {}};
     if (does_counting_pay(table)) {
         tables.bucket_counts = count_buckets(table, sizes.max_leaf_size, n_threads, interruption);
+    }
+    if (do_vector_counts_pay(table)) {
+        tables.vector_counts = count_vectors(table, sizes.max_leaf_size, n_threads, interruption);
     }
     return tables;
 }

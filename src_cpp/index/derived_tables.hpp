@@ -9,6 +9,7 @@
 #include "index/bucket_counts.hpp"
 #include "index/leaf_checks.hpp"
 #include "index/leaf_table.hpp"
+#include "index/vector_counts.hpp"
 
 namespace hdicore {
 
@@ -25,8 +26,13 @@ struct DerivedTables {
     // There if there is one output, rows have equal weights and leaves are large enough for it to
     // pay.
     std::optional<BucketCounts> bucket_counts;
+    // The same of several outputs.
+    std::optional<VectorCounts> vector_counts;
 
-    std::size_t nbytes() const noexcept { return bucket_counts ? bucket_counts->nbytes() : 0; }
+    std::size_t nbytes() const noexcept {
+        return (bucket_counts ? bucket_counts->nbytes() : 0) +
+               (vector_counts ? vector_counts->nbytes() : 0);
+    }
 };
 
 // Of leaves that were checked, or are known to be proper. O(n_entries) over n_threads threads.

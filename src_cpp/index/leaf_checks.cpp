@@ -172,6 +172,9 @@ void check_entry_arrays(const LeafIndexArrays& arrays) {
     };
     with_array(arrays.units, check_size("units"));
     with_array(arrays.copies, check_size("copies"));
+    if (arrays.atom_offsets.size() > 2 && arrays.units.index() == 1) {
+        refuse("units of several outputs must have 64 bits");
+    }
     if (arrays.uniform() && (arrays.pooled || arrays.copies.index() != 0)) {
         refuse("an index that is pooled or has copies must have units");
     }
@@ -179,9 +182,13 @@ void check_entry_arrays(const LeafIndexArrays& arrays) {
 
 }  // namespace
 
-void check_number_of_trees(std::size_t n_trees) {
+void check_number_of_trees(std::size_t n_trees, std::size_t n_outputs) {
     if (n_trees < 1 || n_trees > max_trees) {
         refuse("the number of trees must lie in [1, 2**22], got " + std::to_string(n_trees));
+    }
+    if (n_outputs > 1 && n_trees > max_trees_of_vectors) {
+        refuse("the number of trees must be at most 2**16 with several outputs, got " +
+               std::to_string(n_trees));
     }
 }
 
@@ -191,7 +198,7 @@ void check_sizes(const LeafTable& table) {
     if (arrays.leaf_offsets.size() < 2) refuse("leaf_offsets is damaged: it names no tree");
     if (arrays.atom_offsets.size() < 2) refuse("atom_offsets is damaged: it names no output");
     const std::size_t n_trees = table.n_trees();
-    check_number_of_trees(n_trees);
+    check_number_of_trees(n_trees, table.n_outputs());
     const offset_t last_leaf = arrays.leaf_offsets.view().back();
     if (last_leaf < 0) refuse("leaf_offsets is damaged: it ends below 0");
     const auto n_leaves = static_cast<std::size_t>(last_leaf);

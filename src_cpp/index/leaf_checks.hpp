@@ -11,7 +11,7 @@ namespace hdicore {
 
 // These throw std::invalid_argument.
 
-void check_number_of_trees(std::size_t n_trees);
+void check_number_of_trees(std::size_t n_trees, std::size_t n_outputs);
 
 // Checks sizes, offsets, atoms and target vectors. O(n_trees + n_vectors * n_outputs).
 void check_sizes(const LeafTable& table);

@@ -14,11 +14,17 @@
 namespace hdicore {
 namespace {
 
-// Entries without units of their own weigh as EqualUnits says.
+// Entries without units of their own weigh as EqualUnits says, or UnitsAlike.
 template <class Rank>
 MeanSum sum_entries(const Rank* ranks, std::monostate, std::uint32_t n,
                     const OutputTargets& targets, const MeanScale& scale, int shift) noexcept {
     MomentSum sum;
+    if (shift == vector_shift) {
+        const UnitsAlike units(n);
+        for (std::uint32_t e = 0; e < n; ++e) sum.add(units.each, scale.steps(targets[ranks[e]]));
+        sum.add(units.left_over, scale.steps(targets[ranks[0]]));
+        return sum.over_tree(shift);
+    }
     EqualUnits units(EqualUnits::step(n), 0);
     for (std::uint32_t e = 0; e < n; ++e) sum.add(units.next(), scale.steps(targets[ranks[e]]));
     return sum.over_tree(shift);

@@ -40,6 +40,7 @@ bool LeafStatistics::may_place(const std::vector<ColumnTotals>& block) const noe
 
 StorageFormat LeafStatistics::format(const BuildContext& context) const {
     return choose_format(totals_, {.n_trees = rows_.n_trees,
+                                   .n_outputs = rows_.n_outputs(),
                                    .n_vectors = context.order.n_distinct(),
                                    .row_weights = context.row_weights,
                                    .keep_row_weights = context.keep_row_weights,

@@ -18,6 +18,7 @@ namespace hdicore {
 
 // Masses of all trees together stay below 2^62.
 inline constexpr std::size_t max_trees = std::size_t{1} << (62 - wide_shift);
+inline constexpr std::size_t max_trees_of_vectors = std::size_t{1} << (62 - vector_shift);
 // Leaf ids are meant to be dense, as a table of the leaves of each tree is kept.
 inline constexpr std::int64_t max_leaves_per_tree = std::int64_t{1} << 28;
 
@@ -40,8 +41,8 @@ struct LeafIndexArrays {
     // (n_entries,) of target vectors, ascending within a leaf; 16 bits each if there are at most
     // 2^16 vectors
     std::variant<Array<std::uint16_t>, Array<rank_t>> ranks;
-    // (n_entries,) of shift 31 or 40. Or none: the rows of a leaf have equal weights, and each is
-    // an entry as often as it counts.
+    // (n_entries,) of shift 31, or 64 bits each of shift 40, or 46 with several outputs. Or none:
+    // the rows of a leaf have equal weights, and each is an entry as often as it counts.
     std::variant<std::monostate, Array<std::uint32_t>, Array<std::uint64_t>> units;
     // (n_entries,) rows behind each entry, as often as they count. Or none: one behind each.
     std::variant<std::monostate, Array<std::uint8_t>, Array<std::uint32_t>> copies;
@@ -114,7 +115,10 @@ class LeafTable {
     std::size_t n_entries() const noexcept {
         return static_cast<std::size_t>(arrays_.tree_begin.view().back());
     }
-    int shift() const noexcept { return arrays_.units.index() == 2 ? wide_shift : narrow_shift; }
+    int shift() const noexcept {
+        if (n_outputs() > 1) return vector_shift;
+        return arrays_.units.index() == 2 ? wide_shift : narrow_shift;
+    }
     double entries_per_leaf() const noexcept {
         return static_cast<double>(n_entries()) / static_cast<double>(n_leaves());
     }
@@ -145,8 +149,8 @@ class LeafTable {
         return {atoms(output).data(), ranks, n_outputs()};
     }
 
-    // Units of leaves of equally weighted rows: see UniformUnits. The second is null if units are
-    // stored.
+    // Units of leaves of equally weighted rows of one output: see UniformUnits. The second is null
+    // if units are stored.
     std::span<const std::uint32_t> uniform_units() const noexcept { return uniform_->units; }
     const UniformUnits* uniform() const noexcept { return arrays_.uniform() ? uniform_ : nullptr; }
 

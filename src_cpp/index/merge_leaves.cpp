@@ -91,6 +91,7 @@ class LeafMerge {
         const auto& weights = index_.row_weights();
         return choose_format(
             all, {.n_trees = index_.n_trees(),
+                  .n_outputs = index_.n_outputs(),
                   .n_vectors = index_.n_vectors(),
                   .row_weights = weights ? weights->rows.view() : std::span<const count_t>(),
                   .keep_row_weights = weights.has_value(),

@@ -32,17 +32,22 @@ struct StorageFormat {
     bool short_ranks = false;  // there are at most 2^16 target vectors
     bool uniform = false;      // rows of a leaf weigh alike, so that there are no units
     bool wide_units = false;
+    bool several_outputs = false;
     bool has_ties = false;  // rows of a leaf share a target vector
     bool short_copies = false;
     bool keeps_weights = false;  // those of the rows behind each entry, to leave a row out
 
     bool has_copies() const noexcept { return has_ties && !uniform; }
-    int shift() const noexcept { return wide_units ? wide_shift : narrow_shift; }
+    int shift() const noexcept {
+        if (several_outputs) return vector_shift;
+        return wide_units ? wide_shift : narrow_shift;
+    }
 };
 
 // What of the rows decides on the format.
 struct RowFacts {
     std::size_t n_trees;
+    std::size_t n_outputs;
     std::size_t n_vectors;
     std::span<const count_t> row_weights;  // (n_rows,) or empty: 1
     bool keep_row_weights;

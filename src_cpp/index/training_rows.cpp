@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <type_traits>
 
@@ -135,7 +136,16 @@ std::vector<count_t> checked_row_weights(const TrainingRows& rows, std::int32_t 
                    "] must be finite and not negative, got " + std::to_string(weights[i]));
         }
     }
-    return integer_weights(weights, static_cast<std::size_t>(std::max(max_count, 1)));
+    std::vector<count_t> whole =
+        integer_weights(weights, static_cast<std::size_t>(std::max(max_count, 1)));
+    if (rows.n_outputs() > 1) {
+        // Units of small whole weights are in exact proportion.
+        const count_t divisor =
+            std::accumulate(whole.begin(), whole.end(), count_t{0},
+                            [](count_t a, count_t b) { return std::gcd(a, b); });
+        for (count_t& weight : whole) weight /= divisor;
+    }
+    return whole;
 }
 
 }  // namespace hdicore

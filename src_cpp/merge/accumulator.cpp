@@ -158,7 +158,53 @@ void Accumulator::add_equal(std::span<const EqualEntries> parts, bool dense) noe
         index_.arrays().ranks);
 }
 
+void Accumulator::add_alike(std::span<const AlikeEntries> parts, bool dense) noexcept {
+    dense_ = dense && kernels_.lists_masses_fast;
+    mass_t* mass = mass_;
+    for (const AlikeEntries& part : parts) {
+        const std::uint16_t* rank = part.ranks;
+        const std::uint16_t* end = rank + part.n;
+        const mass_t each = part.each;
+        if (dense_) {
+            for (; rank < end; ++rank) mass[*rank] += each;
+        } else {
+            for (; rank < end; ++rank) add(*rank, each);
+        }
+    }
+}
+
+void Accumulator::add_alike(RowSlices slices, bool dense) noexcept {
+    dense_ = dense && kernels_.lists_masses_fast;
+    sparse_ = !dense_ && is_sparse(slices);
+    const auto add_all = [&]<class Ranks>(const Ranks& ranks, const auto& add_one) {
+        for (const EntrySlice& slice : slices) {
+            const UnitsAlike units(slice.n);
+            const auto* rank = ranks.data() + slice.begin;
+            for (std::uint32_t e = 0; e < slice.n; ++e) add_one(rank_t{rank[e]}, units.each);
+            mass_[rank[0]] += units.left_over;
+        }
+    };
+    std::visit(
+        [&](const auto& ranks) {
+            if (dense_) {
+                add_all(ranks, [mass = mass_](rank_t rank, mass_t units) { mass[rank] += units; });
+            } else if (sparse_) {
+                add_all(ranks, [this](rank_t rank, mass_t units) {
+                    if (mass_[rank] == 0) few_.push_back(rank);
+                    mass_[rank] += units;
+                });
+            } else {
+                add_all(ranks, [this](rank_t rank, mass_t units) { add(rank, units); });
+            }
+        },
+        index_.arrays().ranks);
+}
+
 void Accumulator::add(RowSlices slices, bool dense) noexcept {
+    if (index_.n_outputs() > 1 && index_.arrays().uniform()) {
+        add_alike(slices, dense);
+        return;
+    }
     if (has_large(slices)) {
         add_large(slices);
         return;

@@ -34,6 +34,13 @@ struct EqualEntries {
     std::uint64_t step;   // EqualUnits::step of the leaf
 };
 
+// Some entries of a leaf in one of several outputs, each of as many units.
+struct AlikeEntries {
+    const std::uint16_t* ranks;
+    std::uint32_t n;  // may be 0
+    mass_t each;
+};
+
 // What was added of a row.
 struct Added {
     RankBounds bounds;
@@ -76,8 +83,12 @@ class Accumulator {
     }
     // The same for entries of an index without units.
     void add_equal(std::span<const EqualEntries> parts, bool dense) noexcept;
+    // The same for entries of several outputs.
+    void add_alike(std::span<const AlikeEntries> parts, bool dense) noexcept;
     // Adds the entries of the tails. Units must have narrow_shift. O(slices + entries added).
     void add_tails(RowSlices slices, Tails& tails) noexcept;
+    // Adds to a rank to which something was added.
+    void add_more(rank_t rank, mass_t units) noexcept { mass_[rank] += units; }
     void add(rank_t rank, mass_t units) noexcept {
         mass_[rank] += units;
         touched_.insert(rank);
@@ -118,6 +129,8 @@ class Accumulator {
     void with_arrays(const Use& use) const noexcept;
     void add_buffer(std::size_t n) noexcept;
     void add_large(RowSlices slices) noexcept;
+    // Of several outputs, in an index without units.
+    void add_alike(RowSlices slices, bool dense) noexcept;
     // Moves the ranks in [first, last] that have mass to `ranks`, ascending; returns their number.
     std::size_t take(rank_t first, rank_t last, rank_t* ranks) noexcept;
     void append_atoms(std::size_t output, rank_t first, rank_t last) noexcept;

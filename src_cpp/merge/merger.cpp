@@ -18,6 +18,8 @@ Merger::Merger(const LeafIndex& index, const Request& request, Strategy strategy
     if (index.tables().bucket_counts) buckets_.emplace(index);
     if (index.n_outputs() > 1) outputs_.emplace(index, kernels);
     strategy_ = first_choice(strategy);
+    if (outputs_ && strategy_ == Strategy::buckets) vector_buckets_.emplace(index);
+    if (vector_buckets_) failed_.reserve(index.n_outputs());
     if (index.row_weights()) leave_one_out_.emplace(index);
     if (needs_.observation) row_counts_.emplace(index);
     if (!request.regions.is_empty()) {
@@ -28,7 +30,9 @@ Merger::Merger(const LeafIndex& index, const Request& request, Strategy strategy
 // The strategy that reads fewest entries, of those that are sufficient, asked for and probably
 // faster.
 Strategy Merger::first_choice(Strategy asked) const noexcept {
-    const bool sufficient = !needs_.every_atom && index_.tables().bucket_counts;
+    const DerivedTables& tables = index_.tables();
+    const bool has_counts = tables.bucket_counts || tables.vector_counts;
+    const bool sufficient = !needs_.every_atom && has_counts;
     const bool pays =
         needs_.few_buckets && index_.entries_per_leaf() >= kernels_.min_entries_for_buckets;
     if (sufficient && (asked == Strategy::buckets || (automatic_ && pays))) {
@@ -56,7 +60,27 @@ void Merger::evaluate(RowSlices slices, std::size_t row) noexcept {
         if (evaluate_partial(slices, row)) return;
         ++n_failed_;
     }
-    evaluate_added(add_whole(accumulator_, slices), slices, RowCounts::none, row);
+    if (strategy_ == Strategy::buckets && outputs_ && !slices.empty()) {
+        evaluate_vector_buckets(slices, row);
+    } else {
+        evaluate_added(add_whole(accumulator_, slices), slices, RowCounts::none, row);
+    }
+}
+
+void Merger::evaluate_vector_buckets(RowSlices slices, std::size_t row) noexcept {
+    vector_buckets_->assign(slices);
+    failed_.clear();
+    for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
+        const PartialPmf pmf = vector_buckets_->merge(accumulator_, o, request_);
+        if (!read_partial(pmf, request_, row * index_.n_outputs() + o)) failed_.push_back(o);
+    }
+    n_tried_ += index_.n_outputs();
+    n_failed_ += failed_.size();
+    if (failed_.empty()) return;
+    outputs_->assign(accumulator_, add_whole(accumulator_, slices));
+    for (const std::size_t o : failed_) {
+        read(outputs_->whole(o), request_, row * index_.n_outputs() + o, nullptr);
+    }
 }
 
 bool Merger::evaluate_partial(RowSlices slices, std::size_t row) noexcept {

@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "merge/accumulator.hpp"
 #include "merge/buckets.hpp"
 #include "merge/leave_one_out.hpp"
 #include "merge/output_merge.hpp"
 #include "merge/row_counts.hpp"
+#include "merge/vector_buckets.hpp"
 #include "pmf/request.hpp"
 
 namespace hdicore {
@@ -20,7 +22,7 @@ enum class Strategy {
     automatic,  // what is sufficient and probably fastest
     whole,
     tails,    // wherever that is sufficient
-    buckets,  // wherever that is sufficient and the index has bucket counts
+    buckets,  // wherever that is sufficient and the index has counts by bucket
 };
 
 // Answers a request row by row. Scratch memory of one thread, allocated at construction: 30 bytes
@@ -51,6 +53,8 @@ class Merger {
     Strategy second_choice() const noexcept;
     // False, with results undefined, if less than the whole distribution is not sufficient.
     bool evaluate_partial(RowSlices slices, std::size_t row) noexcept;
+    // Of several outputs.
+    void evaluate_vector_buckets(RowSlices slices, std::size_t row) noexcept;
     // All outputs of what was added, which was of these slices but for a row with the target vector
     // `left_out`.
     void evaluate_added(const Added& added, RowSlices slices, rank_t left_out,
@@ -67,6 +71,8 @@ class Merger {
     Accumulator accumulator_;
     std::optional<BucketMerge> buckets_;
     std::optional<OutputMerge> outputs_;  // if there are several
+    std::optional<VectorBuckets> vector_buckets_;
+    std::vector<std::size_t> failed_;  // outputs of a row that need more than buckets
     std::optional<LeaveOneOut> leave_one_out_;
     std::optional<RowCounts> row_counts_;
     std::optional<RegionSearch> regions_;

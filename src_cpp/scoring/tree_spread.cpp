@@ -42,6 +42,16 @@ LeafSum sum_entries(const Rank* ranks, std::monostate, std::uint32_t n,
                     const OutputTargets& targets, const RankRange& within) noexcept {
     double sum = 0;
     mass_t units_within = 0;
+    if (targets.ranks != nullptr) {
+        const UnitsAlike units(n);
+        for (std::uint32_t e = 0; e < n; ++e) {
+            const rank_t rank = targets.rank(ranks[e]);
+            sum += targets.atoms[rank];
+            units_within += units.each & -mass_t{within.contains(rank)};
+        }
+        units_within += units.left_over & -mass_t{within.contains(targets.rank(ranks[0]))};
+        return {sum / n, mass_t{1} << vector_shift, units_within};
+    }
     EqualUnits units(EqualUnits::step(n), 0);
     for (std::uint32_t e = 0; e < n; ++e) {
         const rank_t rank = targets.rank(ranks[e]);
@@ -72,7 +82,7 @@ template <class Rank, class Units>
 LeafSum sum_leaf(const Rank* ranks, Units units, std::uint32_t n, const OutputTargets& targets,
                  const RankRange& within) noexcept {
     if (ranks[0] != ranks[n - 1]) return sum_entries(ranks, units, n, targets, within);
-    mass_t whole = mass_t{1} << narrow_shift;
+    mass_t whole = mass_t{1} << (targets.ranks == nullptr ? narrow_shift : vector_shift);
     if constexpr (std::is_pointer_v<Units>) whole = static_cast<mass_t>(units[0]);
     const rank_t rank = targets.rank(ranks[0]);
     return {targets.atoms[rank], whole, within.contains(rank) ? whole : 0};
