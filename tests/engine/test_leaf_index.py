@@ -412,6 +412,21 @@ def test_answers_of_leaves_of_many_sizes(n, sizes):
         np.testing.assert_allclose(cdf[row], expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("weight", [None, 0.3])
+@pytest.mark.parametrize("n", [40, 1000, 5000])
+def test_a_share_that_is_reached_exactly_is_recognised_in_each_output(n, weight):
+    """Whatever the order of rows in an output, nine tenths of a leaf are nine tenths of it."""
+    y = np.random.default_rng(n).normal(size=(n, 3))
+    leaves = np.zeros((n, 7), dtype=np.int32)
+    weights = None if weight is None else np.full(n, weight)
+    for y_in_order in (y, y[np.argsort(y[:, 2])]):
+        found = LeafIndex(leaves, y_in_order, sample_weight=weights).intervals([[0] * 7], 0.9)[0]
+        for o in range(3):
+            ordered, held = np.sort(y[:, o]), n * 9 // 10
+            start = np.argmin(ordered[held - 1 :] - ordered[: n - held + 1])
+            assert found[o].tolist() == [ordered[start], ordered[start + held - 1]]
+
+
 def test_the_wide_shift_depends_on_the_number_of_trees():
     for n_trees, expected in ((64, 40), (63, 31)):
         leaves = np.zeros((1, n_trees), dtype=int)
@@ -760,6 +775,20 @@ def test_arrays_that_do_not_hold_together_are_refused():
     units = np.array([2**32 - 1, 2**31, 2**31, 2**31 + 1], dtype=np.uint32)
     with pytest.raises(ValueError, match="damaged"):
         LeafIndex.from_arrays(whole | {"units": units}, scalar_output=True)
+
+
+def test_several_outputs_have_units_of_64_bits_and_fewer_trees():
+    y = [[1.0, 2.0], [3.0, 4.0]]
+    index = LeafIndex([[0], [0]], y, sample_weight=[1.0, 3.0])
+    whole = index.arrays()
+    assert (index.shift, whole["units"].tolist()) == (46, [2**44, 3 * 2**44])
+    units = np.array([2**30, 2**30], dtype=np.uint32)
+    with pytest.raises(ValueError, match="units of several outputs must have 64 bits"):
+        LeafIndex.from_arrays(whole | {"units": units}, scalar_output=False)
+    with pytest.raises(ValueError, match="damaged"):
+        LeafIndex.from_arrays(whole | {"units": whole["units"] // 2}, scalar_output=False)
+    with pytest.raises(ValueError, match=r"at most 2\*\*16 with several outputs, got 65537"):
+        LeafIndex(np.zeros((2, 2**16 + 1), dtype=np.int32), y)
 
 
 def test_an_index_keeps_the_arrays_it_was_given_alive():

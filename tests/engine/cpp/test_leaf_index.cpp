@@ -38,7 +38,10 @@ std::vector<mass_t> units_of(const LeafIndex& index, const EntrySlice& slice) {
     std::visit(
         [&]<class Units>(const Units& units) {
             for (std::size_t e = 0; e < slice.n; ++e) {
-                if constexpr (std::is_same_v<Units, std::monostate>) {
+                if (std::is_same_v<Units, std::monostate> && index.n_outputs() > 1) {
+                    const UnitsAlike alike(slice.n);
+                    found.push_back(alike.each + (e == 0 ? alike.left_over : 0));
+                } else if constexpr (std::is_same_v<Units, std::monostate>) {
                     found.push_back(index.uniform_units()[slice.units + e]);
                 } else {
                     found.push_back(static_cast<mass_t>(units[slice.units + e]));
@@ -56,6 +59,9 @@ void check_against_brute_force(const Training& rows, unsigned n_threads) {
         const auto most =
             rows.counts.empty() ? 1 : *std::max_element(rows.counts.begin(), rows.counts.end());
         weights = integer_weights(rows.weights, static_cast<std::size_t>(std::max(most, 1)));
+        count_t divisor = 0;
+        for (const count_t weight : weights) divisor = std::gcd(divisor, weight);
+        for (count_t& weight : weights) weight /= rows.n_outputs > 1 ? divisor : 1;
     }
     for (std::size_t t = 0; t < index.n_trees(); ++t) {
         for (leaf_t leaf = 0; static_cast<std::size_t>(leaf) < index.n_leaves(t); ++leaf) {
@@ -64,22 +70,21 @@ void check_against_brute_force(const Training& rows, unsigned n_threads) {
             const std::vector<mass_t> units = units_of(index, slice);
             CHECK(slice.n == expected.size());
             std::size_t k = 0;
-            count_t total = 0;
-            for (const auto& [z, weight] : expected) total += weight;
-            count_t part = 0;
-            mass_t given = 0;
+            std::vector<count_t> of_leaf;
+            for (const auto& [z, weight] : expected) of_leaf.push_back(weight);
+            std::vector<mass_t> wanted(of_leaf.size());
+            apportion(of_leaf, index.shift(), 0, wanted.data());
             for (const auto& [z, weight] : expected) {
-                part += weight;
-                const mass_t upto = floor_units(part, total, index.shift());
                 const rank_t vector = index.rank(slice.begin + k);
                 for (std::size_t o = 0; o < index.n_outputs(); ++o) {
                     CHECK(index.targets(o)[vector] == z[o]);
                     CHECK(index.targets(o).rank(vector) < index.atoms(o).size());
                 }
                 CHECK(index.row_weights()->entries[slice.begin + k] == weight);
-                CHECK(units[k++] == upto - given);
-                given = upto;
+                CHECK(units[k] == wanted[k]);
+                ++k;
             }
+            const mass_t given = std::accumulate(units.begin(), units.end(), mass_t{0});
             CHECK(expected.empty() || given == mass_t{1} << index.shift());
         }
     }

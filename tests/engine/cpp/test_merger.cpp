@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "check.hpp"
 #include "merge/buckets.hpp"
@@ -9,6 +10,7 @@
 #include "merge/output_merge.hpp"
 #include "merge/row_counts.hpp"
 #include "merge/tails.hpp"
+#include "merge/vector_buckets.hpp"
 #include "merge/whole.hpp"
 #include "samples.hpp"
 
@@ -203,9 +205,10 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
     CHECK(n_found > n_queries / 2);
 }
 
-// Units go to target vectors, and each output adds up those of its atoms.
+// Units go to target vectors in proportion to their rows, the rest to the first, and each output
+// adds up those of its atoms.
 std::map<double, mass_t> masses_of_output(const Training& rows, const std::vector<leaf_t>& query,
-                                          int shift, std::size_t output) {
+                                          std::size_t output) {
     std::map<double, mass_t> found;
     for (std::size_t t = 0; t < rows.n_trees; ++t) {
         std::map<std::vector<double>, count_t> members;
@@ -216,14 +219,12 @@ std::map<double, mass_t> masses_of_output(const Training& rows, const std::vecto
             ++members[{y, y + rows.n_outputs}];
             ++total;
         }
-        count_t part = 0;
-        mass_t given = 0;
-        for (const auto& [z, count] : members) {
-            part += count;
-            const mass_t upto = floor_units(part, total, shift);
-            found[z[output]] += upto - given;
-            given = upto;
-        }
+        if (total == 0) continue;
+        const mass_t all = mass_t{1} << vector_shift;
+        const mass_t each = all / static_cast<mass_t>(total);
+        for (const auto& [z, count] : members)
+            found[z[output]] += each * static_cast<mass_t>(count);
+        found[members.begin()->first[output]] += all - each * static_cast<mass_t>(total);
     }
     return found;
 }
@@ -231,6 +232,7 @@ std::map<double, mass_t> masses_of_output(const Training& rows, const std::vecto
 void outputs_have_the_exact_masses() {
     Random random(4);
     std::size_t n_in_tails = 0;
+    std::size_t n_in_buckets = 0;
     for (int round = 0; round < 60; ++round) {
         Training rows = random_training(random, 1 + below(random, 600), 1 + below(random, 9), 3,
                                         2 + below(random, 3));
@@ -240,6 +242,8 @@ void outputs_have_the_exact_masses() {
         const LeafIndex index(rows.rows(), false, 1);
         Accumulator vectors(index, default_kernels());
         OutputMerge outputs(index, default_kernels());
+        std::optional<VectorBuckets> buckets;
+        if (index.tables().vector_counts) buckets.emplace(index);
         for (int query_round = 0; query_round < 4; ++query_round) {
             std::vector<leaf_t> query(rows.n_trees);
             for (std::size_t t = 0; t < rows.n_trees; ++t) {
@@ -247,20 +251,31 @@ void outputs_have_the_exact_masses() {
             }
             const std::vector<EntrySlice> slices = slices_of(index, query);
             outputs.assign(vectors, add_whole(vectors, slices));
+            Accumulator others(index, default_kernels());
+            if (buckets) buckets->assign(slices);
             for (std::size_t o = 0; o < index.n_outputs(); ++o) {
                 const Pmf pmf = outputs.whole(o);
-                check_pmf(pmf, outputs.ranks(), masses_of_output(rows, query, index.shift(), o),
-                          slices.size());
+                check_pmf(pmf, outputs.ranks(), masses_of_output(rows, query, o), slices.size());
                 if (slices.empty()) continue;
                 const std::vector<double> values(pmf.values.begin(), pmf.values.end());
                 const std::vector<mass_t> cumulative(pmf.cumulative.begin(), pmf.cumulative.end());
                 const double share = 0.51 + 0.49 * uniform(random);
                 const auto tails = outputs.tails(o, share);
                 if (tails) check_partial(*tails, values, cumulative, n_in_tails);
+                if (!buckets) continue;
+                Request request;
+                request.intervals.coverages = {&share, 1};
+                const PartialPmf part = buckets->merge(others, o, request);
+                check_partial(part, values, cumulative, n_in_buckets);
+                const auto found = interval(part, share, Kind::hdi);
+                const Pmf whole(values, cumulative, slices.size(), index.shift());
+                const Interval shortest = interval(whole, share, Kind::hdi);
+                CHECK(!found || (found->lower == shortest.lower && found->upper == shortest.upper));
             }
         }
     }
     CHECK(n_in_tails > 1000);
+    CHECK(n_in_buckets > 1000);
 }
 
 }  // namespace
