@@ -96,7 +96,7 @@ void rows_of_a_leaf_weigh_alike_in_each_order() {
         apportion(weights, vector_shift, 0, units.data());
         CHECK(std::accumulate(units.begin(), units.end(), mass_t{0}) == all);
         CHECK(*std::min_element(units.begin(), units.end()) >= 1);
-        apportion(weights, vector_shift, count_t{1} << 62, units.data());
+        apportion(weights, vector_shift, count_t{1} << 52, units.data());
         CHECK(*std::min_element(units.begin(), units.end()) >= 1);
     }
     CHECK(slack_units(3, vector_shift) == 3 << 16 && slack_units(3, narrow_shift) == 6);

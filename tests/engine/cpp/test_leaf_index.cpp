@@ -164,7 +164,8 @@ bool same(const LeafIndexArrays& a, const LeafIndexArrays& b) {
            equal(a.tree_begin, b.tree_begin) && equal(a.leaf_begin, b.leaf_begin) &&
            a.ranks.index() == 0 && equal(std::get<0>(a.ranks), std::get<0>(b.ranks)) &&
            a.units.index() == b.units.index() &&
-           (a.units.index() == 0 || equal(std::get<1>(a.units), std::get<1>(b.units)));
+           (a.units.index() != 1 || equal(std::get<1>(a.units), std::get<1>(b.units))) &&
+           (a.units.index() != 2 || equal(std::get<2>(a.units), std::get<2>(b.units)));
 }
 
 void thread_counts_change_nothing() {
@@ -194,8 +195,10 @@ void damage(Random& random, auto& array) {
 void damaged_arrays_are_refused_or_whole() {
     Random random(5);
     Training rows = random_training(random, 30, 3, 4, 2);
-    // Without units, with narrow ones and with wide ones; without units in large leaves.
+    // Without units, with narrow ones, as one output may have, and with wide ones; without units in
+    // large leaves.
     for (const std::size_t kind : {0, 1, 2, 0}) {
+        if (kind > 0) rows = random_training(random, 30, 3, 4, kind);
         if (kind == 1) rows.weights.assign(rows.n_rows, 0.5);
         if (kind == 2) rows.counts.assign(rows.leaves.size(), 1 << 25);
         if (kind == 0 && !rows.counts.empty()) {
@@ -217,7 +220,7 @@ void damaged_arrays_are_refused_or_whole() {
                     change(bad.leaf_offsets);
                     break;
                 case 6:
-                    change(bad.vector_ranks);
+                    if (bad.vector_ranks.size() > 0) change(bad.vector_ranks);
                     break;
                 case 1:
                     change(bad.atom_offsets);
