@@ -1,5 +1,5 @@
-// merge/vector_buckets.hpp: the entries of a row's leaves in some buckets of each of several
-// outputs SPDX-License-Identifier: BSD-3-Clause
+// merge/vector_buckets.hpp: what BucketMerge is for one output, for each of several
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace hdicore {
 
-// What BucketMerge is for one output, for an index that has vector counts. Scratch memory of one
-// thread.
+// Finds out which buckets of an output may hold the answers to a request, and merges its entries in
+// these. For an index that has vector counts. Scratch memory of one thread.
 class VectorBuckets {
   public:
     explicit VectorBuckets(const LeafIndex& index);

@@ -25,9 +25,11 @@ struct SlowAtoms {
     std::vector<std::int64_t> counts;  // rows behind each value, over all trees
     std::size_t n_trees = 0;
     mass_t whole;
+    mass_t slack_of_tree;
 
     SlowAtoms(const LeafIndex& index, std::size_t output, const leaf_t* leaves) {
         const std::span<const double> atoms = index.atoms(output);
+        slack_of_tree = index.n_outputs() > 1 ? 1 << 16 : 2;
         std::vector<mass_t> mass(atoms.size(), 0);
         std::vector<std::int64_t> copies(atoms.size(), 0);
         for (std::size_t t = 0; t < index.n_trees(); ++t) {
@@ -52,10 +54,10 @@ struct SlowAtoms {
 
     std::size_t size() const { return values.size(); }
     mass_t total() const { return cumulative.back(); }
-    // Two units a tree less than the share, as rounding may take them.
+    // Less than the share by as much as rounding may take.
     mass_t needed(double level) const {
         if (level >= 1) return total();
-        const auto slack = 2 * static_cast<mass_t>(n_trees);
+        const auto slack = static_cast<mass_t>(n_trees) * slack_of_tree;
         if (total() == whole) {
             const auto trees = static_cast<mass_t>(n_trees);
             return std::max<mass_t>(
@@ -93,7 +95,10 @@ struct SlowAtoms {
                            std::size_t n) {
         return std::visit(
             [&]<class Units>(const Units& units) {
-                if constexpr (std::is_same_v<Units, std::monostate>) {
+                if (std::is_same_v<Units, std::monostate> && index.n_outputs() > 1) {
+                    const mass_t each = (mass_t{1} << 46) / static_cast<mass_t>(n);
+                    return k > 0 ? each : (mass_t{1} << 46) - each * static_cast<mass_t>(n - 1);
+                } else if constexpr (std::is_same_v<Units, std::monostate>) {
                     return floor_units(k + 1, n, narrow_shift) - floor_units(k, n, narrow_shift);
                 } else {
                     return static_cast<mass_t>(units[entry]);
