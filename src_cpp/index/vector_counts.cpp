@@ -20,6 +20,7 @@ std::size_t VectorCounts::nbytes() const noexcept {
 
 bool do_vector_counts_pay(const LeafTable& table) noexcept {
     return table.n_outputs() > 1 && table.arrays().uniform() && table.arrays().ranks.index() == 0 &&
+           table.n_vectors() <= std::size_t{1} << 16 &&
            table.entries_per_leaf() >= min_entries_for_bucket_counts;
 }
 

@@ -101,16 +101,8 @@ void Accumulator::prefetch(RowSlices slices) const noexcept {
 }
 
 RankBounds Accumulator::bounds(RowSlices slices) const noexcept {
-    return std::visit(
-        [&](const auto& ranks) {
-            RankBounds found{std::numeric_limits<rank_t>::max(), 0};
-            for (const EntrySlice& slice : slices) {
-                found.first = std::min<rank_t>(found.first, ranks[slice.begin]);
-                found.last = std::max<rank_t>(found.last, ranks[slice.begin + slice.n - 1]);
-            }
-            return found;
-        },
-        index_.arrays().ranks);
+    return std::visit([&](const auto& ranks) { return outermost_ranks(ranks.data(), slices); },
+                      index_.arrays().ranks);
 }
 
 bool Accumulator::has_large(RowSlices slices) const noexcept {

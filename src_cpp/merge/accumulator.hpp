@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <variant>
@@ -25,6 +27,17 @@ struct RankBounds {
     rank_t first;
     rank_t last;
 };
+
+// Those of slices of `ranks`, of which none is empty.
+template <class Rank>
+RankBounds outermost_ranks(const Rank* ranks, RowSlices slices) noexcept {
+    RankBounds found{std::numeric_limits<rank_t>::max(), 0};
+    for (const EntrySlice& slice : slices) {
+        found.first = std::min<rank_t>(found.first, ranks[slice.begin]);
+        found.last = std::max<rank_t>(found.last, ranks[slice.begin + slice.n - 1]);
+    }
+    return found;
+}
 
 // Neighbouring entries of a leaf whose rows weigh alike.
 struct EqualEntries {

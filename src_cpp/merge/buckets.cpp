@@ -7,12 +7,6 @@
 #include <variant>
 
 namespace hdicore {
-namespace {
-
-constexpr auto whole_tree = static_cast<double>(mass_t{1} << narrow_shift);
-
-}  // namespace
-
 BucketMerge::BucketMerge(const LeafIndex& index)
     : index_(index), counts_(*index.tables().bucket_counts), entry_mass_(index.n_trees()) {
     const std::size_t max_parts = index.n_trees() * BucketRuns::max_runs;
@@ -82,7 +76,9 @@ std::size_t BucketMerge::n_atoms() const noexcept {
 PartialPmf BucketMerge::merge(Accumulator& accumulator, RowSlices slices,
                               const Request& request) noexcept {
     const RankBounds outermost = accumulator.bounds(slices);
-    sum_buckets(slices, outermost, accumulator.kernels());
+    for (std::size_t l = 0; l < slices.size(); ++l) entry_mass_[l] = entry_mass(slices[l].n);
+    sum_bucket_counts(counts_.below, n_buckets, 0, *counts_.edges, slices, entry_mass_.data(),
+                      outermost, accumulator.kernels(), masses_);
     marked_.fill(false);
     mark(masses_, request, marked_);
     const bool fine = counts_.fine_edges.has_value();
@@ -112,23 +108,6 @@ PartialPmf BucketMerge::merge(Accumulator& accumulator, RowSlices slices,
     const double max_abs =
         std::max(std::fabs(atoms[outermost.first]), std::fabs(atoms[outermost.last]));
     return accumulator.read_partial(0, slices.size(), std::span(ranges_).first(runs_.n), max_abs);
-}
-
-void BucketMerge::sum_buckets(RowSlices slices, RankBounds bounds,
-                              const Kernels& kernels) noexcept {
-    for (std::size_t l = 0; l < slices.size(); ++l) {
-        entry_mass_[l] = whole_tree / static_cast<double>(slices[l].n);
-    }
-    std::visit(
-        [&]<class Count>(const Lines<Count>& below) {
-            static_assert(BucketMasses::block == sum_block);
-            const auto sum = [&](std::size_t b, float* sums) {
-                kernels.sum_counts<Count>()(below.data() + b, n_buckets, slices, entry_mass_.data(),
-                                            sums);
-            };
-            masses_.assign(*counts_.edges, slices.size(), bounds.first, bounds.last, sum);
-        },
-        counts_.below);
 }
 
 void BucketMerge::refine(RowSlices slices, const Request& request,

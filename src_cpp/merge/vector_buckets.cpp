@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <variant>
 
 namespace hdicore {
@@ -28,7 +27,7 @@ void VectorBuckets::assign(RowSlices slices) noexcept {
         const UnitsAlike units(slices[l].n);
         each_[l] = units.each;
         left_over_[l] = units.left_over;
-        entry_mass_[l] = 0x1p31 / slices[l].n;
+        entry_mass_[l] = entry_mass(slices[l].n);
         const std::size_t vector = index_.rank(slices[l].begin);
         first_rank = std::copy_n(vector_ranks + vector * n_outputs, n_outputs, first_rank);
     }
@@ -36,8 +35,11 @@ void VectorBuckets::assign(RowSlices slices) noexcept {
 
 PartialPmf VectorBuckets::merge(Accumulator& accumulator, std::size_t output,
                                 const Request& request) noexcept {
-    const RankBounds outermost = bounds(output);
-    sum_buckets(output, outermost, accumulator.kernels());
+    const std::uint16_t* ranks = counts_.ranks.data() + output * index_.n_entries();
+    const RankBounds outermost = outermost_ranks(ranks, slices_);
+    sum_bucket_counts(counts_.below, index_.n_outputs() * n_buckets, output * n_buckets,
+                      counts_.edges[output], slices_, entry_mass_.data(), outermost,
+                      accumulator.kernels(), masses_);
     marked_.fill(false);
     mark(masses_, request, marked_);
     // One more run costs as much as some entries of each leaf.
@@ -48,30 +50,6 @@ PartialPmf VectorBuckets::merge(Accumulator& accumulator, std::size_t output,
         std::max(std::fabs(atoms[outermost.first]), std::fabs(atoms[outermost.last]));
     return accumulator.read_partial(output, slices_.size(), std::span(ranges_).first(runs_.n),
                                     max_abs);
-}
-
-RankBounds VectorBuckets::bounds(std::size_t output) const noexcept {
-    const std::uint16_t* ranks = counts_.ranks.data() + output * index_.n_entries();
-    RankBounds found{std::numeric_limits<rank_t>::max(), 0};
-    for (const EntrySlice& slice : slices_) {
-        found.first = std::min<rank_t>(found.first, ranks[slice.begin]);
-        found.last = std::max<rank_t>(found.last, ranks[slice.begin + slice.n - 1]);
-    }
-    return found;
-}
-
-void VectorBuckets::sum_buckets(std::size_t output, RankBounds bounds,
-                                const Kernels& kernels) noexcept {
-    std::visit(
-        [&]<class Count>(const Lines<Count>& below) {
-            const auto sum = [&](std::size_t b, float* sums) {
-                kernels.sum_counts<Count>()(below.data() + output * n_buckets + b,
-                                            index_.n_outputs() * n_buckets, slices_,
-                                            entry_mass_.data(), sums);
-            };
-            masses_.assign(counts_.edges[output], slices_.size(), bounds.first, bounds.last, sum);
-        },
-        counts_.below);
 }
 
 template <class Count>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "merge/accumulator.hpp"
+#include "merge/buckets.hpp"
 #include "pmf/bucket_masses.hpp"
 #include "pmf/request.hpp"
 
@@ -26,9 +27,6 @@ class VectorBuckets {
     PartialPmf merge(Accumulator& accumulator, std::size_t output, const Request& request) noexcept;
 
   private:
-    // Outermost ranks of the leaves in an output.
-    RankBounds bounds(std::size_t output) const noexcept;
-    void sum_buckets(std::size_t output, RankBounds bounds, const Kernels& kernels) noexcept;
     // Adds the entries of the runs, and fills ranges_.
     template <class Count>
     void add(std::size_t output, const Count* below, Accumulator& accumulator) noexcept;
