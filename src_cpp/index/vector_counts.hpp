@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/interruption.hpp"
+#include "base/types.hpp"
 #include "index/bucket_counts.hpp"
 #include "index/leaf_table.hpp"
 
@@ -17,8 +18,8 @@ namespace hdicore {
 // by itself, as an index of one output has it.
 struct VectorCounts {
     std::vector<BucketEdges> edges;  // (n_outputs,)
-    // (n_outputs, n_entries) ranks of atoms, ascending within a leaf.
-    std::vector<std::uint16_t> ranks;
+    // (n_outputs, n_entries) ranks of atoms, ascending within a leaf; as wide as those of vectors.
+    std::variant<std::vector<std::uint16_t>, std::vector<rank_t>> ranks;
     // (n_leaves, n_outputs, n_buckets) entries below each bucket; 8 bits each if no leaf has more
     // than 255.
     std::variant<Lines<std::uint8_t>, Lines<std::uint16_t>> below;
@@ -26,7 +27,7 @@ struct VectorCounts {
     std::size_t nbytes() const noexcept;
 };
 
-// Whether leaves are so large that it pays, and vectors so few that ranks have 16 bits.
+// Whether leaves are so large that it pays.
 bool do_vector_counts_pay(const LeafTable& table) noexcept;
 
 // Of leaves that are known to be proper. O(n_outputs * n_entries * log(entries of a leaf)) over

@@ -150,21 +150,6 @@ void Accumulator::add_equal(std::span<const EqualEntries> parts, bool dense) noe
         index_.arrays().ranks);
 }
 
-void Accumulator::add_alike(std::span<const AlikeEntries> parts, bool dense) noexcept {
-    dense_ = dense && kernels_.lists_masses_fast;
-    mass_t* mass = mass_;
-    for (const AlikeEntries& part : parts) {
-        const std::uint16_t* rank = part.ranks;
-        const std::uint16_t* end = rank + part.n;
-        const mass_t each = part.each;
-        if (dense_) {
-            for (; rank < end; ++rank) mass[*rank] += each;
-        } else {
-            for (; rank < end; ++rank) add(*rank, each);
-        }
-    }
-}
-
 void Accumulator::add_alike(RowSlices slices, bool dense) noexcept {
     dense_ = dense && kernels_.lists_masses_fast;
     sparse_ = !dense_ && is_sparse(slices);

@@ -49,8 +49,8 @@ struct EqualEntries {
 
 // Some entries of a leaf in one of several outputs, each of as many units.
 struct AlikeEntries {
-    const std::uint16_t* ranks;
-    std::uint32_t n;  // may be 0
+    std::size_t begin;  // ranks[begin : begin + n], of ranks that are given with it
+    std::uint32_t n;    // may be 0
     mass_t each;
 };
 
@@ -97,7 +97,21 @@ class Accumulator {
     // The same for entries of an index without units.
     void add_equal(std::span<const EqualEntries> parts, bool dense) noexcept;
     // The same for entries of several outputs.
-    void add_alike(std::span<const AlikeEntries> parts, bool dense) noexcept;
+    template <class Rank>
+    void add_alike(std::span<const AlikeEntries> parts, const Rank* ranks, bool dense) noexcept {
+        dense_ = dense && kernels_.lists_masses_fast;
+        mass_t* mass = mass_;
+        for (const AlikeEntries& part : parts) {
+            const Rank* rank = ranks + part.begin;
+            const Rank* end = rank + part.n;
+            const mass_t each = part.each;
+            if (dense_) {
+                for (; rank < end; ++rank) mass[*rank] += each;
+            } else {
+                for (; rank < end; ++rank) add(*rank, each);
+            }
+        }
+    }
     // Adds the entries of the tails. Units must have narrow_shift. O(slices + entries added).
     void add_tails(RowSlices slices, Tails& tails) noexcept;
     // Adds to a rank to which something was added.

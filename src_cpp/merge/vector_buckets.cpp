@@ -35,8 +35,10 @@ void VectorBuckets::assign(RowSlices slices) noexcept {
 
 PartialPmf VectorBuckets::merge(Accumulator& accumulator, std::size_t output,
                                 const Request& request) noexcept {
-    const std::uint16_t* ranks = counts_.ranks.data() + output * index_.n_entries();
-    const RankBounds outermost = outermost_ranks(ranks, slices_);
+    const std::size_t first = output * index_.n_entries();
+    const RankBounds outermost = std::visit(
+        [&](const auto& ranks) { return outermost_ranks(ranks.data() + first, slices_); },
+        counts_.ranks);
     sum_bucket_counts(counts_.below, index_.n_outputs() * n_buckets, output * n_buckets,
                       counts_.edges[output], slices_, entry_mass_.data(), outermost,
                       accumulator.kernels(), masses_);
@@ -44,7 +46,11 @@ PartialPmf VectorBuckets::merge(Accumulator& accumulator, std::size_t output,
     mark(masses_, request, marked_);
     // One more run costs as much as some entries of each leaf.
     masses_.list_runs(marked_, static_cast<float>(4 / index_.entries_per_leaf()), runs_);
-    std::visit([&](const auto& below) { add(output, below.data(), accumulator); }, counts_.below);
+    std::visit(
+        [&](const auto& ranks, const auto& below) {
+            add(output, ranks.data() + first, below.data(), accumulator);
+        },
+        counts_.ranks, counts_.below);
     const std::span<const double> atoms = index_.atoms(output);
     const double max_abs =
         std::max(std::fabs(atoms[outermost.first]), std::fabs(atoms[outermost.last]));
@@ -52,10 +58,10 @@ PartialPmf VectorBuckets::merge(Accumulator& accumulator, std::size_t output,
                                     max_abs);
 }
 
-template <class Count>
-void VectorBuckets::add(std::size_t output, const Count* below, Accumulator& accumulator) noexcept {
+template <class Rank, class Count>
+void VectorBuckets::add(std::size_t output, const Rank* ranks, const Count* below,
+                        Accumulator& accumulator) noexcept {
     const std::size_t n_outputs = index_.n_outputs();
-    const std::uint16_t* ranks = counts_.ranks.data() + output * index_.n_entries();
     const BucketEdges& edges = counts_.edges[output];
     parts_.clear();
     std::size_t n_entries = 0, n_atoms = 0;
@@ -67,7 +73,7 @@ void VectorBuckets::add(std::size_t output, const Count* below, Accumulator& acc
             const Count* counts = below + (slice.leaf * n_outputs + output) * n_buckets;
             const std::uint32_t from = counts[first];
             const std::uint32_t to = end == n_buckets ? slice.n : counts[end];
-            parts_.push_back({ranks + slice.begin + from, to - from, each_[l]});
+            parts_.push_back({slice.begin + from, to - from, each_[l]});
             n_entries += to - from;
             const bool is_below = first_rank_[l * n_outputs + output] < edges.begin[first];
             mass += from * each_[l] + (is_below ? left_over_[l] : 0);
@@ -75,7 +81,7 @@ void VectorBuckets::add(std::size_t output, const Count* below, Accumulator& acc
         ranges_[r] = {edges.begin[first], edges.begin[end], mass};
         n_atoms += ranges_[r].end - ranges_[r].begin;
     }
-    accumulator.add_alike(parts_, Accumulator::is_dense(n_entries, n_atoms));
+    accumulator.add_alike<Rank>(parts_, ranks, Accumulator::is_dense(n_entries, n_atoms));
     // The first entry of a leaf is in the order of vectors.
     for (std::size_t r = 0; r < runs_.n; ++r) {
         for (std::size_t l = 0; l < slices_.size(); ++l) {

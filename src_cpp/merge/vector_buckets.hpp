@@ -28,8 +28,9 @@ class VectorBuckets {
 
   private:
     // Adds the entries of the runs, and fills ranges_.
-    template <class Count>
-    void add(std::size_t output, const Count* below, Accumulator& accumulator) noexcept;
+    template <class Rank, class Count>
+    void add(std::size_t output, const Rank* ranks, const Count* below,
+             Accumulator& accumulator) noexcept;
 
     const LeafIndex& index_;
     const VectorCounts& counts_;

@@ -427,6 +427,22 @@ def test_a_share_that_is_reached_exactly_is_recognised_in_each_output(n, weight)
             assert found[o].tolist() == [ordered[start], ordered[start + held - 1]]
 
 
+@pytest.mark.parametrize("n", [2_000, 70_000])
+@pytest.mark.parametrize("in_leaf", [100, 700])
+def test_large_leaves_of_several_outputs_answer_as_each_output_alone(n, in_leaf):
+    """From bucket counts of each, with ranks of 16 and of 32 bits, and counts of 8 and of 16."""
+    rng = np.random.default_rng(n + in_leaf)
+    leaves = rng.integers(0, n // in_leaf, (n, 5)).astype(np.int32)
+    y = rng.normal(size=(n, 2))
+    query, levels = leaves[:50], [0.5, 0.9]
+    index = LeafIndex(leaves, y)
+    found, quantiles = index.intervals(query, levels), index.quantiles(query, [0.05, 0.5])
+    for o in range(2):
+        alone = LeafIndex(leaves, y[:, o])
+        np.testing.assert_array_equal(found[:, o], alone.intervals(query, levels))
+        np.testing.assert_array_equal(quantiles[:, o], alone.quantiles(query, [0.05, 0.5]))
+
+
 def test_the_wide_shift_depends_on_the_number_of_trees():
     for n_trees, expected in ((64, 40), (63, 31)):
         leaves = np.zeros((1, n_trees), dtype=int)
