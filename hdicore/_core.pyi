@@ -57,10 +57,8 @@ class _LeafIndexArrays(TypedDict):
     leaf_offsets: NDArray[np.int64]  # (n_trees + 1,)
     atom_offsets: NDArray[np.int64]  # (n_outputs + 1,)
     atoms: _Floats  # (n_atoms,) of all outputs
-    # (n_vectors * n_outputs,) atoms of each target vector, or none with one output
-    vector_ranks: NotRequired[NDArray[np.uint32]]
-    tree_begin: NDArray[np.int64]  # (n_trees + 1,)
-    leaf_begin: NDArray[np.uint32]  # (n_leaves + n_trees,)
+    tree_begin: NDArray[np.int64]  # (n_outputs * n_trees + 1,)
+    leaf_begin: NDArray[np.uint32]  # (n_outputs * (n_leaves + n_trees),)
     ranks: NDArray[np.uint16] | NDArray[np.uint32]  # (n_entries,)
     # (n_entries,), or none if the entries of each leaf weigh alike
     units: NotRequired[NDArray[np.uint32] | NDArray[np.uint64]]

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 NARROW_SHIFT, WIDE_SHIFT = 31, 40
-VECTOR_SHIFT = 46  # of several outputs
 
 # First and last atom of each piece of a region.
 Pieces = list[tuple[int, int]]
@@ -44,11 +43,6 @@ class Atoms(NamedTuple):
     def total(self) -> int:
         """Mass of all atoms: n_trees * 2**shift, or less if leaves were pooled."""
         return sum(self.masses)
-
-    @property
-    def slack(self) -> int:
-        """Units by which rounding may tell masses apart that are equal."""
-        return self.n_trees * (2**16 if self.shift == VECTOR_SHIFT else 2)
 
     @property
     def observation(self) -> float:
@@ -342,38 +336,16 @@ def integer_weights(weights: ArrayLike, copies: int = 1) -> list[int]:
 def apportion(weights: list[int], shift: int, pool: int = 0) -> list[int]:
     """Units of neighbours in a leaf: differences of floor(2**shift * running sum / total).
 
-    `pool` stands in for the total if it is not 0. Each has at least one unit. Of several outputs,
-    in each of which there are other neighbours, see `apportion_alike`.
+    `pool` stands in for the total if it is not 0. Each has at least one unit.
     """
     n = len(weights)
     total = pool or sum(weights)
     whole = max(n, (sum(weights) << shift) // total)
-    if shift == VECTOR_SHIFT:
-        return apportion_alike(weights, whole, total)
     upto = [0]
     for k in range(n):
         exact = (sum(weights[: k + 1]) << shift) // total
         upto.append(min(max(exact, upto[-1] + 1), whole - (n - 1 - k)))
     return [b - a for a, b in pairwise(upto)]
-
-
-def apportion_alike(weights: list[int], whole: int, total: int) -> list[int]:
-    """Units in proportion to weights, and at least one each; the first has what is left over.
-
-    They are whole multiples of the units of weight 1 if the total is at most 2**16, else rounded
-    down. If there is less than nothing left over, the first that have more than one unit lose it.
-    """
-    if total <= 2**16:
-        units = [w * ((1 << VECTOR_SHIFT) // total) for w in weights]
-    else:
-        units = [max(1, (w << VECTOR_SHIFT) // total) for w in weights]
-    left = whole - sum(units)
-    units[0] += max(0, left)
-    for k in range(len(units)):
-        lost = min(units[k] - 1, max(0, -left))
-        units[k] -= lost
-        left += lost
-    return units
 
 
 def heaviest_leaf(leaves: NDArray[Any], weights: NDArray[Any]) -> int:
@@ -386,10 +358,7 @@ def heaviest_leaf(leaves: NDArray[Any], weights: NDArray[Any]) -> int:
 
 
 def choose_shift(leaves: ArrayLike, counts: ArrayLike, weights: list[int], pool: int) -> int:
-    """31; 40 if a unit in each tree could amount to a row, or a row could have no unit.
-
-    Of one output.
-    """
+    """31; 40 if a unit in each tree could amount to a row, or a row could have no unit."""
     leaves, counts = np.asarray(leaves), np.asarray(counts)
     rows = np.array(weights, dtype=object)[:, None]
     largest = heaviest_leaf(leaves, counts * (rows > 0))
@@ -424,11 +393,11 @@ def thin_out(
 
 
 class LeafMembers(NamedTuple):
-    """What one leaf of a row holds: distinct target vectors, ascending, and their units."""
+    """What one leaf of a row holds: distinct targets, ascending, and their units."""
 
-    targets: list[float]  # of the vectors, in one output
+    targets: list[float]
     units: list[int]
-    observations: list[int]  # behind each vector
+    observations: list[int]  # behind each target
 
 
 class RowLeaves(NamedTuple):
@@ -449,73 +418,53 @@ def leaves_of_row(
     pooled: bool = False,
     max_samples_leaf: int | None = None,
     seed: int = 0,
-    output: int = 0,
 ) -> RowLeaves:
-    """Targets in the leaves of one row, and the weights of eq. (7) as units; see `merge`.
-
-    Leaves share their units out to the target vectors of rows, which are ordered by the first
-    output, then by the second, and so on.
-    """
-    leaves, query = np.asarray(leaves), np.asarray(query)
+    """Targets in the leaves of one row, and the weights of eq. (7) as units; see `merge`."""
+    leaves, y, query = np.asarray(leaves), np.asarray(y, dtype=np.float64), np.asarray(query)
     n, n_trees = leaves.shape
-    vectors = [tuple(row) for row in (output_columns(y) + 0.0).tolist()]
     counts = np.ones_like(leaves) if counts is None else np.asarray(counts)
     rows = [1] * n
     if sample_weight is not None:
         rows = integer_weights(sample_weight, max(1, int(counts.max())))
-        if len(vectors[0]) > 1:
-            rows = [w // math.gcd(*rows) for w in rows]
     if max_samples_leaf is not None:
         counts = thin_out(leaves, counts, rows, max_samples_leaf, seed)
     pool = 0
     if pooled:
         heaviest = heaviest_leaf(leaves, counts * np.array(rows, dtype=object)[:, None])
         pool = 1 << max(heaviest - 1, 0).bit_length()
-    shift = VECTOR_SHIFT
-    if len(vectors[0]) == 1:
-        shift = choose_shift(leaves, counts, rows, pool)
+    shift = choose_shift(leaves, counts, rows, pool)
     found = []
     for t in range(n_trees):
-        members: dict[tuple[float, ...], int] = {}
-        copies: dict[tuple[float, ...], int] = {}
+        members: dict[float, int] = {}
+        copies: dict[float, int] = {}
         for i in range(n):
-            weight, z = int(counts[i, t]) * rows[i], vectors[i]
+            weight = int(counts[i, t]) * rows[i]
             if leaves[i, t] == query[t] and i != leave_out and weight > 0:
-                members[z] = members.get(z, 0) + weight
-                copies[z] = copies.get(z, 0) + int(counts[i, t])
+                members[y[i] + 0.0] = members.get(y[i] + 0.0, 0) + weight
+                copies[y[i] + 0.0] = copies.get(y[i] + 0.0, 0) + int(counts[i, t])
         if not members:
             continue
-        ordered = sorted(members)
-        units = apportion([members[z] for z in ordered], shift, pool)
-        targets = [z[output] for z in ordered]
-        found.append(LeafMembers(targets, units, [copies[z] for z in ordered]))
+        targets = sorted(members)
+        units = apportion([members[z] for z in targets], shift, pool)
+        found.append(LeafMembers(targets, units, [copies[z] for z in targets]))
     return RowLeaves(found, shift)
-
-
-def output_columns(y: ArrayLike) -> NDArray[np.float64]:
-    """Targets as (n, n_outputs)."""
-    y = np.asarray(y, dtype=np.float64)
-    return y[:, None] if y.ndim == 1 else y
 
 
 def merge(leaves: ArrayLike, y: ArrayLike, query: ArrayLike, **options: Any) -> Atoms:
     """Conditional distribution of one row: eq. (7), (12) and the atoms' weights of eq. (17).
 
-    `leaves` (n, n_trees) and `y` (n,) or (n, n_outputs) are of the training rows, `query`
-    (n_trees,) of the row; -1 is a tree that does not contribute. Options: `output`, which is
-    wanted; `counts` (n, n_trees), `sample_weight` (n,), `max_samples_leaf` and `seed`; `leave_out`
-    is a training row to be treated as absent; `pooled` leaves count by their size. Rows with one
-    target are as many observations as lie in one leaf together, or in all if leaves are pooled.
+    `leaves` (n, n_trees) and `y` (n,) are of the training rows, `query` (n_trees,) of the row; -1
+    is a tree that does not contribute. Options: `counts` (n, n_trees), `sample_weight` (n,),
+    `max_samples_leaf` and `seed`; `leave_out` is a training row to be treated as absent;
+    `pooled` leaves count by their size. Rows with one target are as many observations as lie in
+    one leaf together, or in all if leaves are pooled.
     """
     row = leaves_of_row(leaves, y, query, **options)
     mass: dict[float, int] = {}
     observations: dict[float, int] = {}
     for leaf in row.leaves:
-        here: dict[float, int] = {}
-        for target, units, n in zip(*leaf, strict=True):
+        for target, units, n_here in zip(*leaf, strict=True):
             mass[target] = mass.get(target, 0) + units
-            here[target] = here.get(target, 0) + n
-        for target, n_here in here.items():
             before = observations.get(target, 0)
             pooled = options.get("pooled", False)
             observations[target] = before + n_here if pooled else max(before, n_here)
@@ -534,9 +483,9 @@ def needed(atoms: Atoms, level: float) -> int:
     if level >= 1:
         return atoms.total
     if atoms.total != atoms.n_trees << atoms.shift:
-        return max(1, math.floor(level * atoms.total + 0.5) - atoms.slack)
+        return max(1, math.floor(level * atoms.total + 0.5) - 2 * atoms.n_trees)
     units = math.floor(math.ldexp(level, atoms.shift) + 0.5)
-    return max(1, atoms.n_trees * units - atoms.slack)
+    return max(1, atoms.n_trees * (units - 2))
 
 
 def windows(atoms: Atoms, coverage: float) -> list[tuple[int, int]]:
@@ -559,7 +508,8 @@ def hdi(atoms: Atoms, coverage: float) -> tuple[float, float]:
     tied = shortest + max(abs(values[0]), abs(values[-1])) * 2.0**-48
     shortest_ones = [(i, j) for i, j in candidates if values[j] - values[i] <= tied]
     heaviest = max(sum(masses[i : j + 1]) for i, j in shortest_ones)
-    as_much = heaviest - atoms.slack
+    # Rounding leaves masses that are equal less than two units a tree apart.
+    as_much = heaviest - 2 * atoms.n_trees
     median = quantile(atoms, 0.5)
 
     def preference(pair: tuple[int, int]) -> tuple[float, int]:
@@ -601,14 +551,14 @@ def priced_interval(
 ) -> tuple[float, float, int]:
     """Interval of most surplus, price * share - width, that holds `min_coverage`; and its mass.
 
-    Surpluses tie if they are no further apart than the price of the slack and 2**-48 of the largest
-    atom. Of tied intervals those with most mass, to within the slack, count, and of these the one
-    that starts first, and then ends last.
+    Surpluses tie if they are no further apart than the price of two units a tree and 2**-48 of the
+    largest atom. Of tied intervals those with most mass, to within two units a tree, count, and of
+    these the one that starts first, and then ends last.
     """
     exact = [Fraction(float(z)) for z in atoms.values]
     upto = [0, *accumulate(atoms.masses)]
     unit = Fraction(price) / atoms.total
-    slack = atoms.slack
+    slack = 2 * atoms.n_trees
     enough = needed(atoms, min_coverage)
     surplus = {}
     mass = {}
@@ -883,7 +833,7 @@ def region(
 def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") -> float:
     """Quantile of a discrete distribution; see `hdicore::Interpolation` for the names."""
     values, masses, total = atoms.values, atoms.masses, atoms.total
-    tolerance = atoms.slack
+    tolerance = 2 * atoms.n_trees
     upto = np.cumsum(masses, dtype=object)
     if interpolation in ("inverted_cdf", "averaged_inverted_cdf"):
         enough = needed(atoms, level)
@@ -947,9 +897,9 @@ def mean(leaves: ArrayLike, y: ArrayLike, query: ArrayLike, **options: Any) -> f
     fit 62 bits. The mean of a leaf, weighed by its share of a tree, is cut to a whole number of
     them. Targets are scaled by a power of two to at most 1, so that no difference overflows.
     """
-    row = leaves_of_row(leaves, y, query, **options)
-    y = output_columns(y)[:, options.get("output", 0)] + 0.0
+    y = np.asarray(y, dtype=np.float64) + 0.0
     others = np.arange(len(y)) != options.get("leave_out")
+    row = leaves_of_row(leaves, y, query, **options)
     if not row.leaves:
         return math.nan
     low, high = float(y[others].min()), float(y[others].max())

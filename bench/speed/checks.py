@@ -37,8 +37,8 @@ def check_answers(
     leaves = forest.apply(X)
     for i, query in enumerate(forest.apply(scored)):
         near = (leaves == query).any(axis=1)  # the others weigh nothing
-        for output in range(targets.shape[1]):
-            atoms = _reference.merge(leaves[near], targets[near], query, output=output)
+        for output, target in enumerate(targets.T):
+            atoms = _reference.merge(leaves[near], target[near], query)
             expected = [hdi(atoms, level) for level in LEVELS]
             np.testing.assert_array_equal(intervals[i, output].T, expected)
             expected = [_reference.quantile(atoms, level) for level in QUANTILES]

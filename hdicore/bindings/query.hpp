@@ -91,7 +91,7 @@ class Query {
     }
 
     std::size_t n_rows() const noexcept { return source_->n_rows(); }
-    std::size_t n_atoms() const noexcept { return index_->n_vectors(); }
+    std::size_t n_atoms() const noexcept { return index_->max_atoms(); }
 
     // Points given for each row (and output), one or several.
     py::array_t<double> points(const py::object& object, const char* name,

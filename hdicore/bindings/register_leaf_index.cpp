@@ -32,9 +32,6 @@ BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
     held.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets", copy);
     held.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets", copy);
     held.atoms = adopt<double>(entry(arrays, "atoms"), "atoms", copy);
-    if (arrays.contains("vector_ranks")) {
-        held.vector_ranks = adopt<rank_t>(entry(arrays, "vector_ranks"), "vector_ranks", copy);
-    }
     held.tree_begin = adopt<offset_t>(entry(arrays, "tree_begin"), "tree_begin", copy);
     held.leaf_begin = adopt<std::uint32_t>(entry(arrays, "leaf_begin"), "leaf_begin", copy);
     adopt_either<std::uint16_t, rank_t>(arrays, "ranks", copy, held.ranks);
@@ -68,7 +65,6 @@ py::dict to_arrays(const py::object& self) {
     arrays["leaf_offsets"] = view_of(held.leaf_offsets, self);
     arrays["atom_offsets"] = view_of(held.atom_offsets, self);
     arrays["atoms"] = view_of(held.atoms, self);
-    if (held.vector_ranks.size() > 0) arrays["vector_ranks"] = view_of(held.vector_ranks, self);
     arrays["tree_begin"] = view_of(held.tree_begin, self);
     arrays["leaf_begin"] = view_of(held.leaf_begin, self);
     std::visit([&](const auto& ranks) { arrays["ranks"] = view_of(ranks, self); }, held.ranks);

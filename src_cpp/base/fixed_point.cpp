@@ -25,39 +25,11 @@ mass_t floor_units(count_t part, count_t whole, int shift) noexcept {
     return static_cast<mass_t>(quotient);
 }
 
-namespace {
-
-// Gives out `all` units in proportion to weights, which have `total` or, with others, that.
-void apportion_alike(std::span<const count_t> weights, mass_t all, count_t total,
-                     mass_t* units) noexcept {
-    mass_t left = all;
-    const bool whole = total <= count_t{1} << 16;
-    const mass_t each = whole ? (mass_t{1} << vector_shift) / static_cast<mass_t>(total) : 0;
-    for (std::size_t k = 0; k < weights.size(); ++k) {
-        units[k] = whole ? static_cast<mass_t>(weights[k]) * each
-                         : std::max<mass_t>(1, floor_units(weights[k], total, vector_shift));
-        left -= units[k];
-    }
-    units[0] += std::max<mass_t>(0, left);
-    for (std::size_t k = 0; left < 0; ++k) {
-        const mass_t lost = std::min(units[k] - 1, -left);
-        units[k] -= lost;
-        left += lost;
-    }
-}
-
-}  // namespace
-
 void apportion(std::span<const count_t> weights, int shift, count_t pool, mass_t* units) noexcept {
     const auto n = static_cast<mass_t>(weights.size());
-    if (n == 0) return;
     const count_t total = std::accumulate(weights.begin(), weights.end(), count_t{0});
     const mass_t all =
         pool == 0 ? mass_t{1} << shift : std::max(n, floor_units(total, pool, shift));
-    if (shift == vector_shift) {
-        apportion_alike(weights, all, pool == 0 ? total : pool, units);
-        return;
-    }
     count_t before = 0;
     mass_t given = 0;
     for (mass_t k = 0; k < n; ++k) {
@@ -72,8 +44,8 @@ void apportion(std::span<const count_t> weights, int shift, count_t pool, mass_t
 mass_t required_units(double level, std::size_t n_trees, int shift) noexcept {
     const auto trees = static_cast<mass_t>(n_trees);
     if (level >= 1) return trees << shift;
-    const mass_t share = std::llround(std::ldexp(level, shift));
-    return std::max<mass_t>(1, trees * share - slack_units(n_trees, shift));
+    const double whole = shift == narrow_shift ? 0x1p31 : 0x1p40;
+    return std::max<mass_t>(1, trees * (std::llround(level * whole) - 2));
 }
 
 std::vector<count_t> integer_weights(std::span<const double> weights, std::size_t copies) {

@@ -18,29 +18,18 @@ namespace hdicore {
 // shift is 31 (units fit 32 bits) unless one unit in each tree could amount to an atom.
 inline constexpr int narrow_shift = 31;
 inline constexpr int wide_shift = 40;
-// Rows of several outputs are neighbours of others in each: units are in proportion to weights
-// then, and finer, so that each set of rows of a leaf is as close to its share.
-inline constexpr int vector_shift = 46;
-
-// Units by which rounding may tell masses apart that are equal: two in each tree, or of several
-// outputs as many as a leaf has rows, up to 2^16.
-constexpr mass_t slack_units(std::size_t n_trees, int shift) noexcept {
-    return static_cast<mass_t>(n_trees) * (shift == vector_shift ? mass_t{1} << 16 : 2);
-}
-
 // floor(2^shift * part / whole) for part <= whole, 0 < whole <= 2^52.
 mass_t floor_units(count_t part, count_t whole, int shift) noexcept;
 
 // Units of the entries of a leaf, ascending in y, with positive weights: their shares of its total,
 // or of `pool` if that is not 0. Each has at least one unit; each entry too light for one moves the
-// others by less than one unit. With vector_shift, weights of at most 2^16 in all have whole
-// multiples of the units of weight 1, and the first entry what is left over.
+// others by less than one unit.
 void apportion(std::span<const count_t> weights, int shift, count_t pool, mass_t* units) noexcept;
 
 // Units that count as holding the share `level` in [0, 1] of n_trees > 0 trees: n_trees *
-// round(level * 2^shift) less the slack, at least 1; all for level 1. The slack absorbs the
-// rounding of shares and level, so that an exact mass equal to the level is recognised; what is
-// accepted holds more than level - 3.5 * 2^-shift, or of several outputs level - 2^-29.
+// (round(level * 2^shift) - 2), at least 1; all for level 1. The two units absorb the rounding of
+// shares and level, so that an exact mass equal to the level is recognised; what is accepted holds
+// more than level - 3.5 * 2^-shift.
 mass_t required_units(double level, std::size_t n_trees, int shift) noexcept;
 
 // Row weights as whole numbers: scaled by a power of two to at most 2^51 in all, so that every sum

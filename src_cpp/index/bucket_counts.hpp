@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
-#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -33,18 +32,19 @@ struct LineAllocator {
 template <class T>
 using Lines = std::vector<T, LineAllocator<T>>;
 
-// One row for each leaf of an index of one output.
+// One row for each leaf; those of output o begin at row o * n_leaves.
 struct BucketCounts {
-    std::optional<BucketEdges> edges;
+    std::vector<BucketEdges> edges;  // (n_outputs,)
     // (n_rows, n_buckets) entries below each bucket; 8 bits each if no leaf has more than 255.
     std::variant<Lines<std::uint8_t>, Lines<std::uint16_t>> below;
     // The same for fine buckets, if leaves are large enough for it to pay; or empty.
-    std::optional<BucketEdges> fine_edges;
+    std::vector<BucketEdges> fine_edges;
     Lines<std::uint16_t> fine_below;  // (n_rows, n_fine_buckets)
 
     std::size_t nbytes() const noexcept {
-        std::size_t n = edges->nbytes() + fine_below.size() * sizeof(fine_below[0]);
-        if (fine_edges) n += fine_edges->nbytes();
+        std::size_t n = fine_below.size() * sizeof(fine_below[0]);
+        for (const BucketEdges& of_output : edges) n += of_output.nbytes();
+        for (const BucketEdges& of_output : fine_edges) n += of_output.nbytes();
         return n + std::visit([](const auto& counts) { return counts.size() * sizeof(counts[0]); },
                               below);
     }

@@ -3,7 +3,6 @@
 #include "index/build_context.hpp"
 
 #include <stdexcept>
-#include <utility>
 
 #include "index/leaf_checks.hpp"
 
@@ -15,7 +14,7 @@ BuildContext::BuildContext(const TrainingRows& training_rows, bool keeps_row_wei
       keep_row_weights(keeps_row_weights),
       n_threads(threads),
       interruption(interrupted) {
-    check_number_of_trees(rows.n_trees, rows.n_outputs());
+    check_number_of_trees(rows.n_trees);
     if (keep_row_weights && rows.max_samples_leaf > 0) {
         throw std::invalid_argument(
             "max_samples_leaf must not be given with keep_row_weights: a row that was not kept in "
@@ -26,20 +25,17 @@ BuildContext::BuildContext(const TrainingRows& training_rows, bool keeps_row_wei
 }
 
 void BuildContext::order_targets() {
-    std::vector<TargetOrder> outputs;
-    outputs.reserve(rows.n_outputs());
-    for (std::size_t o = 0; o < rows.n_outputs(); ++o) outputs.emplace_back(rows.n_rows());
+    orders.reserve(rows.n_outputs());
+    for (std::size_t o = 0; o < rows.n_outputs(); ++o) orders.emplace_back(rows.n_rows());
     const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t o) { outputs[o].assign(rows, o, interruption); };
+        return [&](std::size_t o) { orders[o].assign(rows, o, interruption); };
     };
     parallel_for(rows.n_outputs(), n_threads, make_worker, interruption);
-    for (const TargetOrder& output : outputs) {
-        atoms.insert(atoms.end(), output.atoms.begin(), output.atoms.end());
+    for (const TargetOrder& order : orders) {
+        atoms.insert(atoms.end(), order.atoms.begin(), order.atoms.end());
         atom_offsets.push_back(static_cast<offset_t>(atoms.size()));
+        max_atoms = std::max(max_atoms, order.atoms.size());
     }
-    VectorOrder vectors(outputs, interruption);
-    order = std::move(vectors.order);
-    vector_ranks = std::move(vectors.vector_ranks);
 }
 
 std::vector<ColumnTotals> BuildContext::find_leaves(const TreeBlock& block) {

@@ -11,7 +11,6 @@
 #include "base/interruption.hpp"
 #include "base/parallel.hpp"
 #include "base/types.hpp"
-#include "index/target_order.hpp"
 #include "index/training_rows.hpp"
 #include "index/tree_entries.hpp"
 
@@ -29,10 +28,10 @@ struct BuildContext {
     unsigned n_threads;
     Interruption& interruption;
 
+    std::vector<TargetOrder> orders;  // (n_outputs,)
     std::vector<offset_t> atom_offsets{0};
     std::vector<double> atoms;
-    RowOrder order;  // of target vectors
-    std::vector<rank_t> vector_ranks;
+    std::size_t max_atoms = 0;
     std::vector<offset_t> leaf_offsets{0};
     std::vector<std::uint64_t> leaf_mask;
     std::int32_t max_count = 1;
@@ -42,7 +41,7 @@ struct BuildContext {
     std::size_t n_leaves(std::size_t tree) const {
         return static_cast<std::size_t>(leaf_offsets[tree + 1] - leaf_offsets[tree]);
     }
-    bool has_short_ranks() const noexcept { return order.n_distinct() <= std::size_t{1} << 16; }
+    bool has_short_ranks() const noexcept { return max_atoms <= std::size_t{1} << 16; }
 
     // Checks a block in the first pass, and finds the leaves of its trees.
     std::vector<ColumnTotals> find_leaves(const TreeBlock& block);

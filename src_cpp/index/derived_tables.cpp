@@ -10,32 +10,42 @@
 namespace hdicore {
 namespace {
 
+// Each row is an entry in every output, so that an index built here has outputs that begin alike;
+// arrays from outside may differ. The last leaf of a tree ends where the tree does: trees begin
+// alike if leaves do.
+bool do_outputs_begin_alike(const LeafTable& table) noexcept {
+    const std::span<const std::uint32_t> begin = table.arrays().leaf_begin.view();
+    const std::size_t step = table.n_leaves() + table.n_trees();
+    return table.arrays().uniform() && std::equal(begin.begin() + step, begin.end(), begin.begin());
+}
+
 bool does_counting_pay(const LeafTable& table) noexcept {
-    return table.n_outputs() == 1 && table.arrays().uniform() &&
-           table.entries_per_leaf() >= min_entries_for_bucket_counts &&
-           table.n_leaves() <= std::numeric_limits<std::uint32_t>::max();
+    return table.arrays().uniform() && table.entries_per_leaf() >= min_entries_for_bucket_counts &&
+           table.n_outputs() * table.n_leaves() <= std::numeric_limits<std::uint32_t>::max();
 }
 
 // Fills the counts of all leaves, `below` being those of the coarse buckets.
 template <class Ranks, class Count>
 void count_entries(const LeafTable& table, const Ranks& ranks, BucketCounts& counts,
                    Lines<Count>& below, unsigned n_threads, Interruption& interruption) {
-    const bool fine = counts.fine_edges.has_value();
-    below.resize(table.n_leaves() * n_buckets);
+    const bool fine = !counts.fine_edges.empty();
+    below.resize(table.n_outputs() * table.n_leaves() * n_buckets);
     const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t t) {
+        return [&](std::size_t block) {
+            const std::size_t o = block / table.n_trees();
+            const std::size_t t = block % table.n_trees();
             for (std::size_t leaf = 0; leaf < table.n_leaves(t); ++leaf) {
-                const EntrySlice slice = table.entries(t, static_cast<leaf_t>(leaf));
+                const EntrySlice slice = table.entries(o, t, static_cast<leaf_t>(leaf));
                 if (slice.n == 0) continue;
                 const auto leaf_ranks = ranks.view().subspan(slice.begin, slice.n);
-                count_below(*counts.edges, leaf_ranks, &below[slice.leaf * n_buckets]);
+                count_below(counts.edges[o], leaf_ranks, &below[slice.leaf * n_buckets]);
                 if (!fine) continue;
-                count_below(*counts.fine_edges, leaf_ranks,
+                count_below(counts.fine_edges[o], leaf_ranks,
                             &counts.fine_below[slice.leaf * n_fine_buckets]);
             }
         };
     };
-    parallel_for(table.n_trees(), n_threads, make_worker, interruption);
+    parallel_for(table.n_outputs() * table.n_trees(), n_threads, make_worker, interruption);
     use_large_pages(below.data(), below.size() * sizeof(Count), interruption);
 }
 
@@ -43,9 +53,11 @@ BucketCounts count_buckets(const LeafTable& table, std::size_t max_leaf_size, un
                            Interruption& interruption) {
     BucketCounts counts;
     const bool fine = table.entries_per_leaf() >= min_entries_for_fine_counts;
-    counts.edges.emplace(table.atoms(0));
-    if (fine) counts.fine_edges.emplace(table.atoms(0), n_fine_buckets);
-    if (fine) counts.fine_below.resize(table.n_leaves() * n_fine_buckets);
+    for (std::size_t o = 0; o < table.n_outputs(); ++o) {
+        counts.edges.emplace_back(table.atoms(o));
+        if (fine) counts.fine_edges.emplace_back(table.atoms(o), n_fine_buckets);
+    }
+    if (fine) counts.fine_below.resize(table.n_outputs() * table.n_leaves() * n_fine_buckets);
     const bool narrow = max_leaf_size <= std::numeric_limits<std::uint8_t>::max();
     if (!narrow) counts.below = Lines<std::uint16_t>();
     std::visit(
@@ -62,13 +74,9 @@ BucketCounts count_buckets(const LeafTable& table, std::size_t max_leaf_size, un
 
 DerivedTables derive_tables(const LeafTable& table, const LeafSizes& sizes, unsigned n_threads,
                             Interruption& interruption) {
-    // Different vectors may have one target in an output.
-    DerivedTables tables{sizes.max_leaf_size, sizes.has_ties || table.n_outputs() > 1, {}, {}};
+    DerivedTables tables{sizes.max_leaf_size, sizes.has_ties, do_outputs_begin_alike(table), {}};
     if (does_counting_pay(table)) {
         tables.bucket_counts = count_buckets(table, sizes.max_leaf_size, n_threads, interruption);
-    }
-    if (do_vector_counts_pay(table)) {
-        tables.vector_counts = count_vectors(table, sizes.max_leaf_size, n_threads, interruption);
     }
     return tables;
 }
@@ -77,9 +85,9 @@ DerivedTables bound_tables(const LeafTable& table) noexcept {
     DerivedTables tables;
     tables.has_ties = true;
     const std::span<const offset_t> begins = table.arrays().tree_begin.view();
-    for (std::size_t t = 0; t < table.n_trees(); ++t) {
-        tables.max_leaf_size =
-            std::max(tables.max_leaf_size, static_cast<std::size_t>(begins[t + 1] - begins[t]));
+    for (std::size_t block = 0; block + 1 < begins.size(); ++block) {
+        tables.max_leaf_size = std::max(
+            tables.max_leaf_size, static_cast<std::size_t>(begins[block + 1] - begins[block]));
     }
     if (table.arrays().uniform()) {
         tables.max_leaf_size = std::min(tables.max_leaf_size, max_uniform_leaf);
@@ -89,10 +97,12 @@ DerivedTables bound_tables(const LeafTable& table) noexcept {
 
 std::size_t max_leaf_size(const LeafTable& table) noexcept {
     std::uint32_t largest = 0;
-    for (std::size_t t = 0; t < table.n_trees(); ++t) {
-        const std::uint32_t* begin = table.leaf_begin(t);
-        for (std::size_t leaf = 0; leaf < table.n_leaves(t); ++leaf) {
-            largest = std::max(largest, begin[leaf + 1] - begin[leaf]);
+    for (std::size_t o = 0; o < table.n_outputs(); ++o) {
+        for (std::size_t t = 0; t < table.n_trees(); ++t) {
+            const std::uint32_t* begin = table.leaf_begin(o, t);
+            for (std::size_t leaf = 0; leaf < table.n_leaves(t); ++leaf) {
+                largest = std::max(largest, begin[leaf + 1] - begin[leaf]);
+            }
         }
     }
     return largest;

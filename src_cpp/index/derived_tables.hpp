@@ -9,7 +9,6 @@
 #include "index/bucket_counts.hpp"
 #include "index/leaf_checks.hpp"
 #include "index/leaf_table.hpp"
-#include "index/vector_counts.hpp"
 
 namespace hdicore {
 
@@ -23,23 +22,20 @@ struct DerivedTables {
     std::size_t max_leaf_size = 0;
     // Whether rows of a leaf share a target, or may, if leaves were not checked.
     bool has_ties = false;
-    // There if there is one output, rows have equal weights and leaves are large enough for it to
-    // pay.
+    // Whether the leaves of all outputs begin alike, counted from the first entry of the output,
+    // and have units that follow from their size. False if leaves were not checked.
+    bool outputs_begin_alike = false;
+    // There if rows have equal weights and leaves are large enough for it to pay.
     std::optional<BucketCounts> bucket_counts;
-    // The same of several outputs.
-    std::optional<VectorCounts> vector_counts;
 
-    std::size_t nbytes() const noexcept {
-        return (bucket_counts ? bucket_counts->nbytes() : 0) +
-               (vector_counts ? vector_counts->nbytes() : 0);
-    }
+    std::size_t nbytes() const noexcept { return bucket_counts ? bucket_counts->nbytes() : 0; }
 };
 
 // Of leaves that were checked, or are known to be proper. O(n_entries) over n_threads threads.
 DerivedTables derive_tables(const LeafTable& table, const LeafSizes& sizes, unsigned n_threads,
                             Interruption& interruption);
 
-// Of leaves that were not checked: the bounds that sizes and offsets give. O(n_trees).
+// Of leaves that were not checked: the bounds that sizes and offsets give. O(n_outputs * n_trees).
 DerivedTables bound_tables(const LeafTable& table) noexcept;
 
 // Entries of the largest leaf, of leaves that are known to be proper.

@@ -17,13 +17,12 @@ namespace {
 
 constexpr const char* no_copies = "copies is damaged: there must be a row behind each entry";
 
-// Ranks of a leaf must be those of target vectors and ascend, strictly if each entry has units of
-// its own.
+// Ranks of a leaf must be those of atoms and ascend, strictly if each entry has units of its own.
 template <class Rank>
-bool proper_ranks(const Array<Rank>& ranks, std::size_t begin, std::size_t end,
-                  std::size_t n_vectors, bool strict, bool& has_ties) {
+bool proper_ranks(const Array<Rank>& ranks, std::size_t begin, std::size_t end, std::size_t n_atoms,
+                  bool strict, bool& has_ties) {
     for (std::size_t e = begin; e < end; ++e) {
-        if (ranks[e] >= n_vectors) return false;
+        if (ranks[e] >= n_atoms) return false;
         if (e == begin || ranks[e] > ranks[e - 1]) continue;
         if (strict || ranks[e] < ranks[e - 1]) return false;
         has_ties = true;
@@ -43,13 +42,15 @@ bool proper_units(const Array<Unit>& units, std::size_t begin, std::size_t end, 
     return end == begin || left == 0 || pooled;
 }
 
-// Whether entries [begin, end) may be those of a leaf. Sets has_ties if it has a rank
+// Whether entries [begin, end) of an output may be those of a leaf. Sets has_ties if it has a rank
 // twice.
 template <class Rank, class Units>
 bool proper_entries(const LeafTable& table, const Array<Rank>& ranks, const Units& units,
-                    std::size_t begin, std::size_t end, bool& has_ties) {
+                    std::size_t output, std::size_t begin, std::size_t end, bool& has_ties) {
     constexpr bool uniform = std::is_same_v<Units, std::monostate>;
-    if (!proper_ranks(ranks, begin, end, table.n_vectors(), !uniform, has_ties)) return false;
+    if (!proper_ranks(ranks, begin, end, table.atoms(output).size(), !uniform, has_ties)) {
+        return false;
+    }
     if constexpr (uniform) {
         return end - begin <= max_uniform_leaf;
     } else {
@@ -102,41 +103,14 @@ void check_atoms(std::span<const double> atoms) {
     if (!proper) refuse("atoms is damaged: targets must be finite and ascending");
 }
 
-// Vectors must be those of atoms, and ascend by the first output in which two of them differ.
-void check_vectors(const LeafTable& table) {
-    const std::span<const rank_t> ranks = table.arrays().vector_ranks.view();
-    const std::size_t n = table.n_outputs();
-    if (n == 1 ? !ranks.empty() : ranks.empty() || ranks.size() % n != 0) {
-        refuse(
-            "vector_ranks must have an element for each target vector and output, if there are "
-            "several");
-    }
-    if (ranks.size() / n > std::numeric_limits<rank_t>::max()) {
-        refuse("vector_ranks is damaged: there must be fewer than 2**32 target vectors");
-    }
-    for (std::size_t o = 0; o < n; ++o) {
-        for (std::size_t at = o; at < ranks.size(); at += n) {
-            if (ranks[at] < table.atoms(o).size()) continue;
-            refuse("vector_ranks is damaged: it names an atom that output " + std::to_string(o) +
-                   " does not have");
-        }
-    }
-    for (std::size_t at = n; at < ranks.size(); at += n) {
-        if (std::ranges::lexicographical_compare(ranks.subspan(at - n, n), ranks.subspan(at, n))) {
-            continue;
-        }
-        refuse("vector_ranks is damaged: target vectors must ascend");
-    }
-}
-
-// Checks the leaves of one tree, and measures them.
+// Checks the leaves of one output in one tree, and measures them.
 template <class Rank, class Units>
 LeafSizes check_tree(const LeafTable& table, const Array<Rank>& ranks, const Units& units,
-                     std::size_t tree, Interruption& interruption) {
+                     std::size_t output, std::size_t tree, Interruption& interruption) {
     LeafSizes sizes;
-    const std::uint32_t* begin = table.leaf_begin(tree);
-    const std::size_t base = table.tree_begin(tree);
-    const std::size_t n_entries = table.tree_begin(tree + 1) - base;
+    const std::uint32_t* begin = table.leaf_begin(output, tree);
+    const std::size_t base = table.tree_begin(output, tree);
+    const std::size_t n_entries = table.tree_begin(output, tree + 1) - base;
     const std::size_t n_leaves = table.n_leaves(tree);
     if (begin[0] != 0 || begin[n_leaves] != n_entries) refuse(damaged_tree(tree));
     in_pieces(n_leaves, interruption, [&](std::size_t first, std::size_t last) {
@@ -147,7 +121,7 @@ LeafSizes check_tree(const LeafTable& table, const Array<Rank>& ranks, const Uni
             const std::size_t size = begin[leaf + 1] - begin[leaf];
             const std::size_t at = base + begin[leaf];
             sizes.max_leaf_size = std::max(sizes.max_leaf_size, size);
-            if (!proper_entries(table, ranks, units, at, at + size, sizes.has_ties)) {
+            if (!proper_entries(table, ranks, units, output, at, at + size, sizes.has_ties)) {
                 refuse(damaged_leaf(tree, leaf));
             }
             if (!proper_copies(table, at, at + size, sizes.has_ties)) refuse(no_copies);
@@ -172,9 +146,6 @@ void check_entry_arrays(const LeafIndexArrays& arrays) {
     };
     with_array(arrays.units, check_size("units"));
     with_array(arrays.copies, check_size("copies"));
-    if (arrays.atom_offsets.size() > 2 && arrays.units.index() == 1) {
-        refuse("units of several outputs must have 64 bits");
-    }
     if (arrays.uniform() && (arrays.pooled || arrays.copies.index() != 0)) {
         refuse("an index that is pooled or has copies must have units");
     }
@@ -182,13 +153,9 @@ void check_entry_arrays(const LeafIndexArrays& arrays) {
 
 }  // namespace
 
-void check_number_of_trees(std::size_t n_trees, std::size_t n_outputs) {
+void check_number_of_trees(std::size_t n_trees) {
     if (n_trees < 1 || n_trees > max_trees) {
         refuse("the number of trees must lie in [1, 2**22], got " + std::to_string(n_trees));
-    }
-    if (n_outputs > 1 && n_trees > max_trees_of_vectors) {
-        refuse("the number of trees must be at most 2**16 with several outputs, got " +
-               std::to_string(n_trees));
     }
 }
 
@@ -198,7 +165,7 @@ void check_sizes(const LeafTable& table) {
     if (arrays.leaf_offsets.size() < 2) refuse("leaf_offsets is damaged: it names no tree");
     if (arrays.atom_offsets.size() < 2) refuse("atom_offsets is damaged: it names no output");
     const std::size_t n_trees = table.n_trees();
-    check_number_of_trees(n_trees, table.n_outputs());
+    check_number_of_trees(n_trees);
     const offset_t last_leaf = arrays.leaf_offsets.view().back();
     if (last_leaf < 0) refuse("leaf_offsets is damaged: it ends below 0");
     const auto n_leaves = static_cast<std::size_t>(last_leaf);
@@ -210,27 +177,29 @@ void check_sizes(const LeafTable& table) {
     }
     check_offsets(arrays.atom_offsets.view(), arrays.atoms.size(), true, "atom_offsets");
     check_entry_arrays(arrays);
-    if (arrays.tree_begin.size() - 1 != n_trees) {
-        refuse("tree_begin must have one element for each tree, and one more");
+    if (arrays.tree_begin.size() - 1 != table.n_outputs() * n_trees) {
+        refuse("tree_begin must have one element for each output and tree, and one more");
     }
     if (n_leaves > std::numeric_limits<std::uint32_t>::max() * max_trees ||
-        arrays.leaf_begin.size() != n_leaves + n_trees) {
-        refuse("leaf_begin must have an element for each leaf, and one more per tree");
+        arrays.leaf_begin.size() % (n_leaves + n_trees) != 0 ||
+        arrays.leaf_begin.size() / (n_leaves + n_trees) != table.n_outputs()) {
+        refuse("leaf_begin must have an element for each output and leaf, and one more per tree");
     }
     if (table.has_leaf_mask() && arrays.leaf_mask.size() != (n_leaves + 63) / 64) {
         refuse("seen must have a bit for each leaf, 64 to an element");
     }
     for (std::size_t o = 0; o < table.n_outputs(); ++o) check_atoms(table.atoms(o));
-    check_vectors(table);
 }
 
 LeafSizes check_leaves(const LeafTable& table, unsigned n_threads, Interruption& interruption) {
-    std::vector<LeafSizes> of_trees(table.n_trees());
+    std::vector<LeafSizes> of_trees(table.n_outputs() * table.n_trees());
     const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t tree) {
+        return [&](std::size_t block) {
+            const std::size_t output = block / table.n_trees();
+            const std::size_t tree = block % table.n_trees();
             std::visit(
                 [&](const auto& ranks, const auto& units) {
-                    of_trees[tree] = check_tree(table, ranks, units, tree, interruption);
+                    of_trees[block] = check_tree(table, ranks, units, output, tree, interruption);
                 },
                 table.arrays().ranks, table.arrays().units);
         };
@@ -244,10 +213,10 @@ LeafSizes check_leaves(const LeafTable& table, unsigned n_threads, Interruption&
     return all;
 }
 
-void check_leaf(const LeafTable& table, std::size_t tree, leaf_t leaf) {
-    const std::uint32_t* offsets = table.leaf_begin(tree) + leaf;
-    const std::size_t base = table.tree_begin(tree);
-    if (offsets[0] > offsets[1] || offsets[1] > table.tree_begin(tree + 1) - base) {
+void check_leaf(const LeafTable& table, std::size_t output, std::size_t tree, leaf_t leaf) {
+    const std::uint32_t* offsets = table.leaf_begin(output, tree) + leaf;
+    const std::size_t base = table.tree_begin(output, tree);
+    if (offsets[0] > offsets[1] || offsets[1] > table.tree_begin(output, tree + 1) - base) {
         refuse(damaged_tree(tree));
     }
     const std::size_t begin = base + offsets[0];
@@ -255,7 +224,7 @@ void check_leaf(const LeafTable& table, std::size_t tree, leaf_t leaf) {
     bool has_ties = false;
     const bool proper = std::visit(
         [&](const auto& ranks, const auto& units) {
-            return proper_entries(table, ranks, units, begin, end, has_ties);
+            return proper_entries(table, ranks, units, output, begin, end, has_ties);
         },
         table.arrays().ranks, table.arrays().units);
     if (!proper) refuse(damaged_leaf(tree, static_cast<std::size_t>(leaf)));

@@ -11,9 +11,9 @@ namespace hdicore {
 
 // These throw std::invalid_argument.
 
-void check_number_of_trees(std::size_t n_trees, std::size_t n_outputs);
+void check_number_of_trees(std::size_t n_trees);
 
-// Checks sizes, offsets, atoms and target vectors. O(n_trees + n_vectors * n_outputs).
+// Checks sizes, offsets and atoms. O(n_outputs * n_trees + n_atoms).
 void check_sizes(const LeafTable& table);
 
 // What the leaves of an index amount to.
@@ -26,6 +26,6 @@ struct LeafSizes {
 LeafSizes check_leaves(const LeafTable& table, unsigned n_threads, Interruption& interruption);
 
 // Checks the entries of one leaf, after the sizes.
-void check_leaf(const LeafTable& table, std::size_t tree, leaf_t leaf);
+void check_leaf(const LeafTable& table, std::size_t output, std::size_t tree, leaf_t leaf);
 
 }  // namespace hdicore

@@ -44,8 +44,8 @@ LeafIndex LeafIndex::validated(unsigned n_threads, Interruption& interruption) c
     return LeafIndex(arrays(), source_, Checks::now, n_threads, interruption);
 }
 
-void LeafIndex::check_leaf(std::size_t tree, leaf_t leaf) const {
-    name_source(source_, [&] { hdicore::check_leaf(*this, tree, leaf); });
+void LeafIndex::check_leaf(std::size_t output, std::size_t tree, leaf_t leaf) const {
+    name_source(source_, [&] { hdicore::check_leaf(*this, output, tree, leaf); });
 }
 
 }  // namespace hdicore

@@ -25,7 +25,7 @@ struct BuiltArrays;
 // safe to share between threads.
 class LeafIndex : public LeafTable {
   public:
-    // O(n_rows * (n_outputs * log n_rows + n_trees)) over n_threads threads. Rows that count or
+    // O(n_outputs * n_rows * (log n_rows + n_trees)) over n_threads threads. Rows that count or
     // weigh nothing leave no entry. Throws std::invalid_argument at input that is out of range.
     LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n_threads,
               Interruption& interruption = Interruption::never());
@@ -38,8 +38,8 @@ class LeafIndex : public LeafTable {
 
     // The arrays are not copied. Throws std::invalid_argument unless they are those of an index, in
     // errors that begin with `source`, if it is not empty. If they are checked lazily, these are
-    // sizes, offsets and targets, O(n_trees + n_vectors * n_outputs), and each query checks the
-    // leaves that it reads; there are no bucket counts then, which alter no result.
+    // sizes, offsets and atoms, O(n_outputs * n_trees + n_atoms), and each query checks the leaves
+    // that it reads; there are no bucket counts then, which alter no result.
     explicit LeafIndex(LeafIndexArrays arrays, std::string source = {}, Checks checks = Checks::now,
                        unsigned n_threads = 1, Interruption& interruption = Interruption::never());
 
@@ -47,7 +47,7 @@ class LeafIndex : public LeafTable {
     // The same index, checked whole.
     LeafIndex validated(unsigned n_threads, Interruption& interruption) const;
     // Throws std::invalid_argument unless the entries of a leaf are those of an index.
-    void check_leaf(std::size_t tree, leaf_t leaf) const;
+    void check_leaf(std::size_t output, std::size_t tree, leaf_t leaf) const;
 
     const DerivedTables& tables() const noexcept { return tables_; }
     const std::optional<RowWeights>& row_weights() const noexcept { return row_weights_; }

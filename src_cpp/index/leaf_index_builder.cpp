@@ -86,7 +86,7 @@ BuiltArrays LeafIndexBuilder::take() {
     if (context_->keep_row_weights) {
         built.row_weights = storage_.take_row_weights(*context_, format_);
     }
-    context_->order = {};
+    std::vector<TargetOrder>().swap(context_->orders);
     return built;
 }
 

@@ -41,7 +41,7 @@ class LeafIndexBuilder {
                      Interruption& interruption = Interruption::never());
 
     bool wants_trees() const noexcept { return pass_ != Pass::done; }
-    // Takes the next trees of a pass. O(n_rows * block.n_trees) over n_threads threads.
+    // Takes the next trees of a pass. O(n_outputs * n_rows * block.n_trees) over n_threads threads.
     void add(const TreeBlock& block);
     // Ends a pass, in which all trees were added, the same in each pass.
     void end_pass();

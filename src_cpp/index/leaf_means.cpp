@@ -14,28 +14,22 @@
 namespace hdicore {
 namespace {
 
-// Entries without units of their own weigh as EqualUnits says, or UnitsAlike.
+// Entries without units of their own weigh as EqualUnits says.
 template <class Rank>
-MeanSum sum_entries(const Rank* ranks, std::monostate, std::uint32_t n,
-                    const OutputTargets& targets, const MeanScale& scale, int shift) noexcept {
+MeanSum sum_entries(const Rank* ranks, std::monostate, std::uint32_t n, const double* atoms,
+                    const MeanScale& scale, int shift) noexcept {
     MomentSum sum;
-    if (shift == vector_shift) {
-        const UnitsAlike units(n);
-        for (std::uint32_t e = 0; e < n; ++e) sum.add(units.each, scale.steps(targets[ranks[e]]));
-        sum.add(units.left_over, scale.steps(targets[ranks[0]]));
-        return sum.over_tree(shift);
-    }
     EqualUnits units(EqualUnits::step(n), 0);
-    for (std::uint32_t e = 0; e < n; ++e) sum.add(units.next(), scale.steps(targets[ranks[e]]));
+    for (std::uint32_t e = 0; e < n; ++e) sum.add(units.next(), scale.steps(atoms[ranks[e]]));
     return sum.over_tree(shift);
 }
 
 template <class Rank, class Unit>
-MeanSum sum_entries(const Rank* ranks, const Unit* units, std::uint32_t n,
-                    const OutputTargets& targets, const MeanScale& scale, int shift) noexcept {
+MeanSum sum_entries(const Rank* ranks, const Unit* units, std::uint32_t n, const double* atoms,
+                    const MeanScale& scale, int shift) noexcept {
     MomentSum sum;
     for (std::uint32_t e = 0; e < n; ++e) {
-        sum.add(static_cast<mass_t>(units[e]), scale.steps(targets[ranks[e]]));
+        sum.add(static_cast<mass_t>(units[e]), scale.steps(atoms[ranks[e]]));
     }
     return sum.over_tree(shift);
 }
@@ -92,11 +86,11 @@ MeanScale mean_scale(const LeafTable& table, std::size_t output) noexcept {
 
 MeanSum mean_of_leaf(const LeafTable& table, const MeanScale& scale, std::size_t output,
                      std::size_t tree, leaf_t leaf) noexcept {
-    const EntrySlice slice = table.entries(tree, leaf);
+    const EntrySlice slice = table.entries(output, tree, leaf);
     MeanSum sum;
     if (slice.n == 0) return sum;
     with_entries(table, slice.begin, [&](const auto* ranks, auto units) {
-        sum = sum_entries(ranks, units, slice.n, table.targets(output), scale, table.shift());
+        sum = sum_entries(ranks, units, slice.n, table.atoms(output).data(), scale, table.shift());
     });
     return sum;
 }
@@ -110,15 +104,15 @@ LeafMeans::LeafMeans(const LeafTable& table, unsigned n_threads, Interruption& i
             const std::size_t o = block / table.n_trees();
             const std::size_t t = block % table.n_trees();
             const MeanScale scale = mean_scale(table, o);
-            const OutputTargets targets = table.targets(o);
-            const std::uint32_t* begin = table.leaf_begin(t);
+            const double* atoms = table.atoms(o).data();
+            const std::uint32_t* begin = table.leaf_begin(o, t);
             const std::size_t at = first(table, o, t);
-            with_entries(table, table.tree_begin(t), [&](const auto* ranks, auto units) {
+            with_entries(table, table.tree_begin(o, t), [&](const auto* ranks, auto units) {
                 for (std::size_t leaf = 0; leaf < table.n_leaves(t); ++leaf) {
                     const std::uint32_t n = begin[leaf + 1] - begin[leaf];
                     if (n == 0) continue;
                     const MeanSum sum = sum_entries(ranks + begin[leaf], behind(units, begin[leaf]),
-                                                    n, targets, scale, table.shift());
+                                                    n, atoms, scale, table.shift());
                     steps_[at + leaf] = sum.steps;
                     if (pooled) units_[at + leaf] = sum.units;
                 }

@@ -59,32 +59,30 @@ class MeanScale {
 // The scale of all atoms of an output.
 MeanScale mean_scale(const LeafTable& table, std::size_t output) noexcept;
 
-// Sums steps of entries of one leaf, times their units, exactly: as the sums of four parts of
-// steps, of which each is at most 2^62.
+// Sums steps of entries of one leaf, times their units, exactly: as the sums of three parts of
+// steps, of which each is below 2^62.
 class MomentSum {
   public:
     void add(mass_t units, std::int64_t steps) noexcept {
         parts_[0] += units * (steps & part_mask);
         parts_[1] += units * (steps >> part_bits & part_mask);
-        parts_[2] += units * (steps >> 2 * part_bits & part_mask);
-        parts_[3] += units * (steps >> 3 * part_bits);
+        parts_[2] += units * (steps >> 2 * part_bits);
         units_ += units;
     }
 
     // The sum over 2^shift, without its fraction, and all units.
     MeanSum over_tree(int shift) const noexcept {
-        const std::int64_t second = parts_[1] + (parts_[0] >> part_bits);
-        const std::int64_t third = parts_[2] + (second >> part_bits);
-        const std::int64_t high = parts_[3] + (third >> part_bits);
-        const std::int64_t low = (third & part_mask) << part_bits | (second & part_mask);
-        return {(high << (3 * part_bits - shift)) + (low >> (shift - part_bits)), units_};
+        const std::int64_t middle = parts_[1] + (parts_[0] >> part_bits);
+        const std::int64_t high = parts_[2] + (middle >> part_bits);
+        return {(high << (2 * part_bits - shift)) + ((middle & part_mask) >> (shift - part_bits)),
+                units_};
     }
 
   private:
-    static constexpr int part_bits = 16;
+    static constexpr int part_bits = 22;
     static constexpr std::int64_t part_mask = (std::int64_t{1} << part_bits) - 1;
 
-    std::int64_t parts_[4] = {};
+    std::int64_t parts_[3] = {};
     mass_t units_ = 0;
 };
 

@@ -4,17 +4,19 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "index/uniform_units.hpp"
 
 namespace hdicore {
-
-LeafStatistics::LeafStatistics(const TrainingRows& rows) : rows_(rows), trees_(rows.n_trees) {}
+LeafStatistics::LeafStatistics(const TrainingRows& rows) : rows_(rows), trees_(rows.n_trees) {
+    for (TreeStatistics& tree : trees_) tree.n_distinct.assign(rows.n_outputs(), 0);
+}
 
 void LeafStatistics::measure(const BuildContext& context, const TreeBlock& block) {
     const auto measure_tree = [&](TreeEntries& entries, std::size_t k) {
         const std::size_t t = block.first + k;
-        entries.measure(block.column(k, context.n_leaves(t)), context.order, trees_[t]);
+        entries.measure(block.column(k, context.n_leaves(t)), context.orders, trees_[t]);
     };
     context.in_parallel(block.n_trees(), block, false, measure_tree);
 }
@@ -22,8 +24,9 @@ void LeafStatistics::measure(const BuildContext& context, const TreeBlock& block
 void LeafStatistics::add_up(const TreeBlock& block) {
     for (std::size_t t = block.first; t < block.first + block.n_trees(); ++t) {
         const TreeStatistics& tree = trees_[t];
-        totals_.n_counted += tree.n_counted;
-        totals_.n_distinct += tree.n_distinct;
+        totals_.n_counted += tree.n_counted * rows_.n_outputs();
+        totals_.n_distinct =
+            std::accumulate(tree.n_distinct.begin(), tree.n_distinct.end(), totals_.n_distinct);
         totals_.max_counted = std::max(totals_.max_counted, tree.max_counted);
         totals_.max_weight = std::max(totals_.max_weight, tree.max_weight);
     }
@@ -40,8 +43,7 @@ bool LeafStatistics::may_place(const std::vector<ColumnTotals>& block) const noe
 
 StorageFormat LeafStatistics::format(const BuildContext& context) const {
     return choose_format(totals_, {.n_trees = rows_.n_trees,
-                                   .n_outputs = rows_.n_outputs(),
-                                   .n_vectors = context.order.n_distinct(),
+                                   .max_atoms = context.max_atoms,
                                    .row_weights = context.row_weights,
                                    .keep_row_weights = context.keep_row_weights,
                                    .pooled = rows_.pooled});

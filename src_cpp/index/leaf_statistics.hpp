@@ -17,7 +17,7 @@ class LeafStatistics {
   public:
     explicit LeafStatistics(const TrainingRows& rows);
 
-    // Measures the trees of a block. O(n_rows * n_trees) over the threads.
+    // Measures the trees of a block. O(n_outputs * n_rows * n_trees) over the threads.
     void measure(const BuildContext& context, const TreeBlock& block);
     // To be filled in where the rows of a tree are placed.
     TreeStatistics& of(std::size_t tree) noexcept { return trees_[tree]; }
@@ -29,8 +29,9 @@ class LeafStatistics {
     bool may_place(const std::vector<ColumnTotals>& block) const noexcept;
     // What the measures of all trees decide.
     StorageFormat format(const BuildContext& context) const;
-    count_t n_entries(std::size_t tree, bool uniform) const {
-        return uniform ? trees_[tree].n_counted : trees_[tree].n_distinct;
+    // Entries of a tree in one output.
+    count_t n_entries(std::size_t output, std::size_t tree, bool uniform) const {
+        return uniform ? trees_[tree].n_counted : trees_[tree].n_distinct[output];
     }
 
   private:

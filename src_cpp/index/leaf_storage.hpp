@@ -33,12 +33,15 @@ class LeafStorage {
     RowWeights take_row_weights(BuildContext& context, const StorageFormat& format);
 
   private:
+    // Puts what was placed of each output behind that of the one before.
+    void join_outputs(const BuildContext& context);
     void store_leaf_begin(const BuildContext& context, const TreeEntries& entries,
-                          std::size_t tree);
+                          std::size_t output, std::size_t tree);
 
     std::vector<offset_t> tree_begin_{0};
     std::vector<std::uint32_t> leaf_begin_;
     EntryArrays entries_;
+    std::vector<EntryArrays> placed_;  // (n_outputs,) or none
 };
 
 }  // namespace hdicore

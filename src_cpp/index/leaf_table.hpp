@@ -18,31 +18,26 @@ namespace hdicore {
 
 // Masses of all trees together stay below 2^62.
 inline constexpr std::size_t max_trees = std::size_t{1} << (62 - wide_shift);
-inline constexpr std::size_t max_trees_of_vectors = std::size_t{1} << (62 - vector_shift);
 // Leaf ids are meant to be dense, as a table of the leaves of each tree is kept.
 inline constexpr std::int64_t max_leaves_per_tree = std::int64_t{1} << 28;
 
-// The flat arrays of an index, as stored and mapped: a two-level CSR matrix of leaves by target
-// vectors. A target vector is what a row has as targets, in the order of the first output, then of
-// the second, and so on; with one output it is an atom. tree_begin finds the entries of a tree,
-// leaf_begin those of a leaf in them; `ranks` are the column indices, `units` the values.
+// The flat arrays of an index, as stored and mapped: for each output a two-level CSR matrix of
+// leaves by atoms. tree_begin finds the entries of a tree, leaf_begin those of a leaf in them;
+// `ranks` are the column indices, `units` the values.
 struct LeafIndexArrays {
     Array<offset_t>
         leaf_offsets;  // (n_trees + 1,) leaves of tree t: [leaf_offsets[t], leaf_offsets[t + 1])
     Array<offset_t> atom_offsets;  // (n_outputs + 1,) atoms of output o, into `atoms`
     Array<double> atoms;           // distinct targets of each output, ascending
-    // (n_vectors * n_outputs,) rank of the atom that each target vector has in each output, or
-    // empty with one output.
-    Array<rank_t> vector_ranks;
-    Array<offset_t> tree_begin;  // (n_trees + 1,) entries of tree t
-    // (n_leaves + n_trees,) entries of leaf l of tree t, counted from tree_begin of t, are
-    // [leaf_begin[s + l], leaf_begin[s + l + 1]) with s = leaf_offsets[t] + t.
+    Array<offset_t> tree_begin;    // (n_outputs * n_trees + 1,) entries of output o, tree t
+    // (n_outputs * (n_leaves + n_trees),) entries of leaf l of tree t, counted from tree_begin of
+    // (o, t), are [leaf_begin[s + l], leaf_begin[s + l + 1]) with
+    // s = o * (n_leaves + n_trees) + leaf_offsets[t] + t.
     Array<std::uint32_t> leaf_begin;
-    // (n_entries,) of target vectors, ascending within a leaf; 16 bits each if there are at most
-    // 2^16 vectors
+    // (n_entries,) ascending within a leaf; 16 bits each if every output has at most 2^16 atoms
     std::variant<Array<std::uint16_t>, Array<rank_t>> ranks;
-    // (n_entries,) of shift 31, or 64 bits each of shift 40, or 46 with several outputs. Or none:
-    // the rows of a leaf have equal weights, and each is an entry as often as it counts.
+    // (n_entries,) of shift 31 or 40. Or none: the rows of a leaf have equal weights, and each is
+    // an entry as often as it counts.
     std::variant<std::monostate, Array<std::uint32_t>, Array<std::uint64_t>> units;
     // (n_entries,) rows behind each entry, as often as they count. Or none: one behind each.
     std::variant<std::monostate, Array<std::uint8_t>, Array<std::uint32_t>> copies;
@@ -59,7 +54,7 @@ struct LeafIndexArrays {
 // Kept only on request, to leave a row out of its own leaves exactly.
 struct RowWeights {
     Array<count_t> entries;  // (n_entries,) what the rows behind an entry weigh
-    Array<rank_t> ranks;     // (n_rows,) rank of each row's target vector
+    Array<rank_t> ranks;     // (n_rows, n_outputs) rank of each row's target
     Array<count_t> rows;     // (n_rows,) what each row weighs, counted once
     count_t pool;            // what all units are shares of, if pooled; else 0
 };
@@ -73,18 +68,6 @@ void with_array(const Arrays& arrays, const Use& use) {
         },
         arrays);
 }
-
-// What target vectors have in one output.
-struct OutputTargets {
-    const double* atoms;  // of the output
-    const rank_t* ranks;  // ranks[vector * step], or null if vectors are atoms
-    std::size_t step;
-
-    rank_t rank(rank_t vector) const noexcept {
-        return ranks == nullptr ? vector : ranks[vector * step];
-    }
-    double operator[](rank_t vector) const noexcept { return atoms[rank(vector)]; }
-};
 
 // Looks things up in the arrays, which it does not check.
 class LeafTable {
@@ -115,17 +98,12 @@ class LeafTable {
     std::size_t n_entries() const noexcept {
         return static_cast<std::size_t>(arrays_.tree_begin.view().back());
     }
-    int shift() const noexcept {
-        if (n_outputs() > 1) return vector_shift;
-        return arrays_.units.index() == 2 ? wide_shift : narrow_shift;
-    }
+    int shift() const noexcept { return arrays_.units.index() == 2 ? wide_shift : narrow_shift; }
     double entries_per_leaf() const noexcept {
-        return static_cast<double>(n_entries()) / static_cast<double>(n_leaves());
+        return static_cast<double>(n_entries()) / static_cast<double>(n_leaves() * n_outputs());
     }
-    // Target vectors: at least as many as any output has atoms.
-    std::size_t n_vectors() const noexcept {
-        return n_outputs() == 1 ? arrays_.atoms.size() : arrays_.vector_ranks.size() / n_outputs();
-    }
+    // Atoms of the output that has most.
+    std::size_t max_atoms() const noexcept;
     rank_t rank(std::size_t entry) const noexcept {
         return std::visit([&](const auto& ranks) { return rank_t{ranks[entry]}; }, arrays_.ranks);
     }
@@ -144,37 +122,34 @@ class LeafTable {
 
     // Distinct targets of one output, ascending.
     std::span<const double> atoms(std::size_t output) const noexcept;
-    OutputTargets targets(std::size_t output) const noexcept {
-        const rank_t* ranks = n_outputs() == 1 ? nullptr : arrays_.vector_ranks.data() + output;
-        return {atoms(output).data(), ranks, n_outputs()};
-    }
 
-    // Units of leaves of equally weighted rows of one output: see UniformUnits. The second is null
-    // if units are stored.
+    // Units of leaves of equally weighted rows: see UniformUnits. The second is null if units are
+    // stored.
     std::span<const std::uint32_t> uniform_units() const noexcept { return uniform_->units; }
     const UniformUnits* uniform() const noexcept { return arrays_.uniform() ? uniform_ : nullptr; }
 
     // Leaf offsets of one tree, (n_leaves(tree) + 1,), counted from tree_begin.
-    const std::uint32_t* leaf_begin(std::size_t tree) const noexcept {
-        return arrays_.leaf_begin.data() + static_cast<std::size_t>(arrays_.leaf_offsets[tree]) +
-               tree;
+    const std::uint32_t* leaf_begin(std::size_t output, std::size_t tree) const noexcept {
+        return arrays_.leaf_begin.data() + output * (n_leaves() + n_trees()) +
+               static_cast<std::size_t>(arrays_.leaf_offsets[tree]) + tree;
     }
-    std::size_t tree_begin(std::size_t tree) const noexcept {
-        return static_cast<std::size_t>(arrays_.tree_begin[tree]);
+    std::size_t tree_begin(std::size_t output, std::size_t tree) const noexcept {
+        return static_cast<std::size_t>(arrays_.tree_begin[output * n_trees() + tree]);
     }
     // Row of the bucket counts for the first leaf of a tree, if there are any: then it fits 32
     // bits.
-    std::uint32_t first_count_row(std::size_t tree) const noexcept {
-        return static_cast<std::uint32_t>(arrays_.leaf_offsets[tree]);
+    std::uint32_t first_count_row(std::size_t output, std::size_t tree) const noexcept {
+        return static_cast<std::uint32_t>(output * n_leaves() +
+                                          static_cast<std::size_t>(arrays_.leaf_offsets[tree]));
     }
 
     // The entries of one leaf, which may be none.
-    EntrySlice entries(std::size_t tree, leaf_t leaf) const noexcept {
-        const std::uint32_t* begin = leaf_begin(tree) + leaf;
-        const std::size_t first = tree_begin(tree) + begin[0];
+    EntrySlice entries(std::size_t output, std::size_t tree, leaf_t leaf) const noexcept {
+        const std::uint32_t* begin = leaf_begin(output, tree) + leaf;
+        const std::size_t first = tree_begin(output, tree) + begin[0];
         const std::uint32_t n = begin[1] - begin[0];
         return {first, arrays_.uniform() ? uniform_->begin(n) : first, n,
-                first_count_row(tree) + static_cast<std::uint32_t>(leaf)};
+                first_count_row(output, tree) + static_cast<std::uint32_t>(leaf)};
     }
 
   private:

@@ -59,8 +59,9 @@ class LeafMerge {
         : index_(index),
           new_leaves_(new_leaves),
           leaf_offsets_(checked_offsets(index, new_leaves)),
-          leaf_begin_(static_cast<std::size_t>(leaf_offsets_.back()) + index.n_trees()),
-          of_trees_(index.n_trees()),
+          leaf_begin_(index.n_outputs() *
+                      (static_cast<std::size_t>(leaf_offsets_.back()) + index.n_trees())),
+          of_blocks_(index.n_outputs() * index.n_trees()),
           n_threads_(n_threads),
           interruption_(interruption) {}
 
@@ -72,17 +73,22 @@ class LeafMerge {
     }
 
   private:
-    MergedBlock block(std::size_t tree) const {
-        return {index_, tree, new_leaves_.data() + index_.arrays().leaf_offsets[tree]};
+    // Number o * n_trees + t is output o of tree t.
+    MergedBlock block(std::size_t number) const {
+        const std::size_t t = number % index_.n_trees();
+        return {index_, number / index_.n_trees(), t,
+                new_leaves_.data() + index_.arrays().leaf_offsets[t]};
     }
-    // Where the offsets of the new leaves of a tree go.
-    std::uint32_t* leaf_begin(std::size_t tree) {
-        return leaf_begin_.data() + static_cast<std::size_t>(leaf_offsets_[tree]) + tree;
+    // Where the offsets of the new leaves of a block go.
+    std::uint32_t* leaf_begin(const MergedBlock& block) {
+        return leaf_begin_.data() +
+               block.output * (static_cast<std::size_t>(leaf_offsets_.back()) + index_.n_trees()) +
+               static_cast<std::size_t>(leaf_offsets_[block.tree]) + block.tree;
     }
 
     StorageFormat format() const {
         LeafTotals all;
-        for (const LeafTotals& block : of_trees_) {
+        for (const LeafTotals& block : of_blocks_) {
             all.n_counted += block.n_counted;
             all.n_distinct += block.n_distinct;
             all.max_counted = std::max(all.max_counted, block.max_counted);
@@ -91,8 +97,7 @@ class LeafMerge {
         const auto& weights = index_.row_weights();
         return choose_format(
             all, {.n_trees = index_.n_trees(),
-                  .n_outputs = index_.n_outputs(),
-                  .n_vectors = index_.n_vectors(),
+                  .max_atoms = index_.max_atoms(),
                   .row_weights = weights ? weights->rows.view() : std::span<const count_t>(),
                   .keep_row_weights = weights.has_value(),
                   .pooled = index_.arrays().pooled});
@@ -127,8 +132,8 @@ class LeafMerge {
         return BuiltArrays{std::move(arrays), {}, now.has_ties};
     }
 
-    // Entries of one target vector become one, and get new units. Which arrays there are follows
-    // from all trees, so that they are grouped twice.
+    // Entries of one target become one, and get new units. Which arrays there are follows from all
+    // trees, so that they are grouped twice.
     BuiltArrays group() {
         each_block(true, [](MergedEntries& entries, const MergedBlock& own) {
             return entries.group(own);
@@ -136,7 +141,7 @@ class LeafMerge {
         StorageFormat now = format();
         now.uniform = false;
         std::vector<offset_t> tree_begin{0};
-        for (const LeafTotals& totals : of_trees_) {
+        for (const LeafTotals& totals : of_blocks_) {
             tree_begin.push_back(tree_begin.back() + static_cast<offset_t>(totals.n_distinct));
         }
         EntryArrays stored;
@@ -144,7 +149,7 @@ class LeafMerge {
         each_block(true, [&](MergedEntries& entries, const MergedBlock& own) {
             const LeafTotals totals = entries.group(own);
             entries.share_units(now.shift(), now.pool);
-            stored.store(entries.columns(), tree_begin[own.tree]);
+            stored.store(entries.columns(), tree_begin[own.output * index_.n_trees() + own.tree]);
             return totals;
         });
         BuiltArrays built{common_arrays(), {}, now.has_ties};
@@ -157,25 +162,27 @@ class LeafMerge {
         return built;
     }
 
-    // Calls use(entries, block) for each tree, keeps what it returns, and where leaves begin.
+    // Calls use(entries, block) for each block, keeps what it returns, and where leaves begin.
     template <class Use>
     void each_block(bool groups, const Use& use) {
         std::size_t max_leaves = 0;
         std::size_t max_entries = 0;
-        for (std::size_t t = 0; t < of_trees_.size(); ++t) {
-            max_leaves = std::max(
-                max_leaves, static_cast<std::size_t>(leaf_offsets_[t + 1] - leaf_offsets_[t]));
-            max_entries = std::max(max_entries, block(t).n_entries());
+        for (std::size_t number = 0; number < of_blocks_.size(); ++number) {
+            const MergedBlock own = block(number);
+            max_leaves = std::max(max_leaves, static_cast<std::size_t>(leaf_offsets_[own.tree + 1] -
+                                                                       leaf_offsets_[own.tree]));
+            max_entries = std::max(max_entries, own.n_entries());
         }
         const auto make_worker = [&]() -> Worker {
             const auto entries = std::make_shared<MergedEntries>(
-                max_leaves, index_.n_vectors(), max_entries, groups, interruption_);
-            return [&, entries](std::size_t tree) {
-                of_trees_[tree] = use(*entries, block(tree));
-                std::ranges::copy(entries->leaf_begin, leaf_begin(tree));
+                max_leaves, index_.max_atoms(), max_entries, groups, interruption_);
+            return [&, entries](std::size_t number) {
+                const MergedBlock own = block(number);
+                of_blocks_[number] = use(*entries, own);
+                std::ranges::copy(entries->leaf_begin, leaf_begin(own));
             };
         };
-        parallel_for(of_trees_.size(), n_threads_, make_worker, interruption_);
+        parallel_for(of_blocks_.size(), n_threads_, make_worker, interruption_);
     }
 
     // All but those of the entries and where trees begin.
@@ -184,7 +191,6 @@ class LeafMerge {
         LeafIndexArrays arrays;
         arrays.atom_offsets = old.atom_offsets;
         arrays.atoms = old.atoms;
-        arrays.vector_ranks = old.vector_ranks;
         arrays.pooled = old.pooled;
         if (index_.has_leaf_mask()) arrays.leaf_mask = Array(new_leaf_mask());
         arrays.leaf_offsets = Array(std::move(leaf_offsets_));
@@ -209,7 +215,7 @@ class LeafMerge {
     std::span<const leaf_t> new_leaves_;
     std::vector<offset_t> leaf_offsets_;
     std::vector<std::uint32_t> leaf_begin_;
-    std::vector<LeafTotals> of_trees_;  // (n_trees,)
+    std::vector<LeafTotals> of_blocks_;  // (n_outputs * n_trees,)
     unsigned n_threads_;
     Interruption& interruption_;
 };

@@ -1,4 +1,4 @@
-// index/merged_entries.cpp: makes one entry of those of each target vector in a new leaf
+// index/merged_entries.cpp: makes one entry of those of each target in a new leaf
 // SPDX-License-Identifier: BSD-3-Clause
 #include "index/merged_entries.hpp"
 
@@ -29,10 +29,10 @@ void with_counts(const MergedBlock& block, const Use& use) {
 
 }  // namespace
 
-MergedEntries::MergedEntries(std::size_t max_leaves, std::size_t n_vectors, std::size_t max_entries,
+MergedEntries::MergedEntries(std::size_t max_leaves, std::size_t max_atoms, std::size_t max_entries,
                              bool groups, Interruption& interruption)
     : interruption_(interruption),
-      rank_ends_(n_vectors + 1),
+      rank_ends_(max_atoms + 1),
       by_rank_(std::make_unique_for_overwrite<Entry[]>(max_entries)) {
     leaf_begin.reserve(max_leaves + 1);
     ends_.reserve(max_leaves);
@@ -52,7 +52,7 @@ LeafTotals MergedEntries::group(const MergedBlock& block) {
     weights_.assign(leaf_begin.back(), 0);
     with_counts(block, [&](const auto& counts) {
         ends_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
-        each_entry([&](rank_t rank, const Entry& entry) {
+        each_entry(block, [&](rank_t rank, const Entry& entry) {
             std::uint32_t& end = ends_[entry.leaf];
             if (end == leaf_begin[entry.leaf] || ranks_[end - 1] != rank) ranks_[end++] = rank;
             const auto [copies, weight] = counts(entry.number);
@@ -77,7 +77,7 @@ void MergedEntries::find_leaves(const MergedBlock& block) {
     const std::size_t n_new = n == 0 ? 0 : static_cast<std::size_t>(block.new_leaves[n - 1]) + 1;
     leaf_begin.assign(n_new + 1, 0);
     last_.assign(n_new, no_rank);
-    each_entry([&](rank_t rank, const Entry& entry) {
+    each_entry(block, [&](rank_t rank, const Entry& entry) {
         rank_t& last = last_[static_cast<std::size_t>(entry.leaf)];
         leaf_begin[static_cast<std::size_t>(entry.leaf) + 1] += last != rank;
         last = rank;

@@ -17,17 +17,19 @@
 
 namespace hdicore {
 
-// One tree, whose leaves get new numbers.
+// One output of one tree, whose leaves get new numbers.
 struct MergedBlock {
     const LeafIndex& index;
+    std::size_t output;
     std::size_t tree;
     const leaf_t* new_leaves;  // (n_leaves,)
 
     std::size_t n_leaves() const { return index.n_leaves(tree); }
-    std::size_t first_entry() const { return index.tree_begin(tree); }
-    std::size_t n_entries() const { return index.tree_begin(tree + 1) - first_entry(); }
+    std::size_t n_atoms() const { return index.atoms(output).size(); }
+    std::size_t first_entry() const { return index.tree_begin(output, tree); }
+    std::size_t n_entries() const { return index.tree_begin(output, tree + 1) - first_entry(); }
     // (n_leaves + 1,) counted from the first entry of the block
-    const std::uint32_t* leaf_begin() const { return index.leaf_begin(tree); }
+    const std::uint32_t* leaf_begin() const { return index.leaf_begin(output, tree); }
 
     // Calls use(begin, end) with the entries of each new leaf, which are neighbours.
     template <class Use>
@@ -45,12 +47,12 @@ class MergedEntries {
   public:
     std::vector<std::uint32_t> leaf_begin;  // (new leaves + 1,)
 
-    // For blocks of up to so many leaves, target vectors and entries, for which it allocates
-    // nothing later. `groups` says whether entries are not only sorted.
-    MergedEntries(std::size_t max_leaves, std::size_t n_vectors, std::size_t max_entries,
+    // For blocks of up to so many leaves, atoms and entries, for which it allocates nothing later.
+    // `groups` says whether entries are not only sorted.
+    MergedEntries(std::size_t max_leaves, std::size_t max_atoms, std::size_t max_entries,
                   bool groups, Interruption& interruption);
 
-    // Writes the ranks of entries that stand for a row each, by leaf. O(n_entries + n_vectors).
+    // Writes the ranks of entries that stand for a row each, by leaf. O(n_entries + n_atoms).
     template <class Rank>
     LeafTotals sort(const MergedBlock& block, const Array<Rank>& ranks, Rank* sorted) {
         sort_by_rank(block, ranks);
@@ -63,7 +65,7 @@ class MergedEntries {
         totals.max_weight = totals.max_counted;
         totals.n_counted = block.n_entries();
         ends_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
-        each_entry([&](rank_t rank, const Entry& entry) {
+        each_entry(block, [&](rank_t rank, const Entry& entry) {
             const std::uint32_t at = ends_[entry.leaf]++;
             sorted[at] = static_cast<Rank>(rank);
             totals.n_distinct += at == leaf_begin[entry.leaf] || sorted[at - 1] != rank;
@@ -71,7 +73,7 @@ class MergedEntries {
         return totals;
     }
 
-    // Makes one entry of those of each target vector in a new leaf, still without units. The same.
+    // Makes one entry of those of each target in a new leaf, still without units. The same.
     LeafTotals group(const MergedBlock& block);
 
     // Apportions units to the entries grouped last.
@@ -91,11 +93,12 @@ class MergedEntries {
     template <class Rank>
     void sort_by_rank(const MergedBlock& block, const Array<Rank>& ranks) {
         const Rank* own = ranks.data() + block.first_entry();
-        std::ranges::fill(rank_ends_, 0u);
+        std::fill_n(rank_ends_.begin(), block.n_atoms() + 1, 0u);
         in_pieces(block.n_entries(), interruption_, [&](std::size_t begin, std::size_t end) {
             for (std::size_t e = begin; e < end; ++e) ++rank_ends_[std::size_t{own[e]} + 1];
         });
-        std::partial_sum(rank_ends_.begin(), rank_ends_.end() - 1, rank_ends_.begin());
+        std::partial_sum(rank_ends_.begin(), rank_ends_.begin() + block.n_atoms(),
+                         rank_ends_.begin());
         const std::uint32_t* leaf_ends = block.leaf_begin() + 1;
         std::uint32_t e = 0;
         in_pieces(block.n_leaves(), interruption_, [&](std::size_t begin, std::size_t end) {
@@ -109,22 +112,22 @@ class MergedEntries {
 
     // Calls use(rank, entry) for the entries sorted last.
     template <class Use>
-    void each_entry(const Use& use) {
+    void each_entry(const MergedBlock& block, const Use& use) {
         std::uint32_t e = 0;
-        in_pieces(rank_ends_.size() - 1, interruption_, [&](std::size_t begin, std::size_t end) {
+        in_pieces(block.n_atoms(), interruption_, [&](std::size_t begin, std::size_t end) {
             for (std::size_t rank = begin; rank < end; ++rank) {
                 for (; e < rank_ends_[rank]; ++e) use(static_cast<rank_t>(rank), by_rank_[e]);
             }
         });
     }
 
-    // Counts the target vectors of each new leaf, and finds where their entries begin.
+    // Counts the targets of each new leaf, and finds where their entries begin.
     void find_leaves(const MergedBlock& block);
     // Of what was grouped last.
     LeafTotals totals() const;
 
     Interruption& interruption_;
-    std::vector<std::uint32_t> rank_ends_;  // (n_vectors + 1,)
+    std::vector<std::uint32_t> rank_ends_;  // (n_atoms + 1,)
     std::unique_ptr<Entry[]> by_rank_;      // (n_entries,)
     std::vector<std::uint32_t> ends_;       // (new leaves,)
     std::vector<rank_t> last_;              // (new leaves,)

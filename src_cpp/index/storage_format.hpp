@@ -16,8 +16,8 @@ namespace hdicore {
 
 // What the leaves of all trees amount to.
 struct LeafTotals {
-    count_t n_counted = 0;    // rows, as often as they count
-    count_t n_distinct = 0;   // pairs of a leaf and a target vector in it
+    count_t n_counted = 0;    // rows, as often as they count, in all outputs
+    count_t n_distinct = 0;   // pairs of a leaf and a target in it, in all outputs
     count_t max_counted = 0;  // rows of one leaf, as often as they count
     count_t max_weight = 0;   // of the rows of one leaf together
 
@@ -29,26 +29,21 @@ struct LeafTotals {
 
 struct StorageFormat {
     count_t pool = 0;          // what units are shares of; 0: of the total of each leaf
-    bool short_ranks = false;  // there are at most 2^16 target vectors
+    bool short_ranks = false;  // every output has at most 2^16 atoms
     bool uniform = false;      // rows of a leaf weigh alike, so that there are no units
     bool wide_units = false;
-    bool several_outputs = false;
-    bool has_ties = false;  // rows of a leaf share a target vector
+    bool has_ties = false;  // rows of a leaf share a target
     bool short_copies = false;
     bool keeps_weights = false;  // those of the rows behind each entry, to leave a row out
 
     bool has_copies() const noexcept { return has_ties && !uniform; }
-    int shift() const noexcept {
-        if (several_outputs) return vector_shift;
-        return wide_units ? wide_shift : narrow_shift;
-    }
+    int shift() const noexcept { return wide_units ? wide_shift : narrow_shift; }
 };
 
 // What of the rows decides on the format.
 struct RowFacts {
     std::size_t n_trees;
-    std::size_t n_outputs;
-    std::size_t n_vectors;
+    std::size_t max_atoms;                 // of one output
     std::span<const count_t> row_weights;  // (n_rows,) or empty: 1
     bool keep_row_weights;
     bool pooled;
@@ -56,7 +51,7 @@ struct RowFacts {
 
 StorageFormat choose_format(const LeafTotals& totals, const RowFacts& rows);
 
-// The entries of one tree. Of columns that are not stored the spans may be empty.
+// The entries of one tree and output. Of columns that are not stored the spans may be empty.
 struct EntryColumns {
     std::span<const rank_t> ranks;     // (n_entries,)
     std::span<const mass_t> units;     // (n_entries,)

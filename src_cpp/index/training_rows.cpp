@@ -1,4 +1,4 @@
-// index/training_rows.cpp: checks leaf ids, counts and weights
+// index/training_rows.cpp: checks leaf ids, counts, weights and targets, and sorts the targets
 // SPDX-License-Identifier: BSD-3-Clause
 #include "index/training_rows.hpp"
 
@@ -136,16 +136,31 @@ std::vector<count_t> checked_row_weights(const TrainingRows& rows, std::int32_t 
                    "] must be finite and not negative, got " + std::to_string(weights[i]));
         }
     }
-    std::vector<count_t> whole =
-        integer_weights(weights, static_cast<std::size_t>(std::max(max_count, 1)));
-    if (rows.n_outputs() > 1) {
-        // Units of small whole weights are in exact proportion.
-        const count_t divisor =
-            std::accumulate(whole.begin(), whole.end(), count_t{0},
-                            [](count_t a, count_t b) { return std::gcd(a, b); });
-        for (count_t& weight : whole) weight /= divisor;
+    return integer_weights(weights, static_cast<std::size_t>(std::max(max_count, 1)));
+}
+
+TargetOrder::TargetOrder(std::size_t n_rows) {
+    rows.resize(n_rows);
+    ranks.reserve(n_rows);
+    atoms.reserve(n_rows);
+}
+
+void TargetOrder::assign(const TrainingRows& in, std::size_t output, Interruption& interruption) {
+    const auto y = [&](std::uint32_t row) { return in.y(row, output); };
+    std::iota(rows.begin(), rows.end(), 0u);
+    for (const std::uint32_t row : rows) {
+        if (!std::isfinite(y(row))) refuse("y[" + std::to_string(row) + "] is not finite");
     }
-    return whole;
+    std::uint32_t n_compared = 0;
+    std::stable_sort(rows.begin(), rows.end(), [&](std::uint32_t a, std::uint32_t b) {
+        if (++n_compared % 65536 == 0) interruption.check();
+        return y(a) < y(b);
+    });
+    for (const std::uint32_t row : rows) {
+        // + 0.0 makes one atom of -0.0 and 0.0 whichever comes first.
+        if (atoms.empty() || atoms.back() != y(row)) atoms.push_back(y(row) + 0.0);
+        ranks.push_back(static_cast<rank_t>(atoms.size() - 1));
+    }
 }
 
 }  // namespace hdicore

@@ -86,4 +86,16 @@ std::int64_t checked_n_leaves(const TrainingRows& rows, std::size_t tree, std::i
 // The row weights as whole numbers, (n_rows,), or none. Rows count up to `max_count` times.
 std::vector<count_t> checked_row_weights(const TrainingRows& rows, std::int32_t max_count);
 
+// The rows of one output in ascending order of y.
+struct TargetOrder {
+    std::vector<std::uint32_t> rows;  // (n_rows,)
+    std::vector<rank_t> ranks;        // (n_rows,) rank of rows[p]
+    std::vector<double> atoms;        // (n_atoms,)
+
+    // Makes room, so that sorting on another thread allocates nothing but a copy of the rows.
+    explicit TargetOrder(std::size_t n_rows);
+    // O(n_rows log n_rows).
+    void assign(const TrainingRows& rows, std::size_t output, Interruption& interruption);
+};
+
 }  // namespace hdicore

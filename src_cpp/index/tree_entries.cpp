@@ -1,4 +1,4 @@
-// index/tree_entries.cpp: counting sort of training rows by leaf, in order of their targets
+// index/tree_entries.cpp: counting sort of training rows by leaf, in order of y
 // SPDX-License-Identifier: BSD-3-Clause
 #include "index/tree_entries.hpp"
 
@@ -39,7 +39,7 @@ TreeEntries::TreeEntries(const TrainingRows& rows, std::span<const count_t> row_
     if (!row_weights.empty()) copies_.reserve(in_.n_rows());
 }
 
-void TreeEntries::measure(const TreeColumn& column, const RowOrder& order,
+void TreeEntries::measure(const TreeColumn& column, std::span<const TargetOrder> orders,
                           TreeStatistics& statistics) {
     if (!row_weights_.empty()) {
         collect_column(column, row_weights_);
@@ -54,10 +54,12 @@ void TreeEntries::measure(const TreeColumn& column, const RowOrder& order,
     statistics.max_counted = *std::max_element(total_.begin(), total_.end());
     if (row_weights_.empty()) statistics.max_weight = statistics.max_counted;
     statistics.n_counted = std::accumulate(total_.begin(), total_.end(), count_t{0});
-    statistics.n_distinct = count_distinct(column.n_leaves, order);
+    for (std::size_t o = 0; o < orders.size(); ++o) {
+        statistics.n_distinct[o] = count_distinct(column.n_leaves, orders[o]);
+    }
 }
 
-count_t TreeEntries::count_distinct(std::size_t n_leaves, const RowOrder& order) {
+count_t TreeEntries::count_distinct(std::size_t n_leaves, const TargetOrder& order) {
     last_.assign(n_leaves, no_rank);
     count_t n = 0;
     each_row([&n, rows = order.rows.data(), ranks = order.ranks.data(), weight = weight_.data(),
@@ -71,7 +73,8 @@ count_t TreeEntries::count_distinct(std::size_t n_leaves, const RowOrder& order)
     return n;
 }
 
-void TreeEntries::group(const TreeColumn& column, const RowOrder& order, int shift, count_t pool) {
+void TreeEntries::group(const TreeColumn& column, const TargetOrder& order, int shift,
+                        count_t pool) {
     collect_column(column, row_weights_);
     group_rows(column, order);
     units.resize(ranks.size());
@@ -82,7 +85,7 @@ void TreeEntries::group(const TreeColumn& column, const RowOrder& order, int shi
     }
 }
 
-void TreeEntries::group_rows(const TreeColumn& column, const RowOrder& order) {
+void TreeEntries::group_rows(const TreeColumn& column, const TargetOrder& order) {
     leaf_begin.assign(column.n_leaves + 1, 0);
     last_.assign(column.n_leaves, no_rank);
     each_row([&](std::size_t p) {

@@ -1,4 +1,4 @@
-// index/tree_entries.hpp: the training rows of one tree, grouped by leaf and target vector
+// index/tree_entries.hpp: the training rows of one tree, grouped by leaf and target
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -14,17 +14,16 @@
 #include "base/interruption.hpp"
 #include "base/types.hpp"
 #include "index/storage_format.hpp"
-#include "index/target_order.hpp"
 #include "index/training_rows.hpp"
 
 namespace hdicore {
 
 // What decides how the entries of one tree are stored.
 struct TreeStatistics {
-    count_t n_counted = 0;    // rows, as often as they count
-    count_t max_counted = 0;  // of one leaf
-    count_t max_weight = 0;   // of the rows of one leaf together
-    count_t n_distinct = 0;   // pairs of a leaf and a target vector in it
+    count_t n_counted = 0;            // rows, as often as they count
+    count_t max_counted = 0;          // of one leaf
+    count_t max_weight = 0;           // of the rows of one leaf together
+    std::vector<count_t> n_distinct;  // (n_outputs,) pairs of a leaf and a target in it
 };
 
 // Scratch memory of one thread, and the entries of the tree grouped last.
@@ -40,12 +39,13 @@ class TreeEntries {
     TreeEntries(const TrainingRows& rows, std::span<const count_t> row_weights,
                 std::size_t max_leaves, bool places, Interruption& interruption);
 
-    // Fills in the statistics of one tree.
-    void measure(const TreeColumn& column, const RowOrder& order, TreeStatistics& statistics);
+    // Fills in the statistics of one tree, in all outputs.
+    void measure(const TreeColumn& column, std::span<const TargetOrder> orders,
+                 TreeStatistics& statistics);
 
-    // Groups the rows of one tree: one entry for each target vector of a leaf. Units are shares of
-    // `pool`, or of each leaf's total if it is 0.
-    void group(const TreeColumn& column, const RowOrder& order, int shift, count_t pool);
+    // Groups the rows of one tree: one entry for each target of a leaf. Units are shares of `pool`,
+    // or of each leaf's total if it is 0.
+    void group(const TreeColumn& column, const TargetOrder& order, int shift, count_t pool);
 
     // What was grouped last.
     EntryColumns columns() const noexcept {
@@ -55,10 +55,10 @@ class TreeEntries {
     // Finds where leaves begin if rows weigh alike: each is an entry as often as it counts,
     // n_entries in all, so that entries need no units. Returns the entries of the largest leaf.
     count_t find_leaves(const TreeColumn& column, std::size_t n_entries);
-    // Writes the ranks of these entries to `out`. Returns the number of pairs of a leaf and a
-    // target vector in it.
+    // Writes the ranks of these entries to `out`, in one output. Returns the number of pairs of a
+    // leaf and a target in it.
     template <class Rank>
-    count_t place(const RowOrder& order, Rank* out);
+    count_t place(const TargetOrder& order, Rank* out);
 
   private:
     static constexpr rank_t no_rank = std::numeric_limits<rank_t>::max();
@@ -78,8 +78,8 @@ class TreeEntries {
     void thin_leaves(std::size_t tree, std::size_t n_leaves);
     // Sums the weights of each leaf, in total_.
     void sum_weights(std::size_t n_leaves);
-    count_t count_distinct(std::size_t n_leaves, const RowOrder& order);
-    void group_rows(const TreeColumn& column, const RowOrder& order);
+    count_t count_distinct(std::size_t n_leaves, const TargetOrder& order);
+    void group_rows(const TreeColumn& column, const TargetOrder& order);
 
     const TrainingRows& in_;
     std::span<const count_t> row_weights_;
@@ -95,10 +95,10 @@ class TreeEntries {
 };
 
 template <class Rank>
-count_t TreeEntries::place(const RowOrder& order, Rank* out) {
+count_t TreeEntries::place(const TargetOrder& order, Rank* out) {
     end_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
-    // If no two rows share a target vector, each of them is one of a leaf.
-    const bool may_tie = order.n_distinct() < in_.n_rows();
+    // If no two rows share a target, each of them is one of a leaf.
+    const bool may_tie = order.atoms.size() < in_.n_rows();
     last_.assign(may_tie ? end_.size() : 0, no_rank);
     count_t n_distinct = 0;
     const auto place_all = [&]<class Times>(const Times& times) {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/fixed_point.hpp"
 #include "base/types.hpp"
 
 namespace hdicore {
@@ -49,17 +48,6 @@ class EqualUnits {
   private:
     std::uint64_t step_;
     std::uint64_t upto_;
-};
-
-// The units of the entries of a leaf of n <= max_uniform_leaf rows of several outputs, as apportion
-// gives them out.
-struct UnitsAlike {
-    mass_t each;
-    mass_t left_over;  // what the first entry has besides
-
-    explicit UnitsAlike(std::uint32_t n) noexcept
-        : each((mass_t{1} << vector_shift) / n),
-          left_over((mass_t{1} << vector_shift) - n * each) {}
 };
 
 // One table, 2 MB, for all indices: made at the first call.

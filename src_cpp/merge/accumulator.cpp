@@ -37,15 +37,15 @@ struct Accumulator::Memory {
 
     explicit Memory(const LeafIndex& index)
         // Pages of zeros that are not used cost nothing.
-        : mass(static_cast<mass_t*>(std::calloc(index.n_vectors(), sizeof(mass_t)))),
-          touched(index.n_vectors()) {
+        : mass(static_cast<mass_t*>(std::calloc(index.max_atoms(), sizeof(mass_t)))),
+          touched(index.max_atoms()) {
         if (!mass) throw std::bad_alloc();
-        const std::size_t max_atoms = index.n_vectors() + max_gaps;
+        const std::size_t max_atoms = index.max_atoms() + max_gaps;
         ranks = std::make_unique_for_overwrite<rank_t[]>(max_atoms + RankSet::slack);
         values = std::make_unique_for_overwrite<double[]>(max_atoms);
         cumulative = std::make_unique_for_overwrite<mass_t[]>(max_atoms + 1);
         cumulative[0] = 0;
-        few.reserve(index.n_vectors() / atoms_per_sort_step);
+        few.reserve(index.max_atoms() / atoms_per_sort_step);
         const std::size_t max_buffer =
             2 * EntryBuffer::enough + EntryBuffer::slack +
             (index.arrays().uniform() ? std::min(index.tables().max_leaf_size, max_tabulated_leaf)
@@ -101,8 +101,16 @@ void Accumulator::prefetch(RowSlices slices) const noexcept {
 }
 
 RankBounds Accumulator::bounds(RowSlices slices) const noexcept {
-    return std::visit([&](const auto& ranks) { return outermost_ranks(ranks.data(), slices); },
-                      index_.arrays().ranks);
+    return std::visit(
+        [&](const auto& ranks) {
+            RankBounds found{std::numeric_limits<rank_t>::max(), 0};
+            for (const EntrySlice& slice : slices) {
+                found.first = std::min<rank_t>(found.first, ranks[slice.begin]);
+                found.last = std::max<rank_t>(found.last, ranks[slice.begin + slice.n - 1]);
+            }
+            return found;
+        },
+        index_.arrays().ranks);
 }
 
 bool Accumulator::has_large(RowSlices slices) const noexcept {
@@ -112,7 +120,7 @@ bool Accumulator::has_large(RowSlices slices) const noexcept {
 }
 
 bool Accumulator::is_sparse(RowSlices slices) const noexcept {
-    const std::size_t most = index_.n_vectors() / atoms_per_sort_step;
+    const std::size_t most = index_.max_atoms() / atoms_per_sort_step;
     // Units of rows that weigh differently may be 0, which is no mass yet.
     if (most < 2 * slices.size() || !index_.arrays().uniform()) return false;
     std::size_t n = 0;
@@ -126,7 +134,7 @@ void Accumulator::add_large(RowSlices slices) noexcept {
     for (const EntrySlice& slice : slices) {
         if (slice.n == 0) continue;
         const EqualEntries leaf{slice.begin, slice.n, 0, EqualUnits::step(slice.n)};
-        add_equal({&leaf, 1}, is_dense(n, index_.n_vectors()));
+        add_equal({&leaf, 1}, is_dense(n, index_.max_atoms()));
     }
 }
 
@@ -150,38 +158,7 @@ void Accumulator::add_equal(std::span<const EqualEntries> parts, bool dense) noe
         index_.arrays().ranks);
 }
 
-void Accumulator::add_alike(RowSlices slices, bool dense) noexcept {
-    dense_ = dense && kernels_.lists_masses_fast;
-    sparse_ = !dense_ && is_sparse(slices);
-    const auto add_all = [&]<class Ranks>(const Ranks& ranks, const auto& add_one) {
-        for (const EntrySlice& slice : slices) {
-            const UnitsAlike units(slice.n);
-            const auto* rank = ranks.data() + slice.begin;
-            for (std::uint32_t e = 0; e < slice.n; ++e) add_one(rank_t{rank[e]}, units.each);
-            mass_[rank[0]] += units.left_over;
-        }
-    };
-    std::visit(
-        [&](const auto& ranks) {
-            if (dense_) {
-                add_all(ranks, [mass = mass_](rank_t rank, mass_t units) { mass[rank] += units; });
-            } else if (sparse_) {
-                add_all(ranks, [this](rank_t rank, mass_t units) {
-                    if (mass_[rank] == 0) few_.push_back(rank);
-                    mass_[rank] += units;
-                });
-            } else {
-                add_all(ranks, [this](rank_t rank, mass_t units) { add(rank, units); });
-            }
-        },
-        index_.arrays().ranks);
-}
-
 void Accumulator::add(RowSlices slices, bool dense) noexcept {
-    if (index_.n_outputs() > 1 && index_.arrays().uniform()) {
-        add_alike(slices, dense);
-        return;
-    }
     if (has_large(slices)) {
         add_large(slices);
         return;
@@ -244,24 +221,17 @@ void Accumulator::add_buffer(std::size_t n) noexcept {
     for (std::size_t e = 0; e < n; ++e) add(ranks[e], static_cast<mass_t>(units[e]));
 }
 
-Pmf Accumulator::read(std::size_t output, const Added& added) noexcept {
+Pmf Accumulator::read(std::size_t output, std::size_t n_trees, RankBounds bounds) noexcept {
     n_atoms_ = 0;
-    if (added.n_trees > 0) {
-        std::ranges::sort(few_);
-        append_atoms(output, added.bounds.first, added.bounds.last);
-        end_reading();
-    }
-    return {{values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, added.n_trees, index_.shift()};
+    std::ranges::sort(few_);
+    append_atoms(output, bounds.first, bounds.last);
+    end_reading();
+    return {{values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, n_trees, index_.shift()};
 }
 
-VectorMasses Accumulator::read_vectors(const Added& added) noexcept {
+Pmf Accumulator::read_empty() noexcept {
     n_atoms_ = 0;
-    if (added.n_trees == 0) return {};
-    std::ranges::sort(few_);
-    const std::size_t n = take(added.bounds.first, added.bounds.last, ranks_);
-    for (std::size_t k = 0; k < n; ++k) cumulative_[k + 1] = std::exchange(mass_[ranks_[k]], 0);
-    end_reading();
-    return {{ranks_, n}, {cumulative_ + 1, n}};
+    return {{}, {cumulative_, 1}, 0, index_.shift()};
 }
 
 PartialPmf Accumulator::read_partial(std::size_t output, std::size_t n_trees,

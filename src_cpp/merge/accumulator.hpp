@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <variant>
@@ -28,42 +26,12 @@ struct RankBounds {
     rank_t last;
 };
 
-// Those of slices of `ranks`, of which none is empty.
-template <class Rank>
-RankBounds outermost_ranks(const Rank* ranks, RowSlices slices) noexcept {
-    RankBounds found{std::numeric_limits<rank_t>::max(), 0};
-    for (const EntrySlice& slice : slices) {
-        found.first = std::min<rank_t>(found.first, ranks[slice.begin]);
-        found.last = std::max<rank_t>(found.last, ranks[slice.begin + slice.n - 1]);
-    }
-    return found;
-}
-
 // Neighbouring entries of a leaf whose rows weigh alike.
 struct EqualEntries {
     std::size_t begin;    // ranks[begin : begin + n]
     std::uint32_t n;      // may be 0
     std::uint32_t first;  // number of the first of them in the leaf
     std::uint64_t step;   // EqualUnits::step of the leaf
-};
-
-// Some entries of a leaf in one of several outputs, each of as many units.
-struct AlikeEntries {
-    std::size_t begin;  // ranks[begin : begin + n], of ranks that are given with it
-    std::uint32_t n;    // may be 0
-    mass_t each;
-};
-
-// What was added of a row.
-struct Added {
-    RankBounds bounds;
-    std::size_t n_trees;  // that contribute
-};
-
-// Target vectors, ascending, and their masses.
-struct VectorMasses {
-    std::span<const rank_t> vectors;
-    std::span<const mass_t> masses;
 };
 
 // Ranks [begin, end) whose masses are complete, and the mass of all ranks below them.
@@ -89,43 +57,26 @@ class Accumulator {
     // Adds all entries of the slices, some of which may be empty. If `dense`, so are their atoms
     // where they are read. O(entries).
     void add(RowSlices slices, bool dense) noexcept;
-    // Whether it is faster to look at each of n_ranks than to keep a list of those with mass.
-    static bool is_dense(std::size_t n_entries, std::size_t n_ranks) noexcept {
+    // Whether it is faster to look at each of n_atoms than to keep a list of those with mass.
+    static bool is_dense(std::size_t n_entries, std::size_t n_atoms) noexcept {
         constexpr std::size_t few = 256;  // are looked at before their masses are in the cache
-        return n_ranks > few && 4 * n_entries >= n_ranks;
+        return n_atoms > few && 4 * n_entries >= n_atoms;
     }
     // The same for entries of an index without units.
     void add_equal(std::span<const EqualEntries> parts, bool dense) noexcept;
-    // The same for entries of several outputs.
-    template <class Rank>
-    void add_alike(std::span<const AlikeEntries> parts, const Rank* ranks, bool dense) noexcept {
-        dense_ = dense && kernels_.lists_masses_fast;
-        mass_t* mass = mass_;
-        for (const AlikeEntries& part : parts) {
-            const Rank* rank = ranks + part.begin;
-            const Rank* end = rank + part.n;
-            const mass_t each = part.each;
-            if (dense_) {
-                for (; rank < end; ++rank) mass[*rank] += each;
-            } else {
-                for (; rank < end; ++rank) add(*rank, each);
-            }
-        }
-    }
     // Adds the entries of the tails. Units must have narrow_shift. O(slices + entries added).
     void add_tails(RowSlices slices, Tails& tails) noexcept;
-    // Adds to a rank to which something was added.
-    void add_more(rank_t rank, mass_t units) noexcept { mass_[rank] += units; }
     void add(rank_t rank, mass_t units) noexcept {
         mass_[rank] += units;
         touched_.insert(rank);
     }
 
-    // The distribution of all that was added, whose ranks are those of atoms. Valid until the next
-    // reading. O(atoms + (last - first) / 64). If atoms are dense, O(last - first).
-    Pmf read(std::size_t output, const Added& added) noexcept;
-    // All that was added, whose ranks are those of target vectors. The same.
-    VectorMasses read_vectors(const Added& added) noexcept;
+    // The distribution of all that was added, from n_trees trees. Valid until the next reading.
+    // O(atoms + (last - first) / 64).
+    // If atoms are dense, O(last - first).
+    Pmf read(std::size_t output, std::size_t n_trees, RankBounds bounds) noexcept;
+    // The same of a row to which no tree contributes.
+    Pmf read_empty() noexcept;
 
     // The distribution in the ranges, which ascend and hold all that was added; all else is gaps.
     PartialPmf read_partial(std::size_t output, std::size_t n_trees,
@@ -156,8 +107,6 @@ class Accumulator {
     void with_arrays(const Use& use) const noexcept;
     void add_buffer(std::size_t n) noexcept;
     void add_large(RowSlices slices) noexcept;
-    // Of several outputs, in an index without units.
-    void add_alike(RowSlices slices, bool dense) noexcept;
     // Moves the ranks in [first, last] that have mass to `ranks`, ascending; returns their number.
     std::size_t take(rank_t first, rank_t last, rank_t* ranks) noexcept;
     void append_atoms(std::size_t output, rank_t first, rank_t last) noexcept;
@@ -170,7 +119,7 @@ class Accumulator {
     const LeafIndex& index_;
     const Kernels& kernels_;
     std::shared_ptr<Memory> memory_;
-    mass_t* mass_;  // (n_vectors,) zero but for what was added
+    mass_t* mass_;  // (n_atoms,) zero but for what was added
     // Entries on their way to mass_.
     rank_t* buffer_ranks_;
     std::uint32_t* buffer_units_;

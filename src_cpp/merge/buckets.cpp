@@ -7,6 +7,12 @@
 #include <variant>
 
 namespace hdicore {
+namespace {
+
+constexpr auto whole_tree = static_cast<double>(mass_t{1} << narrow_shift);
+
+}  // namespace
+
 BucketMerge::BucketMerge(const LeafIndex& index)
     : index_(index), counts_(*index.tables().bucket_counts), entry_mass_(index.n_trees()) {
     const std::size_t max_parts = index.n_trees() * BucketRuns::max_runs;
@@ -73,16 +79,14 @@ std::size_t BucketMerge::n_atoms() const noexcept {
     return n;
 }
 
-PartialPmf BucketMerge::merge(Accumulator& accumulator, RowSlices slices,
+PartialPmf BucketMerge::merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
                               const Request& request) noexcept {
     const RankBounds outermost = accumulator.bounds(slices);
-    for (std::size_t l = 0; l < slices.size(); ++l) entry_mass_[l] = entry_mass(slices[l].n);
-    sum_bucket_counts(counts_.below, n_buckets, 0, *counts_.edges, slices, entry_mass_.data(),
-                      outermost, accumulator.kernels(), masses_);
+    sum_buckets(output, slices, outermost, accumulator.kernels());
     marked_.fill(false);
     mark(masses_, request, marked_);
-    const bool fine = counts_.fine_edges.has_value();
-    if (fine) refine(slices, request, accumulator.kernels());
+    const bool fine = !counts_.fine_edges.empty();
+    if (fine) refine(output, slices, request, accumulator.kernels());
     // One more run costs as much as some entries of each leaf.
     const auto max_gap = static_cast<float>(4 / index_.entries_per_leaf());
     masses_.list_runs(marked_, max_gap, runs_);
@@ -91,9 +95,9 @@ PartialPmf BucketMerge::merge(Accumulator& accumulator, RowSlices slices,
         for (std::size_t r = 0; r < runs_.n; ++r) {
             runs_.runs[r] = {masses_.fine(runs_.runs[r].first), masses_.fine(runs_.runs[r].end)};
         }
-        add_large(*counts_.fine_edges, counts_.fine_below.data(), accumulator, slices);
+        add_large(counts_.fine_edges[output], counts_.fine_below.data(), accumulator, slices);
     } else {
-        const BucketEdges& edges = *counts_.edges;
+        const BucketEdges& edges = counts_.edges[output];
         std::visit(
             [&](const auto& below) {
                 if (parts_) {
@@ -104,15 +108,33 @@ PartialPmf BucketMerge::merge(Accumulator& accumulator, RowSlices slices,
             },
             counts_.below);
     }
-    const std::span<const double> atoms = index_.atoms(0);
+    const std::span<const double> atoms = index_.atoms(output);
     const double max_abs =
         std::max(std::fabs(atoms[outermost.first]), std::fabs(atoms[outermost.last]));
-    return accumulator.read_partial(0, slices.size(), std::span(ranges_).first(runs_.n), max_abs);
+    return accumulator.read_partial(output, slices.size(), std::span(ranges_).first(runs_.n),
+                                    max_abs);
 }
 
-void BucketMerge::refine(RowSlices slices, const Request& request,
+void BucketMerge::sum_buckets(std::size_t output, RowSlices slices, RankBounds bounds,
+                              const Kernels& kernels) noexcept {
+    for (std::size_t l = 0; l < slices.size(); ++l) {
+        entry_mass_[l] = whole_tree / static_cast<double>(slices[l].n);
+    }
+    std::visit(
+        [&]<class Count>(const Lines<Count>& below) {
+            static_assert(BucketMasses::block == sum_block);
+            const auto sum = [&](std::size_t b, float* sums) {
+                kernels.sum_counts<Count>()(below.data() + b, n_buckets, slices, entry_mass_.data(),
+                                            sums);
+            };
+            masses_.assign(counts_.edges[output], slices.size(), bounds.first, bounds.last, sum);
+        },
+        counts_.below);
+}
+
+void BucketMerge::refine(std::size_t output, RowSlices slices, const Request& request,
                          const Kernels& kernels) noexcept {
-    masses_.refine(*counts_.fine_edges, marked_, [&](std::size_t b, float* sums) {
+    masses_.refine(counts_.fine_edges[output], marked_, [&](std::size_t b, float* sums) {
         kernels.sum_counts<std::uint16_t>()(counts_.fine_below.data() + b, n_fine_buckets, slices,
                                             entry_mass_.data(), sums);
     });

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <variant>
 #include <vector>
 
 #include "merge/accumulator.hpp"
@@ -12,29 +11,6 @@
 #include "pmf/request.hpp"
 
 namespace hdicore {
-
-// Mass of an entry of a leaf of n whose rows weigh alike, as BucketMasses counts it.
-inline double entry_mass(std::uint32_t n) noexcept {
-    return static_cast<double>(mass_t{1} << narrow_shift) / n;
-}
-
-// Sums the counts of a row's leaves into the masses of buckets. Those of EntrySlice::leaf are
-// n_buckets of a row of row_length, from number `first` on.
-template <class Below>
-void sum_bucket_counts(const Below& below, std::size_t row_length, std::size_t first,
-                       const BucketEdges& edges, RowSlices slices, const double* entry_mass,
-                       RankBounds bounds, const Kernels& kernels, BucketMasses& masses) noexcept {
-    static_assert(BucketMasses::block == sum_block);
-    std::visit(
-        [&]<class Count>(const Lines<Count>& counts) {
-            const auto sum = [&](std::size_t b, float* sums) {
-                kernels.sum_counts<Count>()(counts.data() + first + b, row_length, slices,
-                                            entry_mass, sums);
-            };
-            masses.assign(edges, slices.size(), bounds.first, bounds.last, sum);
-        },
-        below);
-}
 
 // Finds out from the bucket counts of the leaves which buckets may hold the answers to a request,
 // and merges the entries in these. For an index that has bucket counts. Scratch memory of one
@@ -45,11 +21,15 @@ class BucketMerge {
 
     // The request must not need every atom, and there is at least one slice.
     // O(slices * n_buckets + slices * runs + entries + atoms / 64).
-    PartialPmf merge(Accumulator& accumulator, RowSlices slices, const Request& request) noexcept;
+    PartialPmf merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
+                     const Request& request) noexcept;
 
   private:
+    void sum_buckets(std::size_t output, RowSlices slices, RankBounds bounds,
+                     const Kernels& kernels) noexcept;
     // Replaces the marked buckets by fine ones, and marks those that may hold the answers.
-    void refine(RowSlices slices, const Request& request, const Kernels& kernels) noexcept;
+    void refine(std::size_t output, RowSlices slices, const Request& request,
+                const Kernels& kernels) noexcept;
     // Calls use(slice number, position of the first entry, number of entries) for the entries of
     // each slice in each of the runs, and fills ranges_.
     template <class Count, class Use>

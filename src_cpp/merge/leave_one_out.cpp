@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/fixed_point.hpp"
 
@@ -14,23 +15,22 @@ LeaveOneOut::LeaveOneOut(const LeafIndex& index) : index_(index) {
         leaf_ranks_.resize(index.tables().max_leaf_size + 1);
         leaf_weights_.resize(index.tables().max_leaf_size + 1);
         leaf_units_.resize(index.tables().max_leaf_size + 1);
-        scales_.reserve(index.n_outputs());
-        sums_.reserve(index.n_outputs());
     } else {
         parts_.reserve(2 * index.n_trees());
         slices_.reserve(2 * index.n_trees());
     }
 }
 
-Added LeaveOneOut::add(Accumulator& accumulator, RowSlices slices, std::uint32_t row,
-                       std::span<double> means) noexcept {
+Pmf LeaveOneOut::merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
+                       std::uint32_t row, double* mean) noexcept {
     const RowWeights& weights = *index_.row_weights();
-    Added added{{std::numeric_limits<rank_t>::max(), 0}, 0};
-    const rank_t left_out = rank(row);
+    RankBounds bounds{std::numeric_limits<rank_t>::max(), 0};
+    std::size_t n_trees = 0;
+    const rank_t left_out = rank(output, row);
     const count_t weight = weights.rows[row];
-    scales_.clear();
-    for (std::size_t o = 0; o < means.size(); ++o) scales_.push_back(scale_without(o, slices, row));
-    sums_.assign(means.size(), {});
+    std::optional<MeanScale> scale;
+    if (mean != nullptr) scale = scale_without(output, slices, row);
+    MeanSum sum;
     for (const EntrySlice& slice : slices) {
         std::size_t n = 0;
         for (std::size_t e = slice.begin; e < slice.begin + slice.n; ++e) {
@@ -41,25 +41,24 @@ Added LeaveOneOut::add(Accumulator& accumulator, RowSlices slices, std::uint32_t
             n += leaf_weights_[n] > 0;
         }
         if (n == 0) continue;
-        added.bounds.first = std::min(added.bounds.first, leaf_ranks_[0]);
-        added.bounds.last = std::max(added.bounds.last, leaf_ranks_[n - 1]);
-        ++added.n_trees;
+        bounds.first = std::min(bounds.first, leaf_ranks_[0]);
+        bounds.last = std::max(bounds.last, leaf_ranks_[n - 1]);
+        ++n_trees;
         apportion({leaf_weights_.data(), n}, index_.shift(), weights.pool, leaf_units_.data());
         for (std::size_t k = 0; k < n; ++k) accumulator.add(leaf_ranks_[k], leaf_units_[k]);
-        for (std::size_t o = 0; o < sums_.size(); ++o) {
-            sums_[o] += mean_of_rest(scales_[o], o, n);
-        }
+        if (scale) sum += mean_of_rest(*scale, output, n);
     }
-    for (std::size_t o = 0; o < means.size(); ++o) means[o] = scales_[o].mean(sums_[o]);
-    return added;
+    if (scale) *mean = scale->mean(sum);
+    if (n_trees == 0) return accumulator.read_empty();
+    return accumulator.read(output, n_trees, bounds);
 }
 
 MeanSum LeaveOneOut::mean_of_rest(const MeanScale& scale, std::size_t output,
                                   std::size_t n) const noexcept {
-    const OutputTargets targets = index_.targets(output);
+    const std::span<const double> atoms = index_.atoms(output);
     MomentSum sum;
     for (std::size_t k = 0; k < n; ++k) {
-        sum.add(leaf_units_[k], scale.steps(targets[leaf_ranks_[k]]));
+        sum.add(leaf_units_[k], scale.steps(atoms[leaf_ranks_[k]]));
     }
     return sum.over_tree(index_.shift());
 }
@@ -67,20 +66,22 @@ MeanSum LeaveOneOut::mean_of_rest(const MeanScale& scale, std::size_t output,
 MeanScale LeaveOneOut::scale_without(std::size_t output, RowSlices slices,
                                      std::uint32_t row) const noexcept {
     const std::span<const double> atoms = index_.atoms(output);
-    const rank_t own = index_.targets(output).rank(rank(row));
+    const rank_t own = rank(output, row);
     std::size_t first = 0, last = atoms.size() - 1;
     if ((own == first || own == last) && first < last && is_alone(output, row) &&
-        !is_left(slices, row)) {
+        !is_left(output, slices, row)) {
         own == first ? ++first : --last;
     }
     return {atoms[first], atoms[last], index_.n_trees(), index_.shift()};
 }
 
-bool LeaveOneOut::is_left(RowSlices slices, std::uint32_t row) const noexcept {
+bool LeaveOneOut::is_left(std::size_t output, RowSlices slices, std::uint32_t row) const noexcept {
     const RowWeights& weights = *index_.row_weights();
     for (const EntrySlice& slice : slices) {
         for (std::size_t e = slice.begin; e < slice.begin + slice.n; ++e) {
-            if (weights.entries[e] > weights.rows[row] && index_.rank(e) == rank(row)) return true;
+            if (weights.entries[e] > weights.rows[row] && index_.rank(e) == rank(output, row)) {
+                return true;
+            }
         }
     }
     return false;
@@ -88,10 +89,8 @@ bool LeaveOneOut::is_left(RowSlices slices, std::uint32_t row) const noexcept {
 
 bool LeaveOneOut::is_alone(std::size_t output, std::uint32_t row) const noexcept {
     const std::size_t n_rows = index_.row_weights()->rows.size();
-    const OutputTargets targets = index_.targets(output);
-    const rank_t own = targets.rank(rank(row));
     for (std::uint32_t other = 0; other < n_rows; ++other) {
-        if (other != row && targets.rank(rank(other)) == own) return false;
+        if (other != row && rank(output, other) == rank(output, row)) return false;
     }
     return true;
 }
@@ -111,10 +110,12 @@ std::uint32_t LeaveOneOut::cut_out(const Rank* ranks, const EntrySlice& slice,
     return n;
 }
 
-Added LeaveOneOut::add_equal(Accumulator& accumulator, RowSlices slices, rank_t left_out) noexcept {
+Pmf LeaveOneOut::merge_equal(Accumulator& accumulator, std::size_t output, RowSlices slices,
+                             rank_t left_out) noexcept {
     parts_.clear();
     slices_.clear();
-    Added added{{std::numeric_limits<rank_t>::max(), 0}, 0};
+    RankBounds bounds{std::numeric_limits<rank_t>::max(), 0};
+    std::size_t n_trees = 0;
     bool is_large = false;
     std::visit(
         [&](const auto& ranks) {
@@ -122,7 +123,7 @@ Added LeaveOneOut::add_equal(Accumulator& accumulator, RowSlices slices, rank_t 
                 const std::size_t n_before = parts_.size();
                 const std::uint32_t n = cut_out(ranks.data(), slice, left_out);
                 if (n == 0) continue;
-                ++added.n_trees;
+                ++n_trees;
                 is_large |= n > max_tabulated_leaf;
                 const std::size_t units = index_.uniform()->begin(n);
                 for (std::size_t k = n_before; k < parts_.size(); ++k) {
@@ -130,18 +131,18 @@ Added LeaveOneOut::add_equal(Accumulator& accumulator, RowSlices slices, rank_t 
                     slices_.push_back({part.begin, units + part.first, part.n, 0});
                 }
                 const EqualEntries& last = parts_.back();
-                RankBounds& bounds = added.bounds;
                 bounds.first = std::min<rank_t>(bounds.first, ranks[parts_[n_before].begin]);
                 bounds.last = std::max<rank_t>(bounds.last, ranks[last.begin + last.n - 1]);
             }
         },
         index_.arrays().ranks);
+    if (n_trees == 0) return accumulator.read_empty();
     if (is_large) {
         accumulator.add_equal(parts_, false);
-    } else if (added.n_trees > 0) {
+    } else {
         accumulator.add(slices_, false);
     }
-    return added;
+    return accumulator.read(output, n_trees, bounds);
 }
 
 }  // namespace hdicore

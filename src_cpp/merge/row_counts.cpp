@@ -3,44 +3,34 @@
 #include "merge/row_counts.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
 namespace hdicore {
 
-// An output has at most as many atoms as there are target vectors.
-RowCounts::RowCounts(const LeafIndex& index)
-    : index_(index), counts_(index.n_vectors()), of_leaf_(index.n_vectors()) {}
-
-void RowCounts::add_leaf(const EntrySlice& slice, const OutputTargets& targets, rank_t left_out,
-                         std::vector<std::int64_t>& counts) const noexcept {
-    bool is_out = false;
-    for (std::size_t e = slice.begin; e < slice.begin + slice.n; ++e) {
-        const rank_t vector = index_.rank(e);
-        std::int64_t& n = counts[targets.rank(vector)];
-        n += static_cast<std::int64_t>(index_.copies(e));
-        if (vector == left_out && !std::exchange(is_out, true)) --n;
-    }
-}
-
-void RowCounts::find_largest(const OutputTargets& targets, RowSlices slices,
-                             rank_t left_out) noexcept {
+template <class Combine>
+void RowCounts::combine(RowSlices slices, rank_t left_out, const Combine& combine) noexcept {
     for (const EntrySlice& slice : slices) {
-        add_leaf(slice, targets, left_out, of_leaf_);
-        for (std::size_t e = slice.begin; e < slice.begin + slice.n; ++e) {
-            const rank_t rank = targets.rank(index_.rank(e));
-            counts_[rank] = std::max(counts_[rank], std::exchange(of_leaf_[rank], 0));
+        const std::size_t end = slice.begin + slice.n;
+        for (std::size_t e = slice.begin; e < end;) {
+            const rank_t rank = index_.rank(e);
+            std::int64_t n = rank == left_out ? -1 : 0;
+            for (; e < end && index_.rank(e) == rank; ++e) {
+                n += static_cast<std::int64_t>(index_.copies(e));
+            }
+            counts_[rank] = combine(counts_[rank], n);
         }
     }
 }
 
-double RowCounts::observation(const Pmf& pmf, std::size_t output, std::span<const rank_t> ranks,
-                              RowSlices slices, rank_t left_out) noexcept {
-    const OutputTargets targets = index_.targets(output);
-    if (index_.arrays().pooled) {
-        for (const EntrySlice& slice : slices) add_leaf(slice, targets, left_out, counts_);
-    } else if (index_.tables().has_ties) {
-        find_largest(targets, slices, left_out);
+double RowCounts::observation(const Pmf& pmf, std::span<const rank_t> ranks, RowSlices slices,
+                              rank_t left_out) noexcept {
+    const bool pooled = index_.arrays().pooled;
+    if (pooled || index_.tables().has_ties) {
+        combine(slices, left_out, [pooled](std::int64_t before, std::int64_t n) {
+            return pooled ? before + n : std::max(before, n);
+        });
     }
     double smallest = std::numeric_limits<double>::infinity();
     for (std::size_t k = 0; k < ranks.size(); ++k) {
@@ -53,8 +43,7 @@ double RowCounts::observation(const Pmf& pmf, std::size_t output, std::span<cons
 
 void RowCounts::count(std::span<const rank_t> ranks, RowSlices slices, rank_t left_out,
                       std::int64_t* counts) noexcept {
-    const OutputTargets targets = index_.targets(0);
-    for (const EntrySlice& slice : slices) add_leaf(slice, targets, left_out, counts_);
+    combine(slices, left_out, std::plus());
     for (std::size_t k = 0; k < ranks.size(); ++k) {
         counts[k] = std::exchange(counts_[ranks[k]], 0);
     }

@@ -11,34 +11,31 @@
 namespace hdicore {
 
 // Scratch memory of one thread. Both functions are called after the slices were merged whole, or
-// without a row whose target vector has rank `left_out`; `ranks` are those of the atoms then.
+// without the row of rank `left_out`.
 class RowCounts {
   public:
     static constexpr rank_t none = ~rank_t{0};
 
-    explicit RowCounts(const LeafIndex& index);
+    explicit RowCounts(const LeafIndex& index) : index_(index), counts_(index.max_atoms()) {}
 
     // Pmf::observation: the smallest mass of an atom divided by its number of training rows. That
     // is the largest number in one leaf, as leaves of several trees share rows; with pooled leaves,
     // the number in all of them. O(atoms), and with ties O(entries).
-    double observation(const Pmf& pmf, std::size_t output, std::span<const rank_t> ranks,
-                       RowSlices slices, rank_t left_out) noexcept;
+    double observation(const Pmf& pmf, std::span<const rank_t> ranks, RowSlices slices,
+                       rank_t left_out) noexcept;
 
-    // How often training rows with the target of each atom count, summed over trees, (n_atoms,), in
-    // an index of one output. O(entries).
+    // How often training rows with the target of each atom count, summed over trees, (n_atoms,).
+    // O(entries).
     void count(std::span<const rank_t> ranks, RowSlices slices, rank_t left_out,
                std::int64_t* counts) noexcept;
 
   private:
-    // Adds the rows behind each target of a leaf to counts (n_atoms,).
-    void add_leaf(const EntrySlice& slice, const OutputTargets& targets, rank_t left_out,
-                  std::vector<std::int64_t>& counts) const noexcept;
-    // Makes counts_ the largest number of rows of each target in one leaf.
-    void find_largest(const OutputTargets& targets, RowSlices slices, rank_t left_out) noexcept;
+    // Combines the rows behind each target of the leaves over trees, in counts_.
+    template <class Combine>
+    void combine(RowSlices slices, rank_t left_out, const Combine& combine) noexcept;
 
     const LeafIndex& index_;
-    std::vector<std::int64_t> counts_;   // (n_atoms,) all zero between calls
-    std::vector<std::int64_t> of_leaf_;  // (n_atoms,) all zero between leaves
+    std::vector<std::int64_t> counts_;  // (n_atoms,) all zero between calls
 };
 
 }  // namespace hdicore

@@ -45,8 +45,8 @@ class TailGuess {
 
 }  // namespace
 
-std::optional<PartialPmf> merge_tails(Accumulator& accumulator, RowSlices slices,
-                                      double min_share) noexcept {
+std::optional<PartialPmf> merge_tails(Accumulator& accumulator, std::size_t output,
+                                      RowSlices slices, double min_share) noexcept {
     const LeafIndex& index = accumulator.index();
     if (index.shift() != narrow_shift) return std::nullopt;
     // Units of large leaves are in no table.
@@ -64,9 +64,9 @@ std::optional<PartialPmf> merge_tails(Accumulator& accumulator, RowSlices slices
     const mass_t total = static_cast<mass_t>(slices.size()) << index.shift();
     const std::array<RankRange, 2> ranges{
         {{tails.first, tails.low + 1, 0}, {tails.high, tails.last + 1, total - tails.high_mass}}};
-    const std::span<const double> atoms = index.atoms(0);
+    const std::span<const double> atoms = index.atoms(output);
     const double max_abs = std::max(std::fabs(atoms[tails.first]), std::fabs(atoms[tails.last]));
-    const PartialPmf pmf = accumulator.read_partial(0, slices.size(), ranges, max_abs);
+    const PartialPmf pmf = accumulator.read_partial(output, slices.size(), ranges, max_abs);
     // An interval may start at each atom up to the first one behind the mass `outside`, and end
     // likewise: if both tails hold more than that, all these atoms are in them.
     const mass_t outside = total - required_units(min_share, slices.size(), index.shift());

@@ -105,7 +105,6 @@ LeafIndex read_index(const TensorFile& file, const std::string& name) {
         arrays.leaf_offsets = group.array<offset_t>("leaf_offsets");
         arrays.atom_offsets = group.array<offset_t>("atom_offsets");
         arrays.atoms = group.array<double>("atoms");
-        if (group.has("vector_ranks")) arrays.vector_ranks = group.array<rank_t>("vector_ranks");
         arrays.tree_begin = group.array<offset_t>("tree_begin");
         arrays.leaf_begin = group.array<std::uint32_t>("leaf_begin");
         group.either<std::uint16_t, rank_t>("ranks", arrays.ranks);
@@ -139,7 +138,7 @@ ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const Mo
       index_(std::make_shared<const LeafIndex>(read_index(file, prefix + "index"))),
       rounds_labels_(!facts.feature_names.empty()) {
     check_same_trees(forest_, *index_);
-    if (!facts.moved && index_->n_vectors() > facts.n_training_rows) {
+    if (!facts.moved && index_->max_atoms() > facts.n_training_rows) {
         refuse("leaves hold more distinct targets than there were training rows");
     }
     if (facts.scalar_output && index_->n_outputs() != 1) {

@@ -85,9 +85,7 @@ class BucketMasses {
         //   2 u W        rounding of T entry masses and T products, relative to each,
         //   0.65 u W (T + 1)  rounding of T additions: after k of them the sum is at most 2^31 k,
         //                or 1.3 times that with the errors so far, as T <= 2^22,
-        //   2^-7 u W     less than one unit a tree, by which units are rounded down; of several
-        //                outputs less than three, with the finer units of a leaf that are left over
-        //                and the rounding of what is needed.
+        //   2^-7 u W     less than one unit a tree, by which units are rounded down.
         // 2 u W more are for the rounding of a mass to float and of its sum with the bound.
         error_ = whole * static_cast<float>(n_trees + 8) * 0x1p-24f;
     }

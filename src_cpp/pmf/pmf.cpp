@@ -6,7 +6,8 @@ namespace hdicore {
 
 mass_t StepFunction::needed_of_pool(double level) const noexcept {
     if (level >= 1) return total();
-    return std::max<mass_t>(1, std::llround(level * static_cast<double>(total())) - slack());
+    const mass_t tolerance = 2 * static_cast<mass_t>(n_trees);
+    return std::max<mass_t>(1, std::llround(level * static_cast<double>(total())) - tolerance);
 }
 
 double Pmf::cdf(double y, bool inclusive) const noexcept {

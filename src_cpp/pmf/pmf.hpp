@@ -23,8 +23,6 @@ struct StepFunction {
     std::size_t size() const noexcept { return values.size(); }
     mass_t total() const noexcept { return cumulative.back(); }
 
-    mass_t slack() const noexcept { return slack_units(n_trees, shift); }
-
     // As required_units; with pooled leaves a tree contributes less than 2^shift units.
     mass_t needed(double level) const noexcept {
         const mass_t whole = static_cast<mass_t>(n_trees) << shift;

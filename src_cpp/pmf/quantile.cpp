@@ -12,15 +12,15 @@ namespace {
 double averaged_inverted_cdf(const Pmf& pmf, double level) noexcept {
     const mass_t needed = pmf.needed(level);
     const std::size_t k = pmf.first_reaching(needed);
-    // F equals the level if it is within the slack on either side.
-    const mass_t exact = needed + 2 * pmf.slack();
+    // F equals the level if it is within the tolerance of two units a tree on either side.
+    const mass_t exact = needed + 4 * static_cast<mass_t>(pmf.n_trees);
     const bool equal = level > 0 && k + 1 < pmf.size() && pmf.cumulative[k + 1] <= exact;
     return equal ? pmf.values[k] / 2 + pmf.values[k + 1] / 2 : pmf.values[k];
 }
 
 // Masses closer than this to a position are at it: the rounding of units.
 double rounding_of(const Pmf& pmf) noexcept {
-    return static_cast<double>(pmf.slack());
+    return 2 * static_cast<double>(pmf.n_trees);
 }
 
 double closest_observation(const Pmf& pmf, double level) noexcept {

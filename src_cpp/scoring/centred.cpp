@@ -103,20 +103,20 @@ class CentredWorker {
           accumulator_(rows.index, default_kernels()),
           leave_one_out_(rows.index),
           own_weight_(atoms.facts.size(), 0),
-          sort_(rows.index.n_vectors()) {
+          sort_(rows.index.max_atoms()) {
         slices_.reserve(rows.index.n_trees());
         drew_.reserve(rows.index.n_trees());
         shares_.reserve(rows.index.n_trees());
-        atoms_.reserve(rows.index.n_vectors());
-        values_.reserve(rows.index.n_vectors());
-        cumulative_.reserve(rows.index.n_vectors() + 1);
+        atoms_.reserve(rows.index.max_atoms());
+        values_.reserve(rows.index.max_atoms());
+        cumulative_.reserve(rows.index.max_atoms() + 1);
     }
 
     // Asks for where the leaves of a row lie.
     void prefetch(const CentredRequest& request, std::size_t at) const noexcept {
         for (std::size_t t = 0; t < rows_.index.n_trees(); ++t) {
             const leaf_t leaf = request.leaves(at, t);
-            prefetch_line(rows_.index.leaf_begin(t) + leaf);
+            prefetch_line(rows_.index.leaf_begin(0, t) + leaf);
             if (request.counts(at, t) != 0) {
                 prefetch_line(&rows_.leaf_weight[leaf_number(t, leaf)]);
             }
@@ -127,11 +127,10 @@ class CentredWorker {
         const std::uint32_t row = request.rows[at];
         const Atom& own = all_.facts[all_.of_rows[row]];
         find_slices(request, at);
-        const Added added =
+        const Pmf others =
             rows_.index.row_weights()
-                ? leave_one_out_.add(accumulator_, slices_, row)
-                : leave_one_out_.add_equal(accumulator_, slices_, all_.of_rows[row]);
-        const Pmf others = accumulator_.read(0, added);
+                ? leave_one_out_.merge(accumulator_, 0, slices_, row)
+                : leave_one_out_.merge_equal(accumulator_, 0, slices_, all_.of_rows[row]);
         for (std::size_t f = 0; f < request.families.size(); ++f) {
             const bool is_raw = request.families[f] == Family::raw;
             if (is_raw) {
@@ -181,7 +180,7 @@ class CentredWorker {
             [&](const auto& ranks) {
                 for (std::size_t t = 0; t < rows_.index.n_trees(); ++t) {
                     const leaf_t leaf = request.leaves(at, t);
-                    const EntrySlice slice = rows_.index.entries(t, leaf);
+                    const EntrySlice slice = rows_.index.entries(0, t, leaf);
                     if (slice.n == 0) continue;
                     prefetch_line(ranks.data() + slice.begin);
                     const std::int32_t count = request.counts(at, t);

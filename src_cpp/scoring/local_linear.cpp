@@ -163,9 +163,10 @@ class LocalLinearWorker {
           interruption_(execution.interruption) {}
 
     void fit(std::size_t begin, std::size_t end) {
-        const auto fit_rows = [&](SameRows rows, RowSlices slices, RowSlices next, RowLeaves) {
+        const auto fit_rows = [&](SameRows rows, std::size_t output, RowSlices slices,
+                                  RowSlices next, RowLeaves) {
             accumulator_.prefetch(next);
-            const Pmf pmf = accumulator_.read(0, add_whole(accumulator_, slices));
+            const Pmf pmf = merge_whole(accumulator_, output, slices);
             for (std::size_t k = 0; k < rows.size(); ++k) {
                 if (k > 0) interruption_.check();
                 ridge_.fit(rows[k], pmf, accumulator_.ranks());
@@ -182,7 +183,7 @@ class LocalLinearWorker {
 };
 
 void check(const LeafIndex& index, std::size_t n_rows, const LocalLinearRequest& request) {
-    const std::size_t n = index.n_outputs() == 1 ? index.n_vectors() : 0;
+    const std::size_t n = index.n_outputs() == 1 ? index.max_atoms() : 0;
     if (index.n_outputs() != 1) {
         throw std::invalid_argument("local_linear needs an index of one output");
     }

@@ -15,7 +15,7 @@ namespace hdicore {
 // through all trees. Those of one tree are still there when a block of rows has walked down it.
 class PackedLeaves {
   public:
-    // None if a place and a size do not fit.
+    // None if a place and a size do not fit, or are not those of all outputs.
     static std::optional<PackedLeaves> of(const LeafIndex& index);
 
     // Replaces the leaves of trees [first, last), each as many, which exist or are no_leaf.

@@ -65,14 +65,14 @@ void RowMeans::add_entries(const MeanScale& scale, std::size_t output, const Row
     };
     // They lie far apart: all are asked for before the first is read.
     for (std::size_t t = 0; t < index_.n_trees(); ++t) {
-        const std::uint32_t* begin = index_.leaf_begin(t);
+        const std::uint32_t* begin = index_.leaf_begin(output, t);
         for_leaves(t, [&](std::size_t, leaf_t leaf) { prefetch_line(begin + leaf); });
     }
     std::visit(
         [&](const auto& ranks) {
             for (std::size_t t = 0; t < index_.n_trees(); ++t) {
-                const std::uint32_t* begin = index_.leaf_begin(t);
-                const auto* of_tree = ranks.data() + index_.tree_begin(t);
+                const std::uint32_t* begin = index_.leaf_begin(output, t);
+                const auto* of_tree = ranks.data() + index_.tree_begin(output, t);
                 for_leaves(t,
                            [&](std::size_t, leaf_t leaf) { prefetch_line(of_tree + begin[leaf]); });
             }
@@ -84,7 +84,7 @@ void RowMeans::add_entries(const MeanScale& scale, std::size_t output, const Row
     for (std::size_t t = 0; t < index_.n_trees(); ++t) {
         if (t % between_checks == 0) interruption_.check();
         for_leaves(t, [&](std::size_t p, leaf_t leaf) {
-            if (!index_.is_validated()) index_.check_leaf(t, leaf);
+            if (!index_.is_validated()) index_.check_leaf(output, t, leaf);
             sums_[p] += mean_of_leaf(index_, scale, output, t, leaf);
         });
     }

@@ -48,15 +48,16 @@ class RowReader {
           source_(source),
           interruption_(interruption),
           rows_between_checks_(rows_of_entries(std::size_t{1} << 20)),
-          slices_(index) {
+          rows_at_once_(std::min(TileSlices::preferred_rows(index), max_rows)),
+          slices_(index, rows_at_once_) {
         source.reserve(max_rows, block_);
         // The lanes of a tile are packed whole, which single rows would pay for.
         if (!needs_leaves && max_rows > RowTiles::tile_rows) packed_ = PackedLeaves::of(index);
     }
 
-    // Calls use(rows, slices, next, leaves) for all rows of [begin, end), for those together that
-    // are equal or at neighbouring places with the same leaves; `next` are the slices of those that
-    // follow, or none.
+    // Calls use(rows, output, slices, next, leaves) for all rows of [begin, end) and each output,
+    // for rows together that are equal or at neighbouring places with the same leaves; `next` are
+    // the slices of those that follow, or none.
     template <class Use>
     void read(std::size_t begin, std::size_t end, const Use& use) {
         find_leaves(begin, end);
@@ -71,20 +72,28 @@ class RowReader {
     template <class Use>
     void read_slices(std::size_t begin, const Use& use) {
         const std::size_t stride = block_.stride();
-        for (std::size_t first = 0; first < block_.n_places(); first += RowTiles::tile_rows) {
-            const std::size_t n = std::min(RowTiles::tile_rows, block_.n_places() - first);
-            slices_.assign(block_.leaves.data() + first, stride, n, packed());
-            std::size_t next_check = 0;
-            for (std::size_t k = 0, end = 0; k < n; k = end) {
-                if (k >= next_check) {
-                    interruption_.check();
-                    next_check = k + rows_between_checks_;
+        for (std::size_t first = 0; first < block_.n_places(); first += rows_at_once_) {
+            const std::size_t n = std::min(rows_at_once_, block_.n_places() - first);
+            for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
+                const bool moves_on = o > 0 && index_.tables().outputs_begin_alike;
+                if (moves_on) {
+                    slices_.next_output(0);
+                } else {
+                    slices_.assign(o, block_.leaves.data() + first, stride, n, packed());
                 }
-                const std::size_t place = first + k;
-                end = block_.end_of_same_leaves(place, first + n, index_.n_trees()) - first;
-                const RowSlices next = end < n ? slices_.row(end) : RowSlices();
-                use(SameRows(begin, block_.rows_at(place, first + end)), slices_.row(k), next,
-                    RowLeaves{block_.leaves.data() + place, stride});
+                std::size_t next_check = 0;
+                for (std::size_t k = 0, end = 0; k < n; k = end) {
+                    if (k >= next_check) {
+                        interruption_.check();
+                        next_check = k + rows_between_checks_;
+                    }
+                    const std::size_t place = first + k;
+                    end = block_.end_of_same_leaves(place, first + n, index_.n_trees()) - first;
+                    if (moves_on && end < n) slices_.next_output(end);
+                    const RowSlices next = end < n ? slices_.row(end) : RowSlices();
+                    use(SameRows(begin, block_.rows_at(place, first + end)), o, slices_.row(k),
+                        next, RowLeaves{block_.leaves.data() + place, stride});
+                }
             }
         }
     }
@@ -103,6 +112,7 @@ class RowReader {
     const LeafSource& source_;
     Interruption& interruption_;
     std::size_t rows_between_checks_;
+    std::size_t rows_at_once_;
     RowBlock block_;
     TileSlices slices_;
     std::optional<PackedLeaves> packed_;

@@ -41,26 +41,27 @@ void for_each_pmf(const LeafIndex& index, const LeafSource& source,
         const auto scratch = std::make_shared<RowPmfs>(index, source, execution, max_rows);
         return [&, scratch](std::size_t begin, std::size_t end) {
             Accumulator& accumulator = scratch->accumulator;
-            scratch->reader.read(
-                begin, end, [&](SameRows rows, RowSlices slices, RowSlices next, RowLeaves) {
-                    accumulator.prefetch(next);
-                    if (leave_out.empty()) {
-                        const Pmf pmf = accumulator.read(0, add_whole(accumulator, slices));
-                        for (std::size_t k = 0; k < rows.size(); ++k) {
-                            if (k > 0) execution.interruption.check();
-                            use(*scratch, rows[k], pmf, slices, RowCounts::none);
-                        }
-                        return;
-                    }
-                    for (std::size_t k = 0; k < rows.size(); ++k) {
-                        if (k > 0) execution.interruption.check();
-                        LeaveOneOut& without = *scratch->leave_one_out;
-                        const std::uint32_t left_out = leave_out[rows[k]];
-                        const Added added = without.add(accumulator, slices, left_out);
-                        use(*scratch, rows[k], accumulator.read(0, added), slices,
-                            without.rank(left_out));
-                    }
-                });
+            scratch->reader.read(begin, end,
+                                 [&](SameRows rows, std::size_t output, RowSlices slices,
+                                     RowSlices next, RowLeaves) {
+                                     accumulator.prefetch(next);
+                                     if (leave_out.empty()) {
+                                         const Pmf pmf = merge_whole(accumulator, output, slices);
+                                         for (std::size_t k = 0; k < rows.size(); ++k) {
+                                             if (k > 0) execution.interruption.check();
+                                             use(*scratch, rows[k], pmf, slices, RowCounts::none);
+                                         }
+                                         return;
+                                     }
+                                     for (std::size_t k = 0; k < rows.size(); ++k) {
+                                         if (k > 0) execution.interruption.check();
+                                         LeaveOneOut& without = *scratch->leave_one_out;
+                                         const std::uint32_t left_out = leave_out[rows[k]];
+                                         use(*scratch, rows[k],
+                                             without.merge(accumulator, output, slices, left_out),
+                                             slices, without.rank(output, left_out));
+                                     }
+                                 });
         };
     };
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);
@@ -133,19 +134,22 @@ void count_samples(const LeafIndex& index, const LeafSource& source, const Execu
         const auto reader =
             std::make_shared<RowReader>(index, source, false, execution.interruption, max_rows);
         return [&, reader](std::size_t begin, std::size_t end) {
-            reader->read(begin, end, [&](SameRows rows, RowSlices slices, RowSlices, RowLeaves) {
-                std::size_t n = 0;
-                for (const EntrySlice& slice : slices) {
-                    n += slice.n;
-                    if (!has_copies) continue;
-                    for (std::uint32_t e = 0; e < slice.n; ++e) {
-                        n += index.copies(slice.begin + e) - 1;
+            reader->read(
+                begin, end,
+                [&](SameRows rows, std::size_t output, RowSlices slices, RowSlices, RowLeaves) {
+                    if (output > 0) return;
+                    std::size_t n = 0;
+                    for (const EntrySlice& slice : slices) {
+                        n += slice.n;
+                        if (!has_copies) continue;
+                        for (std::uint32_t e = 0; e < slice.n; ++e) {
+                            n += index.copies(slice.begin + e) - 1;
+                        }
                     }
-                }
-                for (std::size_t k = 0; k < rows.size(); ++k) {
-                    counts[rows[k]] = static_cast<std::int64_t>(n);
-                }
-            });
+                    for (std::size_t k = 0; k < rows.size(); ++k) {
+                        counts[rows[k]] = static_cast<std::int64_t>(n);
+                    }
+                });
         };
     };
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);

@@ -70,28 +70,23 @@ void score(const LeafIndex& index, const LeafSource& source,
             if (worker->means) worker->means->find(begin, block);
             if (!worker->merger) return;
             Merger& merger = *worker->merger;
-            const std::size_t n_outputs = index.n_outputs();
-            const auto answer = [&](SameRows rows, RowSlices slices, RowSlices next,
-                                    RowLeaves leaves) {
+            const auto answer = [&](SameRows rows, std::size_t output, RowSlices slices,
+                                    RowSlices next, RowLeaves leaves) {
                 if (leave_out.empty()) merger.prefetch(next);
                 for (std::size_t k = 0; k < rows.size(); ++k) {
-                    const std::size_t first = rows[k] * n_outputs;
+                    const std::size_t at = rows[k] * index.n_outputs() + output;
                     if (k > 0 && copies) {
-                        for (std::size_t o = 0; o < n_outputs; ++o) {
-                            copy(request, rows[0] * n_outputs + o, first + o);
-                        }
+                        copy(request, rows[0] * index.n_outputs() + output, at);
                         continue;
                     }
                     if (k > 0) execution.interruption.check();
                     if (leave_out.empty()) {
-                        merger.evaluate(slices, rows[k]);
+                        merger.evaluate(output, slices, at);
                     } else {
-                        merger.evaluate_without(slices, leave_out[rows[k]], rows[k]);
+                        merger.evaluate_without(output, slices, leave_out[rows[k]], at);
                     }
-                    if (centres.empty()) continue;
-                    const double centre = centre_of(index, centres, leaves);
-                    for (std::size_t o = 0; o < n_outputs; ++o) {
-                        request.intervals.shift(first + o, centre);
+                    if (!centres.empty()) {
+                        request.intervals.shift(at, centre_of(index, centres, leaves));
                     }
                 }
             };

@@ -21,8 +21,8 @@ namespace hdicore {
 //
 // Memory beside the results: for each thread 4 * block_rows * (n_trees + n_features) bytes (32 MB,
 // or 16 rows, at most by default), 60 bytes for each row of a block, and 16 more for means, 0.4 kB
-// a tree, with bucket counts 1.5 kB a tree more, and 30 bytes for each target vector, 76 with
-// several outputs; and one number for each block. Throws std::invalid_argument
+// a tree or, with several outputs, 4 MB if that is more, with bucket counts 1.5 kB a tree more, and
+// 30 bytes for each atom of an output; and one number for each block. Throws std::invalid_argument
 // at rows that cannot be used.
 void score(const LeafIndex& index, const LeafSource& source,
            std::span<const std::uint32_t> leave_out, const Request& request,

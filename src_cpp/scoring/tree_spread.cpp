@@ -36,42 +36,32 @@ struct LeafSum {
     mass_t units_within;
 };
 
-// Rows weigh alike.
+// Rows weigh alike: the entries within are neighbours, whose units follow from their numbers as
+// UniformUnits has them.
 template <class Rank>
-LeafSum sum_entries(const Rank* ranks, std::monostate, std::uint32_t n,
-                    const OutputTargets& targets, const RankRange& within) noexcept {
+LeafSum sum_entries(const Rank* ranks, std::monostate, std::uint32_t n, const double* atoms,
+                    const RankRange& within) noexcept {
     double sum = 0;
-    mass_t units_within = 0;
-    if (targets.ranks != nullptr) {
-        const UnitsAlike units(n);
-        for (std::uint32_t e = 0; e < n; ++e) {
-            const rank_t rank = targets.rank(ranks[e]);
-            sum += targets.atoms[rank];
-            units_within += units.each & -mass_t{within.contains(rank)};
-        }
-        units_within += units.left_over & -mass_t{within.contains(targets.rank(ranks[0]))};
-        return {sum / n, mass_t{1} << vector_shift, units_within};
-    }
-    EqualUnits units(EqualUnits::step(n), 0);
+    std::uint32_t n_below = 0, n_within = 0;
     for (std::uint32_t e = 0; e < n; ++e) {
-        const rank_t rank = targets.rank(ranks[e]);
-        sum += targets.atoms[rank];
-        units_within += units.next() & -mass_t{within.contains(rank)};
+        sum += atoms[ranks[e]];
+        n_below += ranks[e] < within.first;
+        n_within += within.contains(ranks[e]);
     }
-    return {sum / n, mass_t{1} << narrow_shift, units_within};
+    const auto upto = [&](mass_t k) { return (k << narrow_shift) / n; };
+    return {sum / n, mass_t{1} << narrow_shift, upto(mass_t{n_below} + n_within) - upto(n_below)};
 }
 
 template <class Rank, class Unit>
-LeafSum sum_entries(const Rank* ranks, const Unit* units, std::uint32_t n,
-                    const OutputTargets& targets, const RankRange& within) noexcept {
+LeafSum sum_entries(const Rank* ranks, const Unit* units, std::uint32_t n, const double* atoms,
+                    const RankRange& within) noexcept {
     double sum = 0;
     mass_t all = 0, units_within = 0;
     for (std::uint32_t e = 0; e < n; ++e) {
         const auto own = static_cast<mass_t>(units[e]);
-        const rank_t rank = targets.rank(ranks[e]);
-        sum += static_cast<double>(own) * targets.atoms[rank];
+        sum += static_cast<double>(own) * atoms[ranks[e]];
         all += own;
-        units_within += within.contains(rank) ? own : 0;
+        units_within += within.contains(ranks[e]) ? own : 0;
     }
     return {sum / static_cast<double>(all), all, units_within};
 }
@@ -79,13 +69,12 @@ LeafSum sum_entries(const Rank* ranks, const Unit* units, std::uint32_t n,
 // Leaves of trees that are fully grown have one target, if often several rows with it: the lengths
 // of loops over these could not be predicted.
 template <class Rank, class Units>
-LeafSum sum_leaf(const Rank* ranks, Units units, std::uint32_t n, const OutputTargets& targets,
+LeafSum sum_leaf(const Rank* ranks, Units units, std::uint32_t n, const double* atoms,
                  const RankRange& within) noexcept {
-    if (ranks[0] != ranks[n - 1]) return sum_entries(ranks, units, n, targets, within);
-    mass_t whole = mass_t{1} << (targets.ranks == nullptr ? narrow_shift : vector_shift);
+    if (ranks[0] != ranks[n - 1]) return sum_entries(ranks, units, n, atoms, within);
+    mass_t whole = mass_t{1} << narrow_shift;
     if constexpr (std::is_pointer_v<Units>) whole = static_cast<mass_t>(units[0]);
-    const rank_t rank = targets.rank(ranks[0]);
-    return {targets.atoms[rank], whole, within.contains(rank) ? whole : 0};
+    return {atoms[ranks[0]], whole, within.contains(ranks[0]) ? whole : 0};
 }
 
 // What the leaves of a row amount to, tree after tree.
@@ -173,9 +162,9 @@ class SpreadWorker {
     // Adds the leaves of one tree. `units` points to those of all entries, or to nothing.
     template <class Rank, class Units>
     void add(std::size_t output, std::size_t tree, const Rank* ranks, Units units) {
-        const OutputTargets targets = index_.targets(output);
-        const std::uint32_t* leaf_begin = index_.leaf_begin(tree);
-        const std::size_t first = index_.tree_begin(tree);
+        const double* atoms = index_.atoms(output).data();
+        const std::uint32_t* leaf_begin = index_.leaf_begin(output, tree);
+        const std::size_t first = index_.tree_begin(output, tree);
         const leaf_t* leaves = block_.leaves.data() + tree * block_.stride();
         const std::size_t at_once = rows_between_checks();
         ranks += first;
@@ -183,14 +172,14 @@ class SpreadWorker {
         for (std::size_t p = 0; p < block_.n_places(); ++p) {
             const leaf_t leaf = leaves[p];
             if (leaf == no_leaf) continue;
-            if (!index_.is_validated()) index_.check_leaf(tree, leaf);
+            if (!index_.is_validated()) index_.check_leaf(output, tree, leaf);
             const std::uint32_t begin = leaf_begin[leaf];
             const std::uint32_t n = leaf_begin[leaf + 1] - begin;
             if (n == 0) continue;
             for (std::size_t k = block_.begins[p]; k < block_.begins[p + 1]; ++k) {
                 if ((k & (at_once - 1)) == 0) interruption_.check();
                 sums_[k].add(
-                    sum_leaf(ranks + begin, behind(units, begin), n, targets, sums_[k].within()));
+                    sum_leaf(ranks + begin, behind(units, begin), n, atoms, sums_[k].within()));
             }
         }
     }

@@ -366,6 +366,20 @@ def test_an_index_that_is_checked_lazily_is_checked_before():
         LeafIndex.from_arrays(arrays, scalar_output=True, lazy=True).merge_leaves(numbers)
 
 
+def test_outputs_of_damaged_sizes_do_not_leave_their_arrays():
+    """Arrays from outside may have outputs of other entries than a build would make."""
+    y = np.arange(8.0).reshape(4, 2)
+    index = LeafIndex([[0], [0], [1], [1]], y)
+    arrays = {name: array.copy() for name, array in index.arrays().items()}
+    arrays["tree_begin"] = np.array([0, 1, 8])
+    arrays["leaf_begin"] = np.array([0, 0, 1, 0, 3, 7], dtype=np.uint32)
+    arrays["ranks"] = np.array([2, 1, 2, 3, 0, 1, 2, 3], dtype=np.uint16)
+    odd = LeafIndex.from_arrays(arrays, scalar_output=False)
+    found = odd.merge_leaves([0, 0]).arrays()
+    np.testing.assert_array_equal(found["ranks"], [2, 0, 1, 1, 2, 2, 3, 3])
+    np.testing.assert_array_equal(found["leaf_begin"], [0, 1, 0, 7])
+
+
 def test_a_scorer_of_the_pruned_parts_is_one_built_from_pruned_trees():
     X = np.nan_to_num(rows(np.random.default_rng(0), 300))
     y = X[:, 0] + np.random.default_rng(1).normal(size=300)

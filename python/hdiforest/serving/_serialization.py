@@ -36,7 +36,7 @@ _KNOWN: dict[type, tuple[str, ...]] = {
     Forest: ("nodes", "tree_offsets", "leaf_nodes"),
     LeafIndex: (
         *("leaf_offsets", "atom_offsets", "atoms", "tree_begin", "leaf_begin", "ranks"),
-        *("vector_ranks", "units", "copies", "seen"),
+        *("units", "copies", "seen"),
     ),
 }
 

@@ -62,49 +62,6 @@ void shares_of_a_leaf_sum_to_the_whole_and_leave_nobody_out() {
     }
 }
 
-// Whatever the order, each set of rows has its share to within 2^16 units.
-void rows_of_a_leaf_weigh_alike_in_each_order() {
-    Random random(4);
-    for (int round = 0; round < 20000; ++round) {
-        std::vector<count_t> weights(1 + below(random, 40));
-        const count_t most = count_t{1} << below(random, round % 2 == 0 ? 10 : 45);
-        for (count_t& w : weights) w = 1 + below(random, most);
-        const count_t total = std::accumulate(weights.begin(), weights.end(), count_t{0});
-        std::vector<mass_t> units(weights.size());
-        apportion(weights, vector_shift, 0, units.data());
-        const mass_t all = std::accumulate(units.begin(), units.end(), mass_t{0});
-        CHECK(all == mass_t{1} << vector_shift);
-        for (std::size_t k = 0; k < weights.size(); ++k) {
-            CHECK(units[k] >= 1);
-            if (total > 1 << 16) {
-                const auto n = static_cast<mass_t>(weights.size());
-                CHECK(std::abs(units[k] - floor_units(weights[k], total, vector_shift)) <= n);
-            } else if (k > 0) {
-                CHECK(units[k] ==
-                      static_cast<mass_t>(weights[k]) * (all / static_cast<mass_t>(total)));
-            } else {
-                const mass_t own =
-                    static_cast<mass_t>(weights[k]) * (all / static_cast<mass_t>(total));
-                CHECK(units[k] - own == all % static_cast<mass_t>(total));
-            }
-        }
-        // Shares of a pool, and weights that are far too light for a unit.
-        apportion(weights, vector_shift, std::bit_ceil(total) * 2, units.data());
-        CHECK(std::accumulate(units.begin(), units.end(), mass_t{0}) <= all / 2);
-        for (std::size_t k = 1; k < weights.size(); ++k) weights[k] = 1;
-        weights[0] = count_t{1} << 51;
-        apportion(weights, vector_shift, 0, units.data());
-        CHECK(std::accumulate(units.begin(), units.end(), mass_t{0}) == all);
-        CHECK(*std::min_element(units.begin(), units.end()) >= 1);
-        apportion(weights, vector_shift, count_t{1} << 52, units.data());
-        CHECK(*std::min_element(units.begin(), units.end()) >= 1);
-    }
-    CHECK(slack_units(3, vector_shift) == 3 << 16 && slack_units(3, narrow_shift) == 6);
-    CHECK(required_units(1, 2, vector_shift) == mass_t{2} << vector_shift);
-    CHECK(required_units(0.5, 2, vector_shift) ==
-          (mass_t{1} << vector_shift) - slack_units(2, vector_shift));
-}
-
 void integer_weights_keep_ratios_and_bounds() {
     const std::vector<double> threes{3, 1, 0, 2};
     const auto whole = integer_weights(threes);
@@ -132,7 +89,6 @@ void integer_weights_keep_ratios_and_bounds() {
 int main() {
     shares_are_exact_floors();
     shares_of_a_leaf_sum_to_the_whole_and_leave_nobody_out();
-    rows_of_a_leaf_weigh_alike_in_each_order();
     integer_weights_keep_ratios_and_bounds();
     return check::finish();
 }

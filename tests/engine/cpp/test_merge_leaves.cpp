@@ -46,11 +46,11 @@ bool same(const LeafIndex& a, const LeafIndex& b) {
     }
     return same(left.leaf_offsets, right.leaf_offsets) &&
            same(left.atom_offsets, right.atom_offsets) && same(left.atoms, right.atoms) &&
-           same(left.vector_ranks, right.vector_ranks) && same(left.tree_begin, right.tree_begin) &&
-           same(left.leaf_begin, right.leaf_begin) && same(left.ranks, right.ranks) &&
-           same(left.units, right.units) && same(left.copies, right.copies) &&
-           same(left.leaf_mask, right.leaf_mask) && left.pooled == right.pooled &&
-           a.nbytes() == b.nbytes() && a.tables().max_leaf_size == b.tables().max_leaf_size &&
+           same(left.tree_begin, right.tree_begin) && same(left.leaf_begin, right.leaf_begin) &&
+           same(left.ranks, right.ranks) && same(left.units, right.units) &&
+           same(left.copies, right.copies) && same(left.leaf_mask, right.leaf_mask) &&
+           left.pooled == right.pooled && a.nbytes() == b.nbytes() &&
+           a.tables().max_leaf_size == b.tables().max_leaf_size &&
            a.tables().has_ties == b.tables().has_ties;
 }
 

@@ -2,15 +2,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <map>
-#include <optional>
 
 #include "check.hpp"
 #include "merge/buckets.hpp"
 #include "merge/leave_one_out.hpp"
-#include "merge/output_merge.hpp"
 #include "merge/row_counts.hpp"
 #include "merge/tails.hpp"
-#include "merge/vector_buckets.hpp"
 #include "merge/whole.hpp"
 #include "samples.hpp"
 
@@ -62,7 +59,7 @@ std::vector<EntrySlice> slices_of(const LeafIndex& index, const std::vector<leaf
     std::vector<EntrySlice> slices;
     for (std::size_t t = 0; t < leaves.size(); ++t) {
         if (leaves[t] == no_leaf) continue;
-        const EntrySlice slice = index.entries(t, leaves[t]);
+        const EntrySlice slice = index.entries(0, t, leaves[t]);
         if (slice.n > 0) slices.push_back(slice);
     }
     return slices;
@@ -86,7 +83,7 @@ void merging_sums_the_leaves() {
                 std::size_t n_contributing;
                 auto expected = masses(rows, query, index.shift(), rows.n_rows, n_contributing);
                 auto slices = slices_of(index, query);
-                const Pmf all = accumulator.read(0, add_whole(accumulator, slices));
+                const Pmf all = merge_whole(accumulator, 0, slices);
                 check_pmf(all, accumulator.ranks(), expected, n_contributing);
 
                 const std::size_t out = below(random, rows.n_rows);
@@ -95,12 +92,12 @@ void merging_sums_the_leaves() {
                 }
                 expected = masses(rows, query, index.shift(), out, n_contributing);
                 slices = slices_of(index, query);
-                const Pmf others = accumulator.read(
-                    0, leave_one_out.add(accumulator, slices, static_cast<std::uint32_t>(out)));
+                const Pmf others =
+                    leave_one_out.merge(accumulator, 0, slices, static_cast<std::uint32_t>(out));
                 check_pmf(others, accumulator.ranks(), expected, n_contributing);
                 std::vector<std::int64_t> found(accumulator.ranks().size());
                 counts.count(accumulator.ranks(), slices,
-                             leave_one_out.rank(static_cast<std::uint32_t>(out)), found.data());
+                             leave_one_out.rank(0, static_cast<std::uint32_t>(out)), found.data());
                 for (std::size_t k = 0; k < found.size(); ++k) {
                     std::int64_t n = 0;
                     for (std::size_t i = 0; i < rows.n_rows; ++i) {
@@ -155,7 +152,7 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
             },
             index.tables().bucket_counts->below);
         CHECK((index.tables().max_leaf_size > max_tabulated_leaf) == (fine || one_is_large));
-        CHECK(index.tables().bucket_counts->fine_edges.has_value() == fine);
+        CHECK(index.tables().bucket_counts->fine_edges.empty() == !fine);
         for (const Kernels* kernels : available_kernels()) {
             Accumulator accumulator(index, *kernels);
             BucketMerge buckets(index);
@@ -164,7 +161,7 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
                 for (leaf_t& leaf : query) leaf = static_cast<leaf_t>(below(random, 6)) - 1;
                 query[0] = 0;
                 const std::vector<EntrySlice> slices = slices_of(index, query);
-                const Pmf pmf = accumulator.read(0, add_whole(accumulator, slices));
+                const Pmf pmf = merge_whole(accumulator, 0, slices);
                 const std::vector<double> values(pmf.values.begin(), pmf.values.end());
                 const std::vector<mass_t> cumulative(pmf.cumulative.begin(), pmf.cumulative.end());
 
@@ -176,13 +173,13 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
                 }
 
                 const double share = 0.55 + 0.4 * uniform(random);
-                const auto tails = merge_tails(accumulator, slices, share);
+                const auto tails = merge_tails(accumulator, 0, slices, share);
                 if (tails) check_partial(*tails, values, cumulative, n_in_tails);
 
                 const std::vector<double> levels{uniform(random), uniform(random)};
                 Request request;
                 request.quantiles.levels = levels;
-                const PartialPmf part = buckets.merge(accumulator, slices, request);
+                const PartialPmf part = buckets.merge(accumulator, 0, slices, request);
                 check_partial(part, values, cumulative, n_in_buckets);
                 const Pmf whole(values, cumulative, slices.size(), index.shift());
                 for (const double level : levels) {
@@ -192,7 +189,7 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
                 request = {};
                 request.intervals.coverages = {&share, 1};
                 const auto found =
-                    interval(buckets.merge(accumulator, slices, request), share, Kind::hdi);
+                    interval(buckets.merge(accumulator, 0, slices, request), share, Kind::hdi);
                 // Nothing is found if the median has to decide.
                 n_found += found.has_value();
                 CHECK(!found || (found->lower == shortest.lower && found->upper == shortest.upper));
@@ -205,84 +202,10 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
     CHECK(n_found > n_queries / 2);
 }
 
-// Units go to target vectors in proportion to their rows, the rest to the first, and each output
-// adds up those of its atoms.
-std::map<double, mass_t> masses_of_output(const Training& rows, const std::vector<leaf_t>& query,
-                                          std::size_t output) {
-    std::map<double, mass_t> found;
-    for (std::size_t t = 0; t < rows.n_trees; ++t) {
-        std::map<std::vector<double>, count_t> members;
-        count_t total = 0;
-        for (std::size_t i = 0; i < rows.n_rows; ++i) {
-            if (rows.leaves[i * rows.n_trees + t] != query[t]) continue;
-            const double* y = rows.y.data() + i * rows.n_outputs;
-            ++members[{y, y + rows.n_outputs}];
-            ++total;
-        }
-        if (total == 0) continue;
-        const mass_t all = mass_t{1} << vector_shift;
-        const mass_t each = all / static_cast<mass_t>(total);
-        for (const auto& [z, count] : members)
-            found[z[output]] += each * static_cast<mass_t>(count);
-        found[members.begin()->first[output]] += all - each * static_cast<mass_t>(total);
-    }
-    return found;
-}
-
-void outputs_have_the_exact_masses() {
-    Random random(4);
-    std::size_t n_in_tails = 0;
-    std::size_t n_in_buckets = 0;
-    for (int round = 0; round < 60; ++round) {
-        Training rows = random_training(random, 1 + below(random, 600), 1 + below(random, 9), 3,
-                                        2 + below(random, 3));
-        if (round % 2 == 0) {
-            for (double& y : rows.y) y += uniform(random);
-        }
-        const LeafIndex index(rows.rows(), false, 1);
-        Accumulator vectors(index, default_kernels());
-        OutputMerge outputs(index, default_kernels());
-        std::optional<VectorBuckets> buckets;
-        if (index.tables().vector_counts) buckets.emplace(index);
-        for (int query_round = 0; query_round < 4; ++query_round) {
-            std::vector<leaf_t> query(rows.n_trees);
-            for (std::size_t t = 0; t < rows.n_trees; ++t) {
-                query[t] = static_cast<leaf_t>(below(random, index.n_leaves(t) + 1)) - 1;
-            }
-            const std::vector<EntrySlice> slices = slices_of(index, query);
-            outputs.assign(vectors, add_whole(vectors, slices));
-            Accumulator others(index, default_kernels());
-            if (buckets) buckets->assign(slices);
-            for (std::size_t o = 0; o < index.n_outputs(); ++o) {
-                const Pmf pmf = outputs.whole(o);
-                check_pmf(pmf, outputs.ranks(), masses_of_output(rows, query, o), slices.size());
-                if (slices.empty()) continue;
-                const std::vector<double> values(pmf.values.begin(), pmf.values.end());
-                const std::vector<mass_t> cumulative(pmf.cumulative.begin(), pmf.cumulative.end());
-                const double share = 0.51 + 0.49 * uniform(random);
-                const auto tails = outputs.tails(o, share);
-                if (tails) check_partial(*tails, values, cumulative, n_in_tails);
-                if (!buckets) continue;
-                Request request;
-                request.intervals.coverages = {&share, 1};
-                const PartialPmf part = buckets->merge(others, o, request);
-                check_partial(part, values, cumulative, n_in_buckets);
-                const auto found = interval(part, share, Kind::hdi);
-                const Pmf whole(values, cumulative, slices.size(), index.shift());
-                const Interval shortest = interval(whole, share, Kind::hdi);
-                CHECK(!found || (found->lower == shortest.lower && found->upper == shortest.upper));
-            }
-        }
-    }
-    CHECK(n_in_tails > 1000);
-    CHECK(n_in_buckets > 1000);
-}
-
 }  // namespace
 
 int main() {
     merging_sums_the_leaves();
-    outputs_have_the_exact_masses();
     parts_have_the_exact_masses(300, 10, false);
     // Leaves of some 1,000 to 2,000 rows: fine buckets, and units that no table has.
     parts_have_the_exact_masses(6000, 3, true);

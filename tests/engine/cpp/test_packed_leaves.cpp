@@ -34,10 +34,10 @@ void packed_leaves_are_those_of_the_index() {
                 CHECK(packed->size(together[i]) == 0);
                 continue;
             }
-            const EntrySlice slice = index.entries(tree, leaves[i]);
+            const EntrySlice slice = index.entries(0, tree, leaves[i]);
             CHECK(packed->size(together[i]) == slice.n);
             if (slice.n == 0) continue;
-            CHECK(index.tree_begin(tree) + packed->begin(together[i]) == slice.begin);
+            CHECK(index.tree_begin(0, tree) + packed->begin(together[i]) == slice.begin);
         }
     }
 }

@@ -101,7 +101,7 @@ void every_strategy_gives_the_same_bits() {
     for (int round = 0; round < 60; ++round) {
         const std::size_t n_rows = 60 + below(random, 1500);
         const std::size_t n_trees = 1 + below(random, 12);
-        const std::size_t n_outputs = 1 + below(random, 3) / 2;
+        const std::size_t n_outputs = 1 + below(random, 2);
         Training rows = random_training(random, n_rows, n_trees, 1 + below(random, 12), n_outputs);
         const bool lattice = below(random, 3) == 0;
         for (double& y : rows.y) y = lattice ? std::floor(300 * uniform(random)) : uniform(random);

@@ -19,7 +19,6 @@ struct ArrayCopy {
     std::vector<offset_t> leaf_offsets, atom_offsets, tree_begin;
     std::vector<double> atoms;
     std::vector<std::uint32_t> leaf_begin;
-    std::vector<rank_t> vector_ranks;
     std::variant<std::vector<std::uint16_t>, std::vector<rank_t>> ranks;
     std::variant<std::monostate, std::vector<std::uint32_t>, std::vector<std::uint64_t>> units;
     std::variant<std::monostate, std::vector<std::uint8_t>, std::vector<std::uint32_t>> copies;
@@ -32,7 +31,6 @@ struct ArrayCopy {
           tree_begin(copy(from.tree_begin)),
           atoms(copy(from.atoms)),
           leaf_begin(copy(from.leaf_begin)),
-          vector_ranks(copy(from.vector_ranks)),
           leaf_mask(copy(from.leaf_mask)),
           pooled(from.pooled) {
         std::visit([&](const auto& given) { ranks = copy(given); }, from.ranks);
@@ -52,7 +50,6 @@ struct ArrayCopy {
         made.atoms = Array(atoms);
         made.tree_begin = Array(tree_begin);
         made.leaf_begin = Array(leaf_begin);
-        made.vector_ranks = Array(vector_ranks);
         made.leaf_mask = Array(leaf_mask);
         made.pooled = pooled;
         std::visit([&](const auto& values) { made.ranks = Array(values); }, ranks);
@@ -69,9 +66,8 @@ struct ArrayCopy {
     friend bool operator==(const ArrayCopy& a, const ArrayCopy& b) {
         return a.leaf_offsets == b.leaf_offsets && a.atom_offsets == b.atom_offsets &&
                same_bits(a.atoms, b.atoms) && a.tree_begin == b.tree_begin &&
-               a.leaf_begin == b.leaf_begin && a.vector_ranks == b.vector_ranks &&
-               a.ranks == b.ranks && a.units == b.units && a.copies == b.copies &&
-               a.leaf_mask == b.leaf_mask && a.pooled == b.pooled;
+               a.leaf_begin == b.leaf_begin && a.ranks == b.ranks && a.units == b.units &&
+               a.copies == b.copies && a.leaf_mask == b.leaf_mask && a.pooled == b.pooled;
     }
 
   private:

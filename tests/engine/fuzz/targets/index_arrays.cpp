@@ -23,7 +23,7 @@ void poke_one(Input& in, ArrayCopy& copy) {
             in.poke_near(values, limits[in.below(std::size(limits))]);
         }
     };
-    switch (in.below(11)) {
+    switch (in.below(10)) {
         case 0:
             return change(copy.leaf_offsets);
         case 1:
@@ -41,8 +41,6 @@ void poke_one(Input& in, ArrayCopy& copy) {
         case 7:
             return std::visit(change, copy.copies);
         case 8:
-            return change(copy.vector_ranks);
-        case 9:
             copy.pooled = !copy.pooled;
             return;
         default:

@@ -25,22 +25,19 @@ struct SlowAtoms {
     std::vector<std::int64_t> counts;  // rows behind each value, over all trees
     std::size_t n_trees = 0;
     mass_t whole;
-    mass_t slack_of_tree;
 
     SlowAtoms(const LeafIndex& index, std::size_t output, const leaf_t* leaves) {
         const std::span<const double> atoms = index.atoms(output);
-        slack_of_tree = index.n_outputs() > 1 ? 1 << 16 : 2;
         std::vector<mass_t> mass(atoms.size(), 0);
         std::vector<std::int64_t> copies(atoms.size(), 0);
         for (std::size_t t = 0; t < index.n_trees(); ++t) {
             if (leaves[t] == no_leaf) continue;
-            const EntrySlice slice = index.entries(t, leaves[t]);
+            const EntrySlice slice = index.entries(output, t, leaves[t]);
             n_trees += slice.n > 0;
             for (std::size_t k = 0; k < slice.n; ++k) {
                 const std::size_t e = slice.begin + k;
-                const rank_t rank = index.targets(output).rank(index.rank(e));
-                mass[rank] += units_of(index, e, k, slice.n);
-                copies[rank] += static_cast<std::int64_t>(index.copies(e));
+                mass[index.rank(e)] += units_of(index, e, k, slice.n);
+                copies[index.rank(e)] += static_cast<std::int64_t>(index.copies(e));
             }
         }
         whole = static_cast<mass_t>(n_trees) << index.shift();
@@ -54,10 +51,10 @@ struct SlowAtoms {
 
     std::size_t size() const { return values.size(); }
     mass_t total() const { return cumulative.back(); }
-    // Less than the share by as much as rounding may take.
+    // Two units a tree less than the share, as rounding may take them.
     mass_t needed(double level) const {
         if (level >= 1) return total();
-        const auto slack = static_cast<mass_t>(n_trees) * slack_of_tree;
+        const auto slack = 2 * static_cast<mass_t>(n_trees);
         if (total() == whole) {
             const auto trees = static_cast<mass_t>(n_trees);
             return std::max<mass_t>(
@@ -95,10 +92,7 @@ struct SlowAtoms {
                            std::size_t n) {
         return std::visit(
             [&]<class Units>(const Units& units) {
-                if (std::is_same_v<Units, std::monostate> && index.n_outputs() > 1) {
-                    const mass_t each = (mass_t{1} << 46) / static_cast<mass_t>(n);
-                    return k > 0 ? each : (mass_t{1} << 46) - each * static_cast<mass_t>(n - 1);
-                } else if constexpr (std::is_same_v<Units, std::monostate>) {
+                if constexpr (std::is_same_v<Units, std::monostate>) {
                     return floor_units(k + 1, n, narrow_shift) - floor_units(k, n, narrow_shift);
                 } else {
                     return static_cast<mass_t>(units[entry]);
