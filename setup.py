@@ -53,22 +53,28 @@ def needs_recompile(obj: str, source: str) -> bool:
 
 
 class BuildCore(build_ext):
-    """Writes the header of names, arguments and docstrings before it compiles."""
+    """Writes the header of names, arguments and docstrings, and ships that of the C table."""
 
     def build_extensions(self) -> None:
         """Compile with the header in the folder of the objects."""
         header = Path(self.build_temp, "stub.hpp")
-        run_path("hdicore/bindings/stub_header.py")["write"](Path("hdicore/_core.pyi"), header)
+        run_path("hdicore/bindings/stub_header.py")["write"](Path("python/hdicore/_core.pyi"), header)
         stub_headers.append(str(header))
         self.compiler.add_include_dir(self.build_temp)
         super().build_extensions()
+
+    def run(self) -> None:
+        """Build, and lay the header of the C table beside the module."""
+        super().run()
+        if not (self.inplace or self.editable_mode):  # else `get_include` names the tree's folder
+            self.copy_tree("src_cpp/include", str(Path(self.build_lib, "hdicore", "include")))
 
 
 core = Pybind11Extension(
     "hdicore._core",
     sorted(glob("src_cpp/*/*.cpp") + glob("hdicore/bindings/*.cpp")),
     include_dirs=["src_cpp", "src_cpp/include"],
-    depends=[*headers, "hdicore/_core.pyi", "hdicore/bindings/stub_header.py"],
+    depends=[*headers, "python/hdicore/_core.pyi", "hdicore/bindings/stub_header.py"],
     cxx_std=20,
     extra_compile_args=compile_args,
     extra_link_args=link_args,

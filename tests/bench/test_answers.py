@@ -73,7 +73,8 @@ def test_a_changed_number_is_found(bench, tmp_path, monkeypatch, capsys):
     for tree in ("same", "changed"):
         shutil.copytree(ROOT / "python", tmp_path / tree / "python")
         # As it is installed, since a checkout may not be compiled.
-        shutil.copytree(Path(hdicore.__file__).parent, tmp_path / tree / "hdicore")
+        installed = Path(hdicore.__file__).parent
+        shutil.copytree(installed, tmp_path / tree / "python" / "hdicore", dirs_exist_ok=True)
     [path] = (tmp_path / "changed" / "python" / "hdiforest" / "metrics").glob("*intervals.py")
     text = path.read_text()
     path.write_text(text.replace("2 / np.asarray(alpha)", "2.000001 / np.asarray(alpha)"))

@@ -65,7 +65,10 @@ def test_the_engine_includes_one_way(path):
     assert set(re.findall(r'#include "(\w+)/', path.read_text())) <= allowed
 
 
-@pytest.mark.parametrize("path", files_under("hdicore"), ids=named)
+BACKEND = files_under("hdicore") + files_under("python/hdicore")
+
+
+@pytest.mark.parametrize("path", BACKEND, ids=named)
 def test_the_backend_never_mentions_the_user_layer_or_scikit_learn(path):
     text = path.read_text()
     assert "hdiforest" not in text
@@ -74,8 +77,7 @@ def test_the_backend_never_mentions_the_user_layer_or_scikit_learn(path):
 
 @pytest.mark.parametrize(
     "path",
-    # What is in bindings is run by builds alone.
-    [p for p in files_under("hdicore") if p.suffix == ".py" and p.parent.name != "bindings"],
+    [p for p in files_under("python/hdicore") if p.suffix == ".py"],
     ids=named,
 )
 def test_the_backend_imports_numpy_the_standard_library_and_itself(path):
@@ -98,7 +100,7 @@ def test_the_backend_imports_numpy_the_standard_library_and_itself(path):
 
 
 def test_nothing_shipped_imports_tests_benchmarks_or_the_reference():
-    for path in files_under("hdicore") + files_under("python"):
+    for path in files_under("python"):
         if path.suffix != ".py" or path.name == "_reference.py":
             continue
         for module in imported_modules(path):
@@ -256,7 +258,7 @@ def test_import_hdiforest_loads_nothing_optional_that_scikit_learn_does_not(tmp_
 def test_the_missing_compiled_module_is_explained(tmp_path):
     package = tmp_path / "hdicore"
     package.mkdir()
-    (package / "__init__.py").write_text((ROOT / "hdicore" / "__init__.py").read_text())
+    (package / "__init__.py").write_text((ROOT / "python" / "hdicore" / "__init__.py").read_text())
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         # An editable install would find the compiled module from anywhere.

@@ -100,7 +100,7 @@ def words(text):
 
 def test_cython_declares_what_the_c_header_does():
     header = (ROOT / "src_cpp" / "include" / "hdicore" / "c_api.h").read_text()
-    pxd = (ROOT / "hdicore" / "__init__.pxd").read_text()
+    pxd = (ROOT / "python" / "hdicore" / "__init__.pxd").read_text()
     version = re.search(r"#define HDICORE_API_VERSION (\d+)", header)[1]
     assert re.search(rf"^ +HDICORE_API_VERSION = {version}$", pxd, re.M)
     types = re.findall(r"typedef (enum|struct) (\w+) \{\n(.*?)\n\}", header, re.S)

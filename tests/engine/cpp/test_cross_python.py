@@ -42,11 +42,11 @@ def build(folder):
     call(sys.executable, "-m", "pip", "install", "-q", "--target", site, *chosen, *WHEELS)
 
     # The package beside its module, as the tests import it.
-    shutil.copytree(ROOT / "hdicore", site / "hdicore", ignore=shutil.ignore_patterns("*.so"))
+    shutil.copytree(ROOT / "python" / "hdicore", site / "hdicore", ignore=shutil.ignore_patterns("*.so"))
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     write = run_path(str(ROOT / "hdicore/bindings/stub_header.py"))["write"]
-    write(ROOT / "hdicore/_core.pyi", folder / "objects" / "stub.hpp")
+    write(ROOT / "python/hdicore/_core.pyi", folder / "objects" / "stub.hpp")
     pybind11 = pytest.importorskip("pybind11", reason="building the module needs pybind11")
     includes = [ROOT / "src_cpp", ROOT / "src_cpp/include", folder / "objects", python]
     includes += [root / "usr/include", pybind11.get_include()]

@@ -60,7 +60,7 @@ def build(folder: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
-    for source in (ROOT / "hdicore").glob("*.py"):
+    for source in (ROOT / "python" / "hdicore").glob("*.py"):
         shutil.copy(source, folder / "hdicore")
 
 

@@ -48,4 +48,4 @@ def get_include() -> str:
     """
     package = _Path(__file__).resolve().parent
     installed = package / "include"
-    return str(installed if installed.is_dir() else package.parent / "src_cpp" / "include")
+    return str(installed if installed.is_dir() else package.parents[1] / "src_cpp" / "include")
