@@ -8,4 +8,4 @@ class TrainingRowsWarning(UserWarning):
 
 
 class ModelReplacedError(OSError):
-    """A model file was written to while a model that maps it was in use; load it again."""
+    """A model file was replaced or written to while a model or scorer of it was in use."""

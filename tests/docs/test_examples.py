@@ -37,6 +37,12 @@ def test_readme_code_runs_and_prints_what_is_shown(capsys):
     assert names["bounds"].shape == (len(X_new), 2, 2)
 
 
+def test_the_home_page_shows_the_same_first_code():
+    first, *_ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0] == first
+
+
 def test_readme_has_two_commands_that_set_up():
     commands = re.findall(r"^python3 -m venv .*$", README, re.MULTILINE)
     runs = [command.rpartition("/")[2] for command in commands]

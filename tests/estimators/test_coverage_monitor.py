@@ -9,7 +9,9 @@ from scipy.stats import binom
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import CoverageMonitor, HDIForestRegressor
-from hdiforest._estimators.coverage_monitor import DriftEvidence, MissEvidence
+from hdiforest._estimators.coverage_monitor import _FORMAT, DriftEvidence, MissEvidence, _Seen
+from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._schema import pack
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2000, 2))
@@ -153,3 +155,50 @@ def test_plot(model):
     assert share[-1] == covered[-200:].mean()
     assert share[2] == covered[:3].mean()
     assert len(display.alarms_) == 2
+
+
+def test_a_saved_monitor_goes_on_where_it_stopped(model, tmp_path):
+    path = tmp_path / "monitor.hdi"
+    whole, begun = CoverageMonitor(model, 0.8), CoverageMonitor(model, 0.8)
+    whole.update(NEW, NEW_Y)
+    begun.update(NEW[:700], NEW_Y[:700] + 5)
+    begun.save(path)
+    assert path.stat().st_size < 12 * 700 + 2000
+    loaded = CoverageMonitor.load(path, model)
+    assert loaded.state == begun.state
+    assert loaded.state.alarms
+    assert loaded.update(NEW[700:], NEW_Y[700:]) == begun.update(NEW[700:], NEW_Y[700:])
+
+
+def test_a_saved_monitor_belongs_to_a_model_with_its_coverage(model, tmp_path):
+    path = tmp_path / "monitor.hdi"
+    with pytest.raises(ValueError, match="no rows yet"):
+        CoverageMonitor(model).save(path)
+    monitor = CoverageMonitor(model)
+    monitor.update(NEW[:5], NEW_Y[:5])
+    monitor.save(path)
+    forest = RandomForestRegressor(80, min_samples_leaf=5, random_state=0).fit(X[:500], Y[:500])
+    other = HDIForestRegressor.from_forest(forest, X[:500], Y[:500])
+    with pytest.raises(AttributeError, match="calibrat"):
+        CoverageMonitor.load(path, other)
+    with pytest.raises(ValueError, match=r"0\.9"):
+        CoverageMonitor.load(path, other.calibrate(coverage=0.7))
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"sides": np.array([2, 0, 0], np.int32)}, "sides must be"),
+        ({"scores": np.array([np.nan, 0, 1])}, "scores finite"),
+        ({"scores": np.zeros(2)}, "as many"),
+        ({"miss": 0.0}, "between 0 and 1"),
+        ({"coverage": 1.0}, "between 0 and 1"),
+    ],
+)
+def test_damaged_files_of_monitors_are_refused(model, tmp_path, change, what):
+    path = tmp_path / "monitor.hdi"
+    seen = _Seen(0.9, 0.1, np.zeros(3, np.int32), np.zeros(3))._replace(**change)
+    arrays = {}
+    tensor_file.write(path, _FORMAT, pack(seen, arrays), arrays)
+    with pytest.raises(ValueError, match=what):
+        CoverageMonitor.load(path, model)

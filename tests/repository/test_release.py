@@ -28,6 +28,7 @@ PICTURES = f"https://raw.githubusercontent.com/{REPOSITORY}/v{VERSION}/"
 DATA = {
     "bench/data/sets.zip": "bench/data/README.md",
     "python/hdiforest/_cli/data/concrete.csv.gz": "licenses/concrete.txt",
+    "python/hdiforest/_cli/data/diamonds.csv.gz": "licenses/diamonds.txt",
     "tests/engine/fuzz/corpus.txt": "tests/engine/fuzz/README.md",
     "tests/model/pickled/forests_1.6.1.pkl": "tests/model/pickled/make.py",
     "tests/model/pickled/forests_1.8.0.pkl": "tests/model/pickled/make.py",
@@ -54,7 +55,7 @@ def test_the_index_takes_both(sdist, wheel):
 def test_the_index_shows_what_users_install(metadata):
     extras = {"io", "plots", "cli", "dask", "skpro", "spark"}
     assert set(metadata.get_all("Provides-Extra")) == extras
-    assert metadata["License-Expression"] == "BSD-3-Clause AND CC-BY-4.0"
+    assert metadata["License-Expression"] == "BSD-3-Clause AND CC-BY-4.0 AND MIT"
     assert metadata["Description-Content-Type"] == "text/markdown"
 
 
@@ -179,7 +180,7 @@ def test_what_others_made_inside_the_wheel_has_a_notice(wheel):
         told = {name: archive.read(name).decode() for name in notices}
     ours = r"\.(py|pyi|pxd)$|/py\.typed$|/c_api\.h$|/_core\.[\w.-]+\.(so|pyd)$|/fit_report\.html$"
     others = [name for name in names if not re.search(ours, name)]
-    assert others == ["hdiforest/_cli/data/concrete.csv.gz"]
+    assert others == [f"hdiforest/_cli/data/{name}.csv.gz" for name in ("concrete", "diamonds")]
     assert all(any(text.startswith(f"{name}:") for text in told.values()) for name in others)
     headers = (ROOT / "src_cpp", ROOT / "hdicore" / "bindings")
     sources = [path for folder in headers for path in folder.rglob("*.[ch]pp")]
@@ -202,7 +203,7 @@ def test_no_data_without_a_stated_licence_is_in_the_source_distribution(sdist):
     for name, notice in DATA.items():
         text = (ROOT / notice).read_text(encoding="utf-8")
         assert notice in names
-        assert re.search(r"CC BY 4\.0|pickle them|corpus", text), name
+        assert re.search(r"CC BY 4\.0|Licence: MIT|pickle them|corpus", text), name
 
 
 RECIPE = ROOT / "conda" / "recipe.yaml"

@@ -1,6 +1,7 @@
 """BatchScorer: the estimator's numbers for batches of any library, in any process."""
 
 import gc
+import json
 import math
 import os
 import pickle
@@ -17,6 +18,7 @@ from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, fit_table
 from hdiforest.calibration import CVPlus, JackknifePlus
+from hdiforest.exceptions import ModelReplacedError
 from hdiforest.serving import BatchScorer
 
 from ..oracle import run_python
@@ -268,7 +270,10 @@ def test_models_without_names_take_columns_by_position(tmp_path):
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        (ROWS.drop(columns=["a", "id"]), "has no columns 'a', 'id', which BatchScorer.*it has 'b"),
+        (
+            ROWS.drop(columns=["a", "id"]),
+            "has no columns 'a', 'id', which the model needs; it has 'b",
+        ),
         (ROWS.assign(a="x"), "column 'a' must hold numbers, but is"),
         (ROWS.assign(a=[0.0] * 49 + [1e300]), "column 'a'.* fit into float32.* in row 50"),
         (ROWS[[*ROWS.columns, "a"]], "the batch has 2 columns 'a'"),
@@ -330,6 +335,19 @@ def test_models_of_several_targets_are_refused(tmp_path):
 HOST = re.escape(platform.node())
 
 
+def test_an_opened_scorer_has_loaded_what_records_need(folder, tmp_path):
+    table = ROWS.drop(columns="id").assign(y=Y[:50])
+    fit_table(table, "y", estimator=forest(20), calibration=False).save(tmp_path / "table.hdi")
+    code = (
+        "import sys, json; from hdiforest.serving import BatchScorer\n"
+        "scorer = BatchScorer(sys.argv[1], 0.9).open(); known = set(sys.modules)\n"
+        "scorer(json.loads(sys.argv[2])); print(scorer.counts.n_rows, *set(sys.modules) - known)"
+    )
+    record = json.dumps(ROWS.iloc[0].to_dict(), default=float)
+    for path in (folder / "raw.hdi", tmp_path / "table.hdi"):
+        assert run_python(code, path, record, cwd=tmp_path).split() == ["1"]
+
+
 def test_a_model_that_is_replaced_damaged_or_gone_is_named_with_its_host(folder, tmp_path):
     path = tmp_path / "model.hdi"
     shutil.copy(folder / "raw.hdi", path)
@@ -338,14 +356,17 @@ def test_a_model_that_is_replaced_damaged_or_gone_is_named_with_its_host(folder,
     os.utime(path, (1, 1))
     worker(ROWS)  # the same model again
     shutil.copy(folder / "calibrated.hdi", path)
-    with pytest.raises(ValueError, match=rf"model\.hdi holds another model on host {HOST}"):
-        worker(ROWS)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=rf"model\.hdi .*damaged.*on host {HOST}"):
-        worker(ROWS)
+    for damage, why in ((0, "it is another model"), (100, "damaged")):
+        os.truncate(path, path.stat().st_size - damage)
+        with pytest.raises(ModelReplacedError, match="replaced or damaged") as raised:
+            worker(ROWS)
+        again = pickle.loads(pickle.dumps(raised.value))  # as from a worker
+        assert not re.search(rf"model\.hdi|{HOST}", str(again))
+        assert re.search(rf"model\.hdi on host {HOST}: .*{why}", again.__notes__[0])
     path.unlink()
-    with pytest.raises(FileNotFoundError, match=rf"no model file .*model\.hdi .*on host {HOST}"):
+    with pytest.raises(FileNotFoundError, match=r"no model file .*model\.hdi") as gone:
         worker(ROWS)
+    assert re.search(rf"model\.hdi on host {HOST}", gone.value.__notes__[0])
     with pytest.raises(FileNotFoundError, match=r"there is no model file .*model\.hdi$"):
         BatchScorer(path)
 
@@ -369,7 +390,7 @@ def test_a_copy_in_memory_outlives_its_file(folder, tmp_path):
     shutil.copy(folder / "calibrated.hdi", path)
     pd.testing.assert_frame_equal(BatchScorer(path, 0.9, kind="hdi", mapped=False)(ROWS), other)
     pd.testing.assert_frame_equal(scorer(ROWS), expected)
-    with pytest.raises(ValueError, match="holds another model"):  # as in another process
+    with pytest.raises(ModelReplacedError):  # as in another process
         pickle.loads(data)(ROWS)
 
 

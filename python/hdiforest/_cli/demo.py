@@ -1,10 +1,10 @@
-"""The demonstration: both kinds of interval on real data, as numbers, a table and a picture."""
+"""The demonstration: calibrated intervals of two data sets, as numbers, tables and a picture."""
 
 from __future__ import annotations
 
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.formats import write_table
 from hdiforest._tables.names import interval_names
 from hdiforest._tables.training_table import read_training_table
-from hdiforest._utils import Array, Kind
+from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, significant
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need, pa
@@ -25,87 +25,137 @@ from hdiforest.displays._common import GREY
 from hdiforest.metrics import coverage_score, mean_width_score
 
 LEVELS = (0.8, 0.9, 0.95)
-ASKED = tuple(thousandth / 1000 for thousandth in range(500, 1000))  # LEVELS are among them
-SHOWN = ASKED.index(0.9)  # the level of the picture
-KINDS: tuple[Kind, ...] = ("hdi", "equal_tailed")
-TARGET = "compressive_strength"
-LABEL = "compressive strength (MPa)"
+SHOWN = LEVELS.index(0.9)  # the level of the picture
+ASKED = tuple(thousandth / 1000 for thousandth in range(500, 1000))  # of the forest's own intervals
+KINDS = {"hdi": "HDI", "equal_tailed": "equal-tailed"}
 N_FOLDS = 5
 
 
+class DataSet(NamedTuple):
+    """A table that comes with the package."""
+
+    name: str
+    target: str
+    label: str
+    rows: str
+
+
+SETS = (
+    DataSet("concrete", "compressive_strength", "compressive strength (MPa)", "concrete mixes"),
+    DataSet("diamonds", "price", "price (US dollars)", "diamonds"),
+)
+
+
+class Predicted(NamedTuple):
+    """What forests predict for rows that they were not fitted on."""
+
+    y: Array  # (n,)
+    fold: NDArray[np.int64]  # (n,)
+    mean: Array  # (n,)
+    calibrated: Array  # (n, 2, levels)
+    own: dict[str, Array]  # (n, 2, asked) by kind
+
+
 def run_demo(options: Any) -> None:
-    """Cross-validate on the concrete data, print the comparison, write a table and a picture."""
+    """Cross-validate on both data sets, print the comparison, write tables and a picture."""
     folder: Path = options.output
-    matplotlib = need("matplotlib.figure")
-    with as_file(files("hdiforest._cli") / "data" / "concrete.csv.gz") as path:
-        frame, y, *_ = read_training_table(path, TARGET)
+    figure = need("matplotlib.figure").Figure(figsize=(15, 4.6), layout="constrained")
     folder.mkdir(parents=True, exist_ok=True)
-    X = np.column_stack([column.to_numpy() for column in frame.columns])
-    say(
-        f"Compressive strength of concrete in MPa: {len(y):,} mixes, {X.shape[1]} features.\n"
-        f"Each mix is scored by a random forest fitted on the other {N_FOLDS - 1} of {N_FOLDS} "
-        "parts.\n"
-    )
+    axes, written = figure.subplots(1, 3), []
+    others = f"{N_FOLDS - 1} of {N_FOLDS} parts"
+    say(f"Each row is scored by a random forest fitted and calibrated on the other {others}.")
+    for own, ax in zip(SETS, axes, strict=False):
+        with as_file(files("hdiforest._cli") / "data" / f"{own.name}.csv.gz") as path:
+            frame, y, *_ = read_training_table(path, own.target)
+        X = np.column_stack([column.to_numpy() for column in frame.columns])
+        found, model, test = _predicted(X, y)
+        say(_compare(own, found, X.shape[1]))
+        written.append(folder / f"{own.name}_intervals.csv")
+        _write(written[-1], own.target, found)
+        look: dict[str, Any] = {"coverage": LEVELS[SHOWN], "target_name": own.label}
+        ends = found.calibrated[..., SHOWN]
+        IntervalDisplay.from_predictions(y, ends, prediction=found.mean, ax=ax, **look)
+        ax.set_title(f"Calibrated: {own.rows} not seen in fitting", loc="left")
+    _draw_skewed(axes[-1], found, model, X, test, look)  # of the last data set
+    written.append(folder / "intervals.png")
+    with replacing(written[-1]) as partial:
+        figure.savefig(partial, format="png", dpi=120)
+    say("\nWritten: " + ", ".join(map(str, written)))
+
+
+def _predicted(X: Array, y: Array) -> tuple[Predicted, HDIForestRegressor, NDArray[np.intp]]:
+    """Return what is predicted for all rows, and the last fold's model and rows."""
     n, k = len(y), len(ASKED)
-    fold, mean, intervals = np.empty(n, np.int64), np.empty(n), np.empty((len(KINDS), n, 2, k))
-    figure = matplotlib.Figure(figsize=(11, 4.6), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
+    own = {kind: np.empty((n, 2, k)) for kind in KINDS}
+    found = Predicted(y, np.empty(n, np.int64), np.empty(n), np.empty((n, 2, len(LEVELS))), own)
     folds = KFold(N_FOLDS, shuffle=True, random_state=0).split(X)
     for number, (train, test) in enumerate(folds):
-        forest = RandomForestRegressor(300, min_samples_leaf=5, random_state=number, n_jobs=-1)
+        forest = RandomForestRegressor(min_samples_leaf=5, random_state=number, n_jobs=-1)
         model = HDIForestRegressor(forest, n_jobs=-1).fit(X[train], y[train])
-        fold[test], mean[test] = number, model.predict(X[test])
-        for i, kind in enumerate(KINDS):
-            intervals[i, test] = model.predict_interval(X[test], ASKED, kind=kind)
-        if number == 0:
-            ends, means = intervals[..., SHOWN][:, test], mean[test]
-            look: dict[str, Any] = {"coverage": ASKED[SHOWN], "target_name": LABEL}
-            IntervalDisplay.from_predictions(y[test], ends[0], prediction=means, ax=left, **look)
-            title = f"90 % HDI of {len(test)} concrete mixes not seen in fitting"
-            left.set_title(title, loc="left")
-            shortest, equal = ends[..., 1] - ends[..., 0]
-            # The wide interval that the HDI shortens most.
-            one = int(np.argmax(np.where(equal > np.median(equal), 1 - shortest / equal, 0)))
-            weights = model.predict_weights(X[test[[one]]]).toarray()[0]
-            look |= {"interval": ends[0, one], "bins": 30, "ax": right}
-            DistributionDisplay.from_predictions(y[test[one]], y[train], weights, **look)
-            right.axvspan(*ends[1, one], ymax=0.02, color=GREY, label="equal-tailed interval")
-            right.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
-            widths = f"HDI {shortest[one]:.0f} MPa wide, equal-tailed {equal[one]:.0f}"
-            right.set_title(f"A skewed one: {widths}", loc="left")
-    say(_compare(y, intervals))
-    table, picture = folder / "concrete_intervals.csv", folder / "concrete_intervals.png"
-    _write(table, fold, y, mean, intervals)
-    with replacing(picture) as partial:
-        figure.savefig(partial, format="png", dpi=160)
-    say(f"\nTable: {table}\nPicture: {picture}")
+        found.fold[test], found.mean[test] = number, model.predict(X[test])
+        found.calibrated[test] = model.predict_interval(X[test], LEVELS)
+        for kind, intervals in own.items():
+            intervals[test] = model.predict_interval(X[test], ASKED, kind=kind)
+    return found, model, test
 
 
-def _compare(y: Array, intervals: Array) -> str:
-    """Compare mean widths where both kinds of interval hold the same share of the mixes."""
-    names = ("HDI", "equal-tailed")
-    header = [f"{name} {what}" for name in names for what in ("asked for", "mean width")]
-    rows = [["inside", *header]]
-    for share in LEVELS:
-        cells = [f"{share:g}"]
-        for ends in intervals:
-            # Intervals at a higher level hold no fewer, up to some mixes.
-            reached = (coverage_score(y, ends[..., j]) >= share for j in range(len(ASKED)))
-            level = list(reached).index(True)
-            cells += [f"{ASKED[level]:g}", significant(float(mean_width_score(ends[..., level])))]
+def _compare(own: DataSet, found: Predicted, n_features: int) -> str:
+    """Compare mean widths where all kinds of interval hold the same share of the rows."""
+    header = [f"{name} {what}" for name in KINDS.values() for what in ("asked for", "mean width")]
+    rows = [["calibrated for", "inside", "mean width", *header]]
+    for j, level in enumerate(LEVELS):
+        ends = found.calibrated[..., j]
+        share = coverage_score(found.y, ends)
+        cells = [f"{level:g}", f"{share:.3f}", significant(float(mean_width_score(ends)))]
+        for intervals in found.own.values():
+            # Intervals at a higher level hold no fewer, up to some rows.
+            reached = (
+                coverage_score(found.y, intervals[..., i]) >= share for i in range(len(ASKED))
+            )
+            at = list(reached).index(True)
+            cells += [f"{ASKED[at]:g}", significant(float(mean_width_score(intervals[..., at])))]
         rows.append(cells)
+    title = f"{own.label[0].upper()}{own.label[1:]} of {len(found.y):,} {own.rows}"
+    asked = "asked for\nthe level at which they hold the same share of the rows"
     return (
-        "Mean widths in MPa where both kinds of interval hold the same share of the mixes, and the "
-        f"level\nthat each must be asked for to hold it:\n{aligned(rows)}"
+        f"\n{title}, {n_features} features.\nThe forest's own intervals (HDI, equal-tailed) are "
+        f"{asked}:\n{aligned(rows)}"
     )
 
 
-def _write(path: Path, fold: NDArray[np.int64], y: Array, mean: Array, intervals: Array) -> None:
-    columns: dict[str, Any] = {"row": np.arange(1, len(y) + 1), "part": fold + 1, TARGET: y}
-    for kind, of_kind in zip(KINDS, intervals, strict=True):
-        ends = of_kind[..., [ASKED.index(level) for level in LEVELS]]
-        numbers = (mean, *ends.transpose(2, 1, 0).reshape(-1, len(y)))
-        columns |= dict(zip(interval_names(kind, LEVELS), numbers, strict=True))
+def _draw_skewed(
+    ax: Any,
+    found: Predicted,
+    model: HDIForestRegressor,
+    X: Array,
+    test: NDArray[np.intp],
+    look: dict[str, Any],
+) -> None:
+    """Draw the distribution of the row whose equal-tailed interval the HDI shortens most."""
+    at = ASKED.index(LEVELS[SHOWN])
+    ends = {kind: intervals[test, :, at] for kind, intervals in found.own.items()}
+    shortest, equal = (np.diff(each).ravel() for each in ends.values())
+    one = int(np.argmax(np.where(equal > np.median(equal), 1 - shortest / equal, 0)))
+    weights = model.predict_weights(X[test[[one]]]).toarray()[0]
+    train = found.y[found.fold != found.fold[test[one]]]
+    look = look | {"interval": ends["hdi"][one], "bins": 30, "ax": ax}
+    DistributionDisplay.from_predictions(found.y[test[one]], train, weights, **look)
+    ax.axvspan(*ends["equal_tailed"][one], ymax=0.02, color=GREY, label="equal-tailed interval")
+    ax.locator_params(axis="x", nbins=5)
+    ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
+    widths = f"{shortest[one]:,.0f} wide, equal-tailed {equal[one]:,.0f}"
+    ax.set_title(f"One diamond: HDI {widths}", loc="left")
+
+
+def _write(path: Path, target: str, found: Predicted) -> None:
+    columns: dict[str, Any] = {"row": np.arange(1, len(found.y) + 1), "part": found.fold + 1}
+    columns |= {target: found.y, "prediction": found.mean}
+    shown = {"calibrated": found.calibrated}
+    at = [ASKED.index(level) for level in LEVELS]
+    shown["equal_tailed"] = found.own["equal_tailed"][..., at]
+    for kind, ends in shown.items():
+        names = interval_names(kind, LEVELS)[1:]
+        columns |= dict(zip(names, ends.transpose(2, 1, 0).reshape(-1, len(ends)), strict=True))
     table = pa.table(columns)
     with write_table(path, table.schema) as write:
         write(table)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import os
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._utils import Array, checks
 from hdiforest.displays._coverage import MonitorDisplay, chance_range
+from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._schema import Arrays, Facts, Origin, pack, unpack
 
 LIMIT = 100  # of evidence, for an alarm
 WINDOW = 200  # latest rows
@@ -137,6 +141,29 @@ class CoverageState:
         return "\n".join(lines)
 
 
+class _Seen(NamedTuple):
+    """What a file holds of a monitor; the same rows again give the same evidence."""
+
+    coverage: float
+    miss: float  # probability that is allowed, from the calibration at the start
+    sides: NDArray[np.int32]  # (n,)
+    scores: NDArray[np.float64]  # (n,)
+
+
+def _read_seen(facts: Facts, arrays: Arrays, _: Origin) -> _Seen:
+    seen = unpack(_Seen, facts, arrays)
+    if not (0 < seen.coverage < 1 and 0 < seen.miss < 1 and len(seen.sides) == len(seen.scores)):
+        raise ValueError("coverage and miss must lie between 0 and 1, sides be as many as scores")
+    if not (np.isin(seen.sides, _SIDES).all() and np.isfinite(seen.scores).all()):
+        raise ValueError("sides must be -1, 0 or 1, and scores finite")
+    return seen
+
+
+_FORMAT = tensor_file.Format(
+    "file of CoverageMonitor.save", "monitor", "hdicore_monitor", _read_seen
+)
+
+
 class CoverageMonitor:
     """Watches whether calibrated intervals cover new rows, whose targets come in their order.
 
@@ -172,8 +199,56 @@ class CoverageMonitor:
         self._misses = MissEvidence(min(1 - coverage + 2 * error, 0.999))
         self._drift = DriftEvidence()
         self._sides: list[int] = []  # -1: the target was below its interval; 1: above
+        self._scores: list[float] = []
         self._evidence, self._drifted = 1.0, 1.0
         self._alarms: dict[str, int] = {}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save what was seen, 12 bytes a row, without the model. Needs safetensors.
+
+        Parameters
+        ----------
+        path : path
+            File to write, whole or not at all.
+
+        Raises
+        ------
+        OSError, ValueError
+            If it cannot be written; if no rows were taken in.
+        """
+        _ = self.state  # there are rows
+        sides, scores = np.array(self._sides, dtype=np.int32), np.array(self._scores)
+        arrays: Arrays = {}
+        facts = pack(_Seen(self.coverage, self._misses.miss, sides, scores), arrays)
+        tensor_file.write(Path(path), _FORMAT, facts, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: HDIForestRegressor) -> Self:
+        """Return a monitor that goes on where a saved one stopped. O(n log n) for n rows.
+
+        Parameters
+        ----------
+        path : path
+            File that `save` wrote.
+        model : HDIForestRegressor
+            The model that was watched; it may have been recalibrated.
+
+        Returns
+        -------
+        CoverageMonitor
+            Its state is that of the saved one.
+
+        Raises
+        ------
+        OSError, ValueError
+            If the file cannot be read, is damaged or of another kind; if the coverage that was
+            watched is none of the model's.
+        """
+        seen = tensor_file.load(Path(path), _FORMAT, mapped=False).content
+        monitor = cls(model, seen.coverage)
+        monitor._misses = MissEvidence(seen.miss)
+        monitor._take_in(seen.sides.tolist(), seen.scores.tolist())
+        return monitor
 
     def update(self, X: ArrayLike, y: ArrayLike) -> CoverageState:
         """Take in rows with their targets, the latest last.
@@ -195,14 +270,18 @@ class CoverageMonitor:
         checks.check_no_interval_is_empty(lower + upper + raw.sum(axis=1))
         sides = (targets > upper) * 1 - (targets < lower)
         scores = np.maximum(raw[:, 0] - targets, targets - raw[:, 1])  # how far they are outside
-        for side, score in zip(sides.tolist(), scores.tolist(), strict=True):
+        self._take_in(sides.tolist(), scores.tolist())
+        return self.state
+
+    def _take_in(self, sides: Sequence[int], scores: Sequence[float]) -> None:
+        for side, score in zip(sides, scores, strict=True):
             self._sides.append(side)
+            self._scores.append(score)
             self._evidence = self._misses.add(side != 0)
             self._drifted = self._drift.add(score)
             for name, evidence in (("coverage", self._evidence), ("drift", self._drifted)):
                 if evidence >= LIMIT:
                     self._alarms.setdefault(name, len(self._sides))
-        return self.state
 
     @property
     def state(self) -> CoverageState:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,6 +17,7 @@ from hdiforest._tables.names import DIAGNOSIS, ENDS, interval_names, require_dis
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.checks import check_choice, check_flag, check_n_jobs, shares, thread_count
 from hdiforest._utils.optional import pa
+from hdiforest.exceptions import ModelReplacedError
 
 # The code of models is loaded with the first one.
 if TYPE_CHECKING:
@@ -92,7 +95,8 @@ class BatchScorer:
     ------
     OSError, ValueError
         If the file cannot be read; if it is not a model of one target, or an argument is out of
-        range. A batch raises them if a mapped file was replaced, is damaged or gone.
+        range. A batch raises `ModelReplacedError`, an OSError, if a mapped file was replaced or
+        damaged, and another OSError if it is gone.
 
     Examples
     --------
@@ -165,14 +169,16 @@ class BatchScorer:
         return open_model(self.path, mapped=self.mapped, digest=digest, trusted=self.trusted)
 
     def open(self) -> Self:
-        """Open the model now, so that the first batch need not wait for it.
+        """Open the model now and score a record without values, which loads what batches need.
 
         Returns
         -------
         BatchScorer
             The scorer itself.
         """
-        _ = self.model
+        names = self.features or map(str, range(self.model.fitted.n_features))
+        with suppress(TypeError, ValueError):  # some forests and steps take no missing cells
+            copy.copy(self)([dict.fromkeys([*names, *self.keep])])  # with counts of its own
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -197,11 +203,11 @@ class BatchScorer:
             return []
         given, fitted = batch_of(batch), self.model.fitted
         needed = [*(self.features or ()), *self.keep]
-        require_columns(needed, given.names, "the batch", f", which {self} needs")
+        require_columns(needed, given.names, "the batch", ", which the model needs")
         try:
             encoder = fitted.encoder_for([name for name in given.names if name not in self.keep])
         except ValueError as error:
-            raise ValueError(f"{error} that keep does not name (model {self.path})") from None
+            raise ValueError(f"{error} that keep does not name") from None
         results = self.score(given.arrow(encoder.columns), encoder)
         return given.with_results(results, self.keep, self._types)
 
@@ -265,19 +271,25 @@ class BatchScorer:
     def model(self) -> OpenModel:
         """The model in this process, opened if it is not yet.
 
-        OSError or ValueError if the file is gone, damaged, or of another model than the scorer's.
+        ModelReplacedError if the file is damaged, or of another model than the scorer's; another
+        OSError if it cannot be read.
         """
         if self._copy is not None:
             return self._copy
         try:
             model = self._open(self.digest)
+            if model.digest != self.digest:
+                raise ValueError("it is another model")
         except (OSError, ValueError) as error:
-            raise type(error)(f"{error} (on host {platform.node()})") from None
-        if model.digest != self.digest:
-            raise ValueError(
-                f"{self.path} holds another model on host {platform.node()} than the one that the "
-                "scorer was made with"
-            )
+            here = f"{self.path} on host {platform.node()}"
+            if isinstance(error, OSError):
+                error.add_note(here)
+                raise
+            # The message may go to callers of a service, its note into the log.
+            what = "the model file was replaced or damaged after the scorer was made"
+            replaced = ModelReplacedError(f"{what}; make a new scorer")
+            replaced.add_note(f"{here}: {error}")
+            raise replaced from None
         self._copy = None if self.mapped else model
         return model
 

@@ -152,6 +152,8 @@ def test_mlflow(folder):
 
 
 FASTAPI_CHECKS = """
+import os
+
 import pandas
 from fastapi.testclient import TestClient
 
@@ -161,6 +163,10 @@ with TestClient(app) as client:
     assert found.status_code == 200
     refused = client.post("/intervals", json=[{"a": 1.0}])
     assert refused.status_code == 422 and "'b'" in refused.json()["detail"]
+    assert "hdi" not in refused.json()["detail"]
+    os.truncate("model.hdi", 100)
+    broken = client.post("/intervals", json=rows[list("abc")].to_dict("records"))
+    assert broken.status_code == 503 and "hdi" not in broken.json()["detail"]
 pandas.concat([rows[["id"]], pandas.DataFrame(found.json())], axis=1).to_parquet("intervals")
 """
 
