@@ -5,6 +5,15 @@
 
 #include "hdicore/c_api.h"
 
+// Whether the line of standard input goes on.
+static int goes_on(void) {
+    int next;
+    do next = getchar();
+    while (next == ' ' || next == '\t' || next == '\r');
+    if (next == '\n' || next == EOF) return 0;
+    return ungetc(next, stdin), 1;
+}
+
 int main(int n_arguments, char** arguments) {
     if (n_arguments != 3) return fprintf(stderr, "score MODEL COVERAGE < ROWS\n"), 2;
     hdicore_error error;
@@ -17,15 +26,23 @@ int main(int n_arguments, char** arguments) {
     double* row = malloc((size_t)(n_features + 2 * n_outputs) * sizeof(double));
     double* ends = row + n_features;
     const hdicore_rows X = {1, n_features, NULL, row};
-    for (int64_t n_read = 0; scanf("%lf", row + n_read) == 1;) {
-        if (++n_read < n_features) continue;
+    int64_t n_read = 0, n_rows = 0;
+    while (n_read < n_features && scanf("%lf", row + n_read) == 1) {
+        ++n_read;
+        if (goes_on()) continue;
+        if (n_read < n_features) break;
         n_read = 0;
+        ++n_rows;
         if (hdicore_model_intervals(model, &X, &coverage, 1, hdicore_usual, 1, ends, &error) !=
             hdicore_ok)
             return fprintf(stderr, "%s\n", error.message), 1;
         for (int64_t i = 0; i < 2 * n_outputs; ++i) printf("%.17g ", ends[i]);
         putchar('\n');
     }
+    if (n_read > 0 || !feof(stdin))
+        return fprintf(stderr, "row %lld must hold %lld numbers\n", (long long)n_rows + 1,
+                       (long long)n_features),
+               1;
     free(row);
     hdicore_model_close(model);
     return 0;

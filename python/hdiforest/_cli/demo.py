@@ -16,7 +16,7 @@ from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.formats import write_table
 from hdiforest._tables.names import interval_names
 from hdiforest._tables.training_table import read_training_table
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import aligned, significant
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need, pa
@@ -27,7 +27,7 @@ from hdiforest.metrics import coverage_score, mean_width_score
 LEVELS = (0.8, 0.9, 0.95)
 SHOWN = LEVELS.index(0.9)  # the level of the picture
 ASKED = tuple(thousandth / 1000 for thousandth in range(500, 1000))  # of the forest's own intervals
-KINDS = {"hdi": "HDI", "equal_tailed": "equal-tailed"}
+KINDS: dict[Kind, str] = {"hdi": "HDI", "equal_tailed": "equal-tailed"}
 N_FOLDS = 5
 
 
@@ -53,7 +53,7 @@ class Predicted(NamedTuple):
     fold: NDArray[np.int64]  # (n,)
     mean: Array  # (n,)
     calibrated: Array  # (n, 2, levels)
-    own: dict[str, Array]  # (n, 2, asked) by kind
+    own: dict[Kind, Array]  # (n, 2, asked) by kind
 
 
 def run_demo(options: Any) -> None:

@@ -393,24 +393,51 @@ def command_of_readme(begin):
     return line
 
 
-def test_the_example_prints_the_intervals_of_python(c_library, files, tmp_path):
+@pytest.fixture(scope="module")
+def example(c_library, tmp_path_factory):
+    """The program to copy, compiled by the command of its README."""
+    path = tmp_path_factory.mktemp("example") / "score"
     command = command_of_readme("cc ").replace("$PWD/build/c", str(c_library))
-    command = command.replace("build/c/score", str(tmp_path / "score"))
+    command = command.replace("build/c/score", str(path))
     subprocess.run(command.replace("build/c", str(c_library)), shell=True, cwd=ROOT, check=True)
+    return path
+
+
+def test_the_example_prints_the_intervals_of_python(example, files, tmp_path):
     for name, coverage in (("leaf_5", 0.7), ("two_calibrated", 0.8), ("missing", 0.9)):
         path, rows = files(name), HOLES if name == "missing" else NEW
         text = "\n".join(" ".join(map(repr, row)) for row in rows.tolist())
         done = subprocess.run(
-            [tmp_path / "score", path, str(coverage)], input=text, capture_output=True, text=True
+            [example, path, str(coverage)], input=text, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
         found = np.array(done.stdout.split(), dtype=np.float64)
         wanted = HDIForestRegressor.load(path).predict_interval(rows, coverage)
         np.testing.assert_array_equal(found, np.asarray(wanted).ravel())
-    done = subprocess.run([tmp_path / "score", tmp_path, "0.5"], capture_output=True, text=True)
+    done = subprocess.run([example, tmp_path, "0.5"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (
         1, f"{tmp_path}: cannot open the model file: it is no regular file\n"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("second", "rows"),
+    [
+        ("0 1 2", 1),
+        ("0 1 2 3 4", 1),
+        ("0 1 x 3", 1),
+        ("x", 1),
+        ("0 1 2 3\n0 1 2", 2),
+    ],
+)
+def test_the_example_ends_with_1_at_a_row_that_is_not_whole(example, files, second, rows):
+    lines = f"0 1 2 3\n{second}\n0 1 2 3\n"
+    done = subprocess.run(
+        [example, files("leaf_1"), "0.9"], input=lines, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) == rows
+    assert f"row {rows + 1} must hold 4 numbers" in done.stderr
 
 
 def test_cmake_compiles_the_same_sources_in_the_same_way(tmp_path):
