@@ -1,9 +1,9 @@
 """Writes what pybind11 is told of hdicore._core, as C++: names, arguments and docstrings.
 
 All of it stands in the stub, `python/hdicore/_core.pyi`. The header has a struct for each class of
-the stub and a function template for each of its functions, which registers one of C++ under this name,
-with these arguments and defaults, and with the docstring. Python reads the signature from its first
-line, as it does those of its own built-in functions.
+the stub and a function template for each of its functions, which registers one of C++ under this
+name, with these arguments and defaults, and with the docstring. Python reads the signature from its
+first line, as it does those of its own built-in functions.
 """
 
 import ast
