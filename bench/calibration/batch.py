@@ -1,12 +1,10 @@
-"""What intervals at one price for all rows gain, raw and calibrated, and what regions gain.
+"""What intervals at one price for all rows gain, and what regions gain.
 
     python bench/calibration/batch.py
 
-Raw: the total width of `predict_batch` over that of highest-density intervals, each of which holds
-0.90 of its distribution, with what both cover. Calibrated: `calibrate` with kind "price" among the
-candidates over `calibrate` without it, by objective "width" and by the default one: width,
-coverage, interval score and coverage of the fifth that is covered worst. The paper's eleven sets
-and three with many zeros or ties, 2,000 training rows, three splits. Regions: `calibrate_region` of
+One price: the total width of `predict_batch` over that of highest-density intervals, each of which
+holds 0.90 of its distribution, with what both cover. The paper's eleven sets and three with many
+zeros or ties, 2,000 training rows, three splits. Regions: `calibrate_region` of
 two pieces over intervals calibrated by objective "width", and over regions of one piece. Last what
 a conformal pad leaves to be gained in a model of widths, which needs no data.
 
@@ -28,7 +26,7 @@ from scipy.stats import norm
 from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest.metrics import coverage_by_width, coverage_score, interval_score
+from hdiforest.metrics import coverage_score
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
@@ -38,8 +36,6 @@ SETS = (*datasets.NAMES, "rand_hie", "rain_ibk", "storms")
 SPLITS = range(3)
 COVERAGE = 0.9
 N_TEST = 2000
-OBJECTIVES = ("width", "balanced")
-WITH_PRICE = ("hdi", "equal_tailed", "averaged", "price")
 # Training rows and least leaf of what is measured; more of protein, whose targets have modes.
 SIZES = dict.fromkeys(SETS, ((2000, 1),)) | {"protein": ((2000, 1), (20_000, 5))}
 FOLDER = RESULTS / "batch"
@@ -78,12 +74,8 @@ def measured(name: str, n_train: int, min_samples_leaf: int, split: int) -> dict
             "hdi": _scores(y, model.predict_interval(X, COVERAGE, kind="hdi"), unit),
             "batch": _scores(y, model.predict_batch(X, COVERAGE).interval, unit),
         }
-        for objective in OBJECTIVES:
-            for kinds in (None, WITH_PRICE):
-                way = f"{objective}{', price' if kinds else ''}"
-                model.calibrate(coverage=COVERAGE, kinds=kinds, objective=objective, random_state=0)
-                found[way] = _scores(y, model.predict_interval(X, COVERAGE), unit)
-                found[way]["base"] = str(model.calibration_.bases[0])
+        model.calibrate(coverage=COVERAGE, objective="width", random_state=0)
+        found["width"] = _scores(y, model.predict_interval(X, COVERAGE), unit)
         for way, max_pieces in {"one piece": 1, "region": 2}.items():
             model.calibrate_region(coverage=COVERAGE, max_pieces=max_pieces)
             regions = model.predict_region(X, COVERAGE)
@@ -92,12 +84,9 @@ def measured(name: str, n_train: int, min_samples_leaf: int, split: int) -> dict
 
 
 def _scores(y: np.ndarray, intervals: np.ndarray, unit: float) -> dict[str, Any]:
-    bins = coverage_by_width(y, intervals, 5)
     return {
         "width": float((intervals[:, 1] - intervals[:, 0]).mean() / unit),
         "coverage": float(coverage_score(y, intervals)),
-        "worst fifth": float(bins.coverage[bins.counts >= len(y) / 10].min()),
-        "score": float(interval_score(y, intervals, COVERAGE) / unit),
     }
 
 
@@ -181,25 +170,11 @@ def _row_of_price(found: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "batch / HDI, raw": _ratio(found, "batch", "hdi", "width"),
         "coverage of both": _pair(found, "batch", "hdi", "coverage"),
-        "width": _ratio(found, "width, price", "width", "width"),
-        "coverage": _pair(found, "width", "width, price", "coverage", " -> "),
-        "score": _ratio(found, "width, price", "width", "score"),
-        "worst fifth": _pair(found, "width", "width, price", "worst fifth", " -> "),
-        "chosen": _times(found, "width, price"),
-        "default: width": _ratio(found, "balanced, price", "balanced", "width"),
-        "default: score": _ratio(found, "balanced, price", "balanced", "score"),
-        "default: chosen": _times(found, "balanced, price"),
     }
 
 
-def _times(found: list[dict[str, Any]], way: str) -> str:
-    return f"{sum(' price ' in each[way]['base'] for each in found)} of {len(found)}"
-
-
-def _pair(
-    found: list[dict[str, Any]], first: str, second: str, what: str, between: str = ", "
-) -> str:
-    return between.join(f"{_mean(found, way, what):.2f}" for way in (first, second))
+def _pair(found: list[dict[str, Any]], first: str, second: str, what: str) -> str:
+    return ", ".join(f"{_mean(found, way, what):.2f}" for way in (first, second))
 
 
 def _row_of_regions(found: list[dict[str, Any]]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ bool Calibration::is_adaptive(std::size_t k) const noexcept {
 std::vector<BaseInterval> Calibration::bases(std::size_t k) const {
     std::vector<BaseInterval> found;
     for (std::size_t j = 0; j < k; ++j) found.push_back(levels[j].base);
-    if (is_adaptive(k)) found.push_back({levels[0].base.centred, {Kind::equal_tailed}, 0.8, 0, 0});
+    if (is_adaptive(k)) found.push_back({levels[0].base.centred, {Kind::equal_tailed}, 0.8});
     return found;
 }
 

@@ -15,10 +15,8 @@ namespace hdicore {
 // An interval before it is widened.
 struct BaseInterval {
     bool centred = false;     // of residuals around the centre of a row, or of targets
-    std::vector<Kind> kinds;  // whose ends are averaged; none: the interval at a price
+    std::vector<Kind> kinds;  // whose ends are averaged
     double level = 0;         // that the kinds hold
-    double price = 0;         // of the whole distribution
-    double min_share = 0;     // that the interval at a price holds at least
 
     friend bool operator==(const BaseInterval&, const BaseInterval&) = default;
 };

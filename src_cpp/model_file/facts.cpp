@@ -103,8 +103,7 @@ void check_encoder(const Json& json, const std::vector<std::string>& feature_nam
 }
 
 BaseInterval base_of(const Json& json, bool& is_stacked, std::uint64_t& min_samples_leaf) {
-    const Members members =
-        entries(json, {"family", "kind", "level", "min_samples_leaf", "price", "min_share"});
+    const Members members = entries(json, {"family", "kind", "level", "min_samples_leaf"});
     BaseInterval base;
     const std::string family = text(members, "family");
     if (family == "stacked") {
@@ -122,18 +121,12 @@ BaseInterval base_of(const Json& json, bool& is_stacked, std::uint64_t& min_samp
         base.kinds = {Kind::hdi, Kind::equal_tailed};
     } else if (kind == "smoothed_hdi") {
         base.kinds = {Kind::smoothed_hdi};
-    } else if (kind != "price") {
+    } else {
         refuse("kind must be one of intervals, got " + printable(kind));
     }
     base.level = real(members, "level");
-    base.price = real(members, "price");
-    base.min_share = real(members, "min_share");
     min_samples_leaf = whole(members, "min_samples_leaf");
     if (!(base.level > 0 && base.level < 1)) refuse("level must be in (0, 1)");
-    if (!((base.price > 0) == base.kinds.empty() && base.price >= 0 && std::isfinite(base.price))) {
-        refuse("price must be above 0 of kind price alone");
-    }
-    if (!(base.min_share >= 0 && base.min_share < 1)) refuse("min_share must be in [0, 1)");
     if (min_samples_leaf == 0) refuse("min_samples_leaf must be positive");
     return base;
 }

@@ -204,41 +204,11 @@ void ModelPart::read_kinds(const RowMatrix& rows, std::span<const BaseInterval> 
     }
 }
 
-void ModelPart::read_priced(const RowMatrix& rows, std::span<const BaseInterval> bases,
-                            double min_share, unsigned n_threads, std::span<Interval> ends) const {
-    std::vector<double> prices;
-    std::vector<std::size_t> at;
-    for (std::size_t j = 0; j < bases.size(); ++j) {
-        if (!bases[j].kinds.empty() || bases[j].min_share != min_share) continue;
-        prices.push_back(bases[j].price);
-        at.push_back(j);
-    }
-    const std::size_t p = prices.size();
-    std::vector<double> found(rows.n_rows() * 2 * p);
-    std::vector<mass_t> units(rows.n_rows() * p);
-    const Request request{.priced = {prices,
-                                     min_share,
-                                     {found.data(), rows.n_rows(), 2 * p},
-                                     {units.data(), rows.n_rows(), p}}};
-    score(*index_, RoutedRows(forest_, rows), {}, request, {.n_threads = n_threads});
-    for (std::size_t i = 0; i < rows.n_rows(); ++i) {
-        const double* lower = found.data() + i * 2 * p;
-        for (std::size_t k = 0; k < p; ++k) {
-            ends[i * bases.size() + at[k]] = {lower[k], lower[p + k]};
-        }
-    }
-}
-
 std::vector<Interval> ModelPart::base_intervals(const RowMatrix& rows,
                                                 std::span<const BaseInterval> bases,
                                                 unsigned n_threads) const {
     std::vector<Interval> ends(rows.n_rows() * bases.size());
     for (const bool centred : {false, true}) read_kinds(rows, bases, centred, n_threads, ends);
-    std::set<double> min_shares;
-    for (const BaseInterval& base : bases) {
-        if (base.kinds.empty()) min_shares.insert(base.min_share);
-    }
-    for (const double least : min_shares) read_priced(rows, bases, least, n_threads, ends);
     return ends;
 }
 

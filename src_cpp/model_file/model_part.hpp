@@ -39,8 +39,6 @@ class ModelPart {
                                          unsigned n_threads) const;
     void read_kinds(const RowMatrix& rows, std::span<const BaseInterval> bases, bool centred,
                     unsigned n_threads, std::span<Interval> ends) const;
-    void read_priced(const RowMatrix& rows, std::span<const BaseInterval> bases, double min_share,
-                     unsigned n_threads, std::span<Interval> ends) const;
 
     Forest forest_;
     std::shared_ptr<const LeafIndex> index_;  // never null

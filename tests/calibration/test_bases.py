@@ -17,9 +17,8 @@ from hdiforest.calibration._bases import (
 )
 from hdiforest.calibration._postprocess import PostProcess
 
-PLAIN = KINDS[:-1]  # without a price
 coordinates = st.tuples(
-    st.sampled_from(FAMILIES), st.sampled_from(PLAIN), st.sampled_from([0.3, 0.8, 0.94])
+    st.sampled_from(FAMILIES), st.sampled_from(KINDS), st.sampled_from([0.3, 0.8, 0.94])
 )
 
 
@@ -67,52 +66,12 @@ def test_an_averaged_base_is_between_its_parts():
 
 def test_candidates_have_all_coordinates():
     bases = candidate_bases(FAMILIES[:2], KINDS, LEVELS, (1, 5, 15))
-    # Of kind "price" there are two floors, and raw ones alone.
-    assert len(bases) == len(set(bases)) == 3 * (2 * len(PLAIN) + 2) * len(LEVELS)
+    assert len(bases) == len(set(bases)) == 3 * 2 * len(KINDS) * len(LEVELS)
     assert bases[0] == Base("raw", KINDS[0], LEVELS[0], 1)
-    floors = {base.min_share for base in bases if base.level == 0.5 and base.kind == "price"}
-    assert floors == {0, 0.4}
     groups = positions_by_group(bases)
     assert list(groups) == [(f, m) for m in (1, 5, 15) for f in FAMILIES[:2]]
     assert sorted(np.concatenate(list(groups.values()))) == list(range(len(bases)))
     assert all(bases[j].group == group for group, at in groups.items() for j in at)
-
-
-def test_intervals_at_prices_are_read_once_for_each_floor():
-    bases = [
-        Base("raw", "price", 0.5, 1, 3.0, 0.4),
-        Base("raw", "hdi", 0.5),
-        Base("raw", "price", 0.9, 1, 9.0),
-        Base("raw", "price", 0.8, 1, 7.0, 0.4),
-    ]
-    asked = []
-
-    def read_priced(prices, floor):
-        asked.append((prices, floor))
-        return np.multiply.outer([[-1.0, 1.0]], prices)
-
-    def read(*_):
-        return np.zeros((1, 2, 1))
-
-    ends = read_bases(bases, 1, read, read_priced)
-    np.testing.assert_array_equal(ends[0, 1], [3, 0, 9, 7])
-    assert asked == [([3.0, 7.0], 0.4), ([9.0], 0.0)]
-    assert str(bases[0]) == "raw price 0.5 at least 0.4"
-    assert bases[0].of_width == Base("raw", "equal_tailed", 0.8)
-
-
-@pytest.mark.parametrize(
-    ("base", "message"),
-    [
-        (Base("raw", "price", 0.5), "price must be above 0 of kind 'price' alone, got 0"),
-        (Base("raw", "hdi", 0.5, 1, 2.0), "price must be above 0 of kind 'price' alone, got 2"),
-        (Base("raw", "price", 0.5, 1, np.inf), "price must be above 0"),
-        (Base("raw", "price", 0.5, 1, 1.0, 1.0), r"min_share must be in \[0, 1\), got 1"),
-    ],
-)
-def test_prices_that_cannot_be(base, message):
-    with pytest.raises(ValueError, match=message):
-        Candidates.checked([base], np.zeros((1, 2, 1)), [0.0], PostProcess.from_targets([0.0]))
 
 
 def test_names_and_widths():

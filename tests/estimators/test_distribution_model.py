@@ -95,7 +95,7 @@ def test_intervals(name, kind, output):
         return
     usual = kind or ("calibrated" if calibrated else "hdi")
     levels = LEVELS[:2] if usual == "calibrated" else LEVELS
-    asked = {"kind": kind, "miss_cost" if kind == "price" else "coverage": levels}
+    asked = {"kind": kind, "coverage": levels}
     table = model.predict_interval(X_NEW, **asked, output=output)
     assert type(table) is KINDS[output]
     columns, values = content(table)
@@ -335,7 +335,7 @@ def test_levels_and_kinds_are_refused_alike(make, output):
             model.predict_interval(X_NEW, coverage, output=output)
     with pytest.raises(ValueError, match=r"kind must be one word, .* got \['hdi', 'lower'\]"):
         model.predict_interval(X[:4], [0.5, 0.9], kind=["hdi", "lower"], output=output)
-    with pytest.raises(ValueError, match=r"kind must be .* or 'price', got 'best'"):
+    with pytest.raises(ValueError, match=r"kind must be .* or 'smoothed_hdi', got 'best'"):
         model.predict_interval(X_NEW, kind="best", output=output)
     with pytest.raises(ValueError, match="quantiles must be"):
         model.predict_quantiles(X_NEW, ["abc"], output=output)

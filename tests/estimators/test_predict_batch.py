@@ -1,4 +1,4 @@
-"""Prices of a miss, and batches that hold a mean share, by models of all kinds."""
+"""Batches that hold a mean share, by models of all kinds."""
 
 import re
 
@@ -25,64 +25,6 @@ def data():
 def model(data):
     forest = ExtraTreesRegressor(20, bootstrap=True, min_samples_leaf=5, random_state=0)
     return HDIForestRegressor(forest, calibration=False).fit(*data[:2])
-
-
-def test_price_intervals_have_the_least_expected_cost(model, data):
-    rows, cost = data[2][:10], 4.0
-    intervals = model.predict_interval(rows, kind="price", miss_cost=cost)
-    weights = model.predict_weights(rows).toarray()
-    y = data[1]
-    for row, (lower, upper) in zip(weights, intervals, strict=True):
-        atoms = np.unique(y[row > 0])
-        below = np.array([row[y <= atom].sum() for atom in atoms])
-        before = np.array([row[y < atom].sum() for atom in atoms])
-        costs = [
-            upper - lower + cost * (1 - (up_to - under))
-            for lower, under in zip(atoms, before, strict=True)
-            for upper, up_to in zip(atoms, below, strict=True)
-            if upper >= lower
-        ]
-        mass = row[(y >= lower) & (y <= upper)].sum()
-        assert upper - lower + cost * (1 - mass) == pytest.approx(min(costs), abs=1e-9)
-
-
-def test_wider_as_misses_cost_more(model, data):
-    costs = [0.5, 2.0, 8.0, 50.0]
-    ends = model.predict_interval(data[2], kind="price", miss_cost=costs)
-    assert ends.shape == (150, 2, 4)
-    widths = ends[:, 1] - ends[:, 0]
-    assert (np.diff(widths.mean(axis=0)) > 0).all()
-    np.testing.assert_array_equal(
-        ends[..., 1], model.predict_interval(data[2], kind="price", miss_cost=2.0)
-    )
-
-
-def test_price_intervals_as_a_table_and_out_of_bag(model, data):
-    table = model.predict_interval(data[2], kind="price", miss_cost=[2, 12], output="pandas")
-    names = ["prediction", "price_lower_2", "price_upper_2", "price_lower_12", "price_upper_12"]
-    assert list(table) == names
-    np.testing.assert_array_equal(table["prediction"], model.predict(data[2]))
-    ends = model.predict_interval(data[2], kind="price", miss_cost=12)
-    np.testing.assert_array_equal(table["price_upper_12"], ends[:, 1])
-    out_of_bag = model.oob_interval(kind="price", miss_cost=12)
-    assert out_of_bag.shape == (400, 2)
-    assert (out_of_bag[:, 0] <= out_of_bag[:, 1]).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"kind": "price"}, "miss_cost must be given with kind='price'"),
-        ({"kind": "hdi", "miss_cost": 2}, "miss_cost must be None with kind='hdi'"),
-        ({"kind": "price", "miss_cost": 0}, "miss_cost must be above 0 and finite, got 0"),
-        ({"kind": "price", "miss_cost": [1, -2]}, "miss_cost must be above 0 and finite"),
-        ({"kind": "price", "miss_cost": np.inf}, "miss_cost must be above 0 and finite, got inf"),
-        ({"kind": "price", "miss_cost": "much"}, "miss_cost must hold numbers"),
-    ],
-)
-def test_bad_costs(model, data, options, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        model.predict_interval(data[2], **options)
 
 
 def test_a_batch_is_narrower_than_rows_that_hold_as_much_each(model, data):
@@ -151,8 +93,6 @@ def test_several_targets_are_refused(data):
     model = HDIForestRegressor(forest, calibration=False).fit(X, np.stack([y, y], axis=1))
     with pytest.raises(ValueError, match="predict_batch needs a model of one target, got 2"):
         model.predict_batch(rows)
-    ends = model.predict_interval(rows, kind="price", miss_cost=3.0)
-    assert ends.shape == (150, 2, 2)
 
 
 def test_rows_without_a_distribution_stay_empty(data):

@@ -45,14 +45,3 @@ axes[1].axhline(0.9, color="C0")
 axes[1].set(xlabel="age", ylabel="share of the distribution held")
 figure.tight_layout()
 plt.show()
-
-# %%
-# Where the cost of a miss is known, there is no coverage to choose: the interval of least expected
-# cost, width plus that of a miss, is one of kind "price".
-
-lower, upper = model.predict_interval(X, kind="price", miss_cost=12.0).T
-cost = (upper - lower).mean() + 12.0 * np.mean((y < lower) | (upper < y))
-print(f"at 12 a miss: width {np.mean(upper - lower):.2f}, cost {cost:.2f} a row")
-lower, upper = model.predict_interval(X, 0.9, kind="hdi").T
-cost = (upper - lower).mean() + 12.0 * np.mean((y < lower) | (upper < y))
-print(f"HDIs of 0.9:  width {np.mean(upper - lower):.2f}, cost {cost:.2f} a row")

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from hdicore import LeafIndex, Scorer
 from hdicore.batch import BatchIntervals, predict_batch
 from hdicore.regions import Regions
-from hdiforest._model.predict import IntervalKind, distributions_of, readings_of_bounds
+from hdiforest._model.predict import AnyKind, distributions_of, readings_of_bounds
 from hdiforest._tables import names as table_names
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, Interpolation
@@ -27,7 +27,6 @@ from hdiforest._utils.checks import (
     check_size,
     checked_floor,
     one_share,
-    positive_numbers,
 )
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import pa
@@ -64,11 +63,6 @@ def query_mean_and_intervals(
     index = source.index if isinstance(source, Scorer) else source
     mean = np.empty((len(rows),) if index.scalar_output else (len(rows), index.n_outputs))
     return join_columns(mean, source.intervals(rows, coverage, kind, mean=mean, **options))
-
-
-def query_at_prices(source: Source, rows: Any, *, prices: ArrayLike, **options: Any) -> Array:
-    """Return the intervals of most ``price * mass - width``."""
-    return source.priced_intervals(rows, prices, **options)[0]
 
 
 def _list_column(regions: Regions, library: str) -> Any:
@@ -137,7 +131,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
     ) -> Array:
         """Read from the base quantiles of the rows of X; see `read_distributions`."""
 
-    def _kind(self, kind: IntervalKind | None) -> IntervalKind:
+    def _kind(self, kind: AnyKind | None) -> AnyKind:
         """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
         if not (kind is None or isinstance(kind, str)):
             raise ValueError(f"kind must be one word, for all coverages the same, got {kind!r}")
@@ -197,8 +191,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         X: ArrayLike,
         coverage: float | ArrayLike = 0.9,
         *,
-        kind: IntervalKind | None = None,
-        miss_cost: float | ArrayLike | None = None,
+        kind: AnyKind | None = None,
         by: ArrayLike | None = None,
         joint: bool = False,
         output: Output = "numpy",
@@ -210,14 +203,11 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         X, coverage : rows as in `predict`, and float or list of k floats, default=0.9
             In (0, 1]. Of "calibrated" intervals, and of one-sided bounds of a calibrated model, the
             share of targets to cover; of the others that of the conditional distribution to hold.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "price"}
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}
             By default "calibrated" if the model is, else "hdi", the shortest interval (Algorithm 1
             of the paper). "equal_tailed" runs between the (1 - coverage) / 2 and
             (1 + coverage) / 2 quantiles; "lower" and "upper" are bounds, with infinity as the other
             end, which are calibrated as `predict_quantiles` is. All kinds: :doc:`/intervals`.
-        miss_cost : float or list of k floats, optional
-            Of kind "price", in place of a coverage: a miss costs as much as so much width, in the
-            unit of y. The interval has the least expected cost, width + miss_cost * P(miss).
         by : (n,) array, optional
             The groups of the rows, if the calibration was made by groups that no column of X holds.
             Rows of groups that it had no rows of get a warning.
@@ -243,11 +233,6 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         resolved = self._kind(kind)
         check_choice("kind", resolved, table_names.ENDS)
         check_flag("joint", joint)
-        if (resolved == "price") != (miss_cost is not None):
-            what = "be given" if miss_cost is None else "be None"
-            raise ValueError(f"miss_cost must {what} with kind={resolved!r}")
-        if miss_cost is not None:
-            coverage = positive_numbers("miss_cost", miss_cost)
         if resolved != "calibrated" and (by is not None or joint):
             what = "joint must be False" if joint else "by must be None"
             raise ValueError(f"{what} with kind={resolved!r}")
@@ -264,14 +249,11 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         return self._format(output, names, columns, X)
 
     def _intervals(
-        self, X: Any, coverage: Any, kind: IntervalKind, by: Any, joint: bool, *, with_mean: bool
+        self, X: Any, coverage: Any, kind: AnyKind, by: Any, joint: bool, *, with_mean: bool
     ) -> Array:
         """Return intervals; with the means in front as `join_columns` does."""
         if kind == "calibrated":
             return self._predict_calibrated(X, coverage, with_mean=with_mean, by=by, joint=joint)
-        if kind == "price":
-            ends = self._query(X, partial(query_at_prices, prices=coverage), hint=True)
-            return join_columns(self._query(X, query_of("mean")), ends) if with_mean else ends
         bounds = None  # one row would wait for the error that a missing calibration_ is
         if kind in ("lower", "upper"):
             bounds = readings_of_bounds(getattr(self, "calibration_", None), kind, coverage)

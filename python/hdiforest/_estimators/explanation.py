@@ -114,8 +114,6 @@ class Explanation:
         if isinstance(calibration, Calibration):
             calibration = calibration.first(int(calibration.positions(self._coverage)) + 1)
             bases, own = calibration.bases, calibration.levels[-1].base
-        if any(base.kind == "price" for base in bases):
-            raise ValueError("rows explain no intervals at a price, which the calibration chose")
         # An end that is the middle of two is pinned by either.
         parts = [own._replace(kind=kind, level=level) for kind, level in own.parts]
 

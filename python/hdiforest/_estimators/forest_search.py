@@ -20,7 +20,7 @@ from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.fitted import AnyCalibration
-from hdiforest._model.predict import IntervalKind
+from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Array, checks
 from hdiforest._utils.hints import hints_that_name, printing
@@ -173,8 +173,7 @@ class ForestSearchOOB(DistributionModel):
         X: ArrayLike,
         coverage: float | ArrayLike | None = None,
         *,
-        kind: IntervalKind | None = None,
-        miss_cost: float | ArrayLike | None = None,
+        kind: AnyKind | None = None,
         by: ArrayLike | None = None,
         joint: bool = False,
         output: Output = "numpy",
@@ -183,7 +182,7 @@ class ForestSearchOOB(DistributionModel):
 
         Parameters
         ----------
-        X, coverage, kind, miss_cost, by, joint, output : rows and options
+        X, coverage, kind, by, joint, output : rows and options
             As in `HDIForestRegressor.predict_interval`; by default the coverage of the search.
 
         Returns
@@ -196,7 +195,7 @@ class ForestSearchOOB(DistributionModel):
             coverage = self.coverage_
         name = "best_estimator_.oob_interval"
         with hints_that_name(name, f"{name}(kind='hdi')"):
-            options: Any = {"kind": kind, "miss_cost": miss_cost, "by": by, "joint": joint}
+            options: Any = {"kind": kind, "by": by, "joint": joint}
             return super().predict_interval(X, coverage, **options, output=output)
 
     def _query(self, *args: Any, **options: Any) -> Array:

@@ -656,7 +656,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             there are X and y, else "oob", the only ones of several outputs. "cv+" and `order` fit
             again, for which loaded models have no forest, and unpickled ones with steps no table.
         kinds : sequence of str, optional
-            Kinds to choose among, of "hdi", "equal_tailed", "averaged", "smoothed_hdi" and "price":
+            Kinds to choose among, of "hdi", "equal_tailed", "averaged" and "smoothed_hdi":
             by default the first three; with ``weights="monotonic"`` "equal_tailed" alone.
         mean : "local_linear", "boosting" or regressor, optional
             Another model of the mean, on which to centre intervals with the forest's: a ridge

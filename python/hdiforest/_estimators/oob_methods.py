@@ -134,8 +134,7 @@ class OutOfBagMixin(DistributionModel):
         self,
         coverage: ArrayLike = 0.9,
         *,
-        kind: predict.IntervalKind | None = None,
-        miss_cost: float | ArrayLike | None = None,
+        kind: predict.AnyKind | None = None,
         by: ArrayLike | None = None,
         joint: bool = False,
         output: Output = "numpy",
@@ -144,7 +143,7 @@ class OutOfBagMixin(DistributionModel):
 
         Parameters
         ----------
-        coverage, kind, miss_cost, by, joint, output : optional
+        coverage, kind, by, joint, output : optional
             As in `predict_interval`; `by` is needed of a loaded model alone. Calibrated ones and
             their one-sided bounds need the method "oob" or "split" without a regressor as `mean`.
 
@@ -154,8 +153,7 @@ class OutOfBagMixin(DistributionModel):
             As of `predict_interval`. The row decided one part in the number of calibration rows of
             its own quantile: `calibration_` has a cross-check.
         """
-        options: Any = {"kind": self._kind(kind), "miss_cost": miss_cost, "by": by}
-        options |= {"joint": joint, "output": output}
+        options: Any = {"kind": self._kind(kind), "by": by, "joint": joint, "output": output}
         return OutOfBagDistributions(self, "interval").predict_interval(ALL, coverage, **options)
 
     def oob_quantiles(

@@ -141,10 +141,7 @@ def _calibrate_on(
         sizes = (min(sizes),)
     sources = {m: source.pruned(m) for m in sizes}
     of_size = [
-        sources[m].priced(
-            compared, _bases.candidate_bases(source.families, settings.kinds, leaf_sizes=(m,))
-        )
-        for m in sizes
+        _bases.candidate_bases(source.families, settings.kinds, leaf_sizes=(m,)) for m in sizes
     ]
     bases = tuple(base for own in of_size for base in own)
     pairs = steps("calibrating by leaf size", list(zip(sizes, of_size, strict=True)))

@@ -364,7 +364,7 @@ def base_intervals(
     All but raw ones need `fitted.centred`. `mean` (n,) is filled with the means of the rows, which
     are routed unless their `leaves` are given.
     """
-    if mean is not None and all((b.family, b.kind == "price") != ("raw", False) for b in bases):
+    if mean is not None and all(base.family != "raw" for base in bases):
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
 
     def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
@@ -375,11 +375,4 @@ def base_intervals(
             return fitted.scorer.index.intervals(leaves, levels, kinds, n_threads=n_threads)
         return fitted.scorer.intervals(X, levels, kinds, mean=mean, n_threads=n_threads)
 
-    def read_priced(prices: list[float], floor: float) -> Array:
-        if leaves is not None:
-            return fitted.scorer.index.priced_intervals(leaves, prices, floor, n_threads=n_threads)[
-                0
-            ]
-        return fitted.scorer.priced_intervals(X, prices, floor, n_threads=n_threads)[0]
-
-    return read_bases(bases, len(X), read, read_priced)
+    return read_bases(bases, len(X), read)

@@ -21,7 +21,6 @@ from hdiforest.calibration._bases import Base, read_bases
 
 # A training row with fewer such trees has a distribution unlike that of a new row.
 MIN_OOB_TREES = 20
-_PRICES = 2.0**-12, 2.0**12, 64  # of which those of bases are between, in ranges of the targets
 LEAST_CHANCE = 0.05  # that a weight is divided by, so that no single row outweighs all
 MIN_SHARE_OF_WEIGHT = 0.9  # that usable rows have, relative to their share of the rows
 
@@ -205,11 +204,10 @@ class OutOfBagIntervals:
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
-        own = [base for base in bases if base.kind != "price"]
-        families = list(dict.fromkeys(base.family for base in own))
+        families = list(dict.fromkeys(base.family for base in bases))
         if self._equal_rows is None and "raw" in families:
             families.remove("raw")
-        parts = [part for base in own if base.family in families for part in base.parts]
+        parts = [part for base in bases if base.family in families for part in base.parts]
         all_kinds = list(dict.fromkeys(kind for kind, _ in parts))
         all_levels = list(dict.fromkeys(level for _, level in parts))
         ends: dict[str, Array] = {}
@@ -227,26 +225,7 @@ class OutOfBagIntervals:
             columns = [ends[family][all_kinds.index(k), ..., all_levels.index(c)] for k, c in pairs]
             return np.stack(columns, axis=-1)
 
-        def read_priced(prices: list[float], floor: float) -> Array:
-            raw: Array = self.query_raw("priced_intervals", rows, prices, floor)[0]
-            return raw
-
-        return read_bases(bases, len(rows), read, read_priced)
-
-    def priced(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> list[Base]:
-        """Return bases, those of kind "price" at prices at which the rows hold their levels."""
-        found = list(bases)
-        for floor in {base.min_share for base in bases if base.kind == "price"}:
-            unit = float(np.ptp(self.fitted.scorer.index.atoms())) or 1.0
-            prices = unit * np.geomspace(*_PRICES)
-            shares = np.empty((len(rows), len(prices)))
-            self.query_raw("priced_intervals", rows, prices, floor, mass=shares)
-            mean = np.maximum.accumulate(np.nanmean(shares, axis=0))
-            for j, base in enumerate(bases):
-                if (base.kind, base.min_share) == ("price", floor):
-                    price = np.exp(np.interp(base.level, mean, np.log(prices)))
-                    found[j] = base._replace(price=float(price))
-        return found
+        return read_bases(bases, len(rows), read)
 
     def _merged_intervals(
         self, rows: NDArray[np.intp], families: list[str], kinds: list[str], levels: list[float]

@@ -20,7 +20,6 @@ from hdiforest.calibration._result import base_quantiles
 
 Rows = NDArray[np.floating[Any]]
 AnyKind = Literal["calibrated", Kind]
-IntervalKind = Literal["price", AnyKind]
 
 USUAL_COVERAGE = 0.9  # of what is predicted
 

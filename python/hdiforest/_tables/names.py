@@ -24,7 +24,6 @@ ENDS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "lower": (("one_sided_lower", 0),),
     "upper": (("one_sided_upper", 1),),
     "smoothed_hdi": (("smoothed_hdi_lower", 0), ("smoothed_hdi_upper", 1)),
-    "price": (("price_lower", 0), ("price_upper", 1)),
 }
 
 

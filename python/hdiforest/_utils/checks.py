@@ -71,14 +71,6 @@ def checked_floor(value: Any) -> float:
     return one_share("min_coverage, if not 0,", value) if np.ndim(value) or value != 0 else 0.0
 
 
-def positive_numbers(name: str, value: ArrayLike) -> Array:
-    """Return finite numbers above 0 as float64 of their shape."""
-    numbers = reals(name, value)
-    if not (np.isfinite(numbers) & (numbers > 0)).all():
-        raise ValueError(f"{name} must be above 0 and finite, got {value!r}")
-    return numbers
-
-
 def check_size(name: str, value: Any) -> None:
     """Raise ValueError unless it is one finite number from 0 on."""
     size = reals(name, value)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal, NamedTuple, Self, cast, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +23,7 @@ from hdiforest._utils.checks import (
 from hdiforest.calibration._postprocess import PostProcess
 
 FAMILIES = ("raw", "centred", "stacked")
-BaseKind = Literal["hdi", "equal_tailed", "averaged", "smoothed_hdi", "price"]
+BaseKind = Literal["hdi", "equal_tailed", "averaged", "smoothed_hdi"]
 KINDS: tuple[BaseKind, ...] = get_args(BaseKind)
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -33,7 +32,6 @@ DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 DEFAULT_KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "averaged")
 _AVERAGED = ("hdi", "equal_tailed")
 LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94)
-_FLOORS = (0.0, 0.8)  # of intervals at a price, as shares of the level
 
 
 class Base(NamedTuple):
@@ -43,29 +41,23 @@ class Base(NamedTuple):
     ----------
     family : {"raw", "centred", "stacked"}
         Which atoms the distribution has: targets, or residuals around a mean.
-    kind : {"hdi", "equal_tailed", "averaged", "smoothed_hdi", "price"}
+    kind : {"hdi", "equal_tailed", "averaged", "smoothed_hdi"}
         Of the interval that is read from the distribution. The ends of an "averaged" one are
         midway between those of the HDI and of the equal-tailed interval.
     level : float
-        The share of the distribution that the interval holds; of kind "price" on average.
+        The share of the distribution that the interval holds.
     min_samples_leaf : int, default=1
         That the trees are pruned to.
-    price, min_share : float, default=0
-        Of kind "price" the width that the whole distribution is worth, and the share of it that
-        each interval holds at least.
     """
 
     family: str
     kind: str
     level: float
     min_samples_leaf: int = 1
-    price: float = 0.0
-    min_share: float = 0.0
 
     def __str__(self) -> str:
         pruned = f" leaf {self.min_samples_leaf}" if self.min_samples_leaf > 1 else ""
-        least = f" at least {self.min_share:g}" if self.min_share else ""
-        return f"{self.family} {self.kind} {self.level:g}{least}{pruned}"
+        return f"{self.family} {self.kind} {self.level:g}{pruned}"
 
     @property
     def group(self) -> tuple[str, int]:
@@ -96,10 +88,6 @@ def check_base(base: Base) -> None:
     check_choice("kind", base.kind, KINDS)
     one_share("level", base.level)
     check_whole_number("min_samples_leaf", base.min_samples_leaf, 1)
-    if not ((base.price > 0) == (base.kind == "price") and 0 <= base.price < math.inf):
-        raise ValueError(f"price must be above 0 of kind 'price' alone, got {base.price:g}")
-    if not 0 <= base.min_share < 1:
-        raise ValueError(f"min_share must be in [0, 1), got {base.min_share:g}")
 
 
 def candidate_bases(
@@ -108,20 +96,11 @@ def candidate_bases(
     levels: Sequence[float] = LEVELS,
     leaf_sizes: Sequence[int] = (1,),
 ) -> tuple[Base, ...]:
-    """Return all bases with these coordinates, or raise ValueError if there are no such.
-
-    Intervals at a price are raw: centred ones were never the best. Their prices are 0, which
-    `OutOfBagIntervals.priced` replaces.
-    """
+    """Return all bases with these coordinates, or raise ValueError if there are no such."""
     check_names("families", families, FAMILIES)
     check_names("kinds", kinds, KINDS)
-    bases = []
-    for m, family, kind, level in product(leaf_sizes, families, kinds, map(float, levels)):
-        if kind != "price":
-            bases.append(Base(family, kind, level, m))
-        elif family == "raw":
-            bases += [Base(family, kind, level, m, 0.0, floor * level) for floor in _FLOORS]
-    return tuple(bases)
+    every = product(leaf_sizes, families, kinds, map(float, levels))
+    return tuple(Base(family, kind, level, m) for m, family, kind, level in every)
 
 
 def positions_by_group(bases: Iterable[Base]) -> dict[tuple[str, int], list[int]]:
@@ -136,26 +115,14 @@ def read_bases(
     bases: Sequence[Base],
     n_rows: int,
     read: Callable[[str, list[Any], list[float]], Array],
-    read_priced: Callable[[list[float], float], Array] | None = None,
 ) -> Array:
     """Return the ends of bases, (n_rows, 2, m).
 
     ``read(family, kinds, levels)`` returns the ends (n_rows, 2, p) of p intervals of a family; it
-    is called once for each family. ``read_priced(prices, min_share)`` returns those at p prices.
-    The bases must be of trees of one size.
+    is called once for each family. The bases must be of trees of one size.
     """
     ends = np.empty((n_rows, 2, len(bases)))
-    by_floor: dict[float, list[int]] = {}
-    for j, base in enumerate(bases):
-        if base.kind == "price":
-            by_floor.setdefault(base.min_share, []).append(j)
-    for floor, at in by_floor.items():
-        of_floor = cast("Callable[..., Array]", read_priced)
-        ends[..., at] = of_floor([bases[j].price for j in at], floor)
-    for (family, _), group in positions_by_group(bases).items():
-        at = [j for j in group if bases[j].kind != "price"]
-        if not at:
-            continue
+    for (family, _), at in positions_by_group(bases).items():
         parts = list(dict.fromkeys(part for j in at for part in bases[j].parts))
         of_parts = read(family, [kind for kind, _ in parts], [level for _, level in parts])
         for j in at:

@@ -130,7 +130,7 @@ class BatchScorer:
         if isinstance(keep, str):
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
         if kind is not None:
-            check_choice("kind", kind, [each for each in ENDS if each != "price"])
+            check_choice("kind", kind, ENDS)
         check_n_jobs(n_jobs)
         check_flag("mapped", mapped)
         check_flag("diagnose", diagnose)

@@ -150,7 +150,6 @@ MODELS = {
     "out_of_bag": lambda: calibrated(),
     "pruned": lambda: calibrated(leaf=1, min_samples_leaf=[20]),
     "constant_quantiles": lambda: calibrated(adaptive=False, kinds=["hdi"]),
-    "price": lambda: calibrated(kinds=["price"]),
     "smoothed": lambda: calibrated(kinds=["smoothed_hdi"]),
     "averaged": lambda: calibrated(kinds=["averaged"]),
     "lattice": lambda: calibrated(Y.round()),
@@ -221,7 +220,7 @@ def test_some_calibrations_have_residuals(files):
     parts = [part for model in found for part in (model, *model.outputs)]
     assert any(part.centred is not None for part in parts)
     bases = {base for p in parts if p.calibration for base in getattr(p.calibration, "bases", ())}
-    assert {"hdi", "equal_tailed", "averaged", "smoothed_hdi", "price"} <= {b.kind for b in bases}
+    assert {"hdi", "equal_tailed", "averaged", "smoothed_hdi"} <= {b.kind for b in bases}
     assert {b.min_samples_leaf for b in bases} >= {1, 20}
 
 
