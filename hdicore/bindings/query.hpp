@@ -10,7 +10,6 @@
 
 #include "arrays.hpp"
 #include "bound_classes.hpp"
-#include "scoring/local_linear.hpp"
 #include "scoring/row_weights.hpp"
 #include "scoring/scorer.hpp"
 #include "scoring/tree_spread.hpp"
@@ -132,11 +131,6 @@ class Query {
     CsrMatrix<double> weights() {
         const py::gil_scoped_release no_gil;
         return atom_weights(*index_, *source_, left_out(), execution());
-    }
-
-    void local_linear(const LocalLinearRequest& request) {
-        const py::gil_scoped_release no_gil;
-        hdicore::local_linear(*index_, *source_, request, execution());
     }
 
     void find_spread(const SpreadRequest& request) {

@@ -7,7 +7,6 @@
 #include "register_queries.hpp"
 #include "registration.hpp"
 #include "scoring/centred.hpp"
-#include "scoring/local_linear.hpp"
 #include "stub.hpp"
 
 namespace hdicore::bindings {
@@ -83,33 +82,6 @@ py::array_t<double> vector_of(const py::object& object, const char* name, std::s
     return array;
 }
 
-// What a CentredFits refers to.
-struct LocalArrays {
-    py::array_t<double> fits;
-    py::array_t<double> features;
-    py::array_t<double> bounds;
-
-    std::optional<CentredFits> view(double share) const {
-        if (fits.size() == 0) return std::nullopt;
-        return CentredFits{matrix_of(fits), matrix_of(features), share, bounds.at(0), bounds.at(1)};
-    }
-};
-
-LocalArrays local_arrays(const py::object& fits, const py::object& features,
-                         const py::object& bounds, std::size_t n_rows) {
-    const auto n = static_cast<py::ssize_t>(n_rows);
-    LocalArrays local{reals(fits, "fits"), reals(features, "features"),
-                      vector_of(bounds, "bounds", 2)};
-    check_ndim(local.features, "features", 2);
-    const auto q = static_cast<std::size_t>(local.features.shape(1));
-    check_shape(local.features, "features", {n, static_cast<py::ssize_t>(q)});
-    check_shape(local.fits, "fits", {n, static_cast<py::ssize_t>(LocalFit::size(q))});
-    if (!(local.bounds.at(0) <= local.bounds.at(1))) {
-        throw py::value_error("bounds must ascend");
-    }
-    return local;
-}
-
 py::array_t<double> centred(const py::object& index, const py::object& rows_of_atoms,
                             const py::object& drawn, const py::object& y, const py::object& centres,
                             const py::object& n_oob, const py::object& leaf_weight,
@@ -117,8 +89,7 @@ py::array_t<double> centred(const py::object& index, const py::object& rows_of_a
                             const py::object& counts, const py::object& coverage,
                             const py::sequence& kind_names, const py::sequence& family_names,
                             const py::object& draw_weight, double scale, const py::object& offsets,
-                            const py::object& fits, const py::object& features,
-                            const py::object& bounds, double share, const py::object& n_threads) {
+                            const py::object& n_threads) {
     const LeafIndex& engine = validated(held<BoundIndex>(index, "index").engine);
     const auto m = static_cast<py::ssize_t>(engine.n_trees());
     const auto given_y = reals(y, "y");
@@ -144,8 +115,6 @@ py::array_t<double> centred(const py::object& index, const py::object& rows_of_a
     py::array_t<double> added;
     if (!offsets.is_none()) added = vector_of(offsets, "offsets", n);
     if (!std::isfinite(scale)) throw py::value_error("scale must be finite");
-    LocalArrays local;
-    if (!fits.is_none()) local = local_arrays(fits, features, bounds, n);
     const auto given_rows = integers<std::uint32_t>(rows, "rows");
     check_ndim(given_rows, "rows", 1);
     const std::vector<std::uint32_t> chosen = copy_of(given_rows);
@@ -182,8 +151,7 @@ py::array_t<double> centred(const py::object& index, const py::object& rows_of_a
                                .n_oob = span_of(trees),
                                .draw_weight = span_of(of_draws),
                                .offsets = span_of(added),
-                               .scale = scale,
-                               .local = local.view(share)};
+                               .scale = scale};
     const CentredRequest request{.rows = chosen,
                                  .leaves = {own_leaves.data(), chosen.size(), engine.n_trees()},
                                  .counts = {own_counts.data(), chosen.size(), engine.n_trees()},

@@ -250,39 +250,6 @@ py::object proximities(const Self& self, const py::object& rows, const py::objec
 }
 
 template <class Self>
-py::object local_linear(const Self& self, const py::object& rows, const py::object& at,
-                        const py::object& features, const py::object& targets,
-                        const py::object& penalties, const py::object& fits,
-                        const py::object& n_threads) {
-    Query query(self, rows, py::none(), n_threads);
-    const auto n = static_cast<py::ssize_t>(query.n_rows());
-    const auto n_atoms = static_cast<py::ssize_t>(query.n_atoms());
-    const auto of_atoms = reals(features, "features");
-    check_ndim(of_atoms, "features", 2);
-    const py::ssize_t q = of_atoms.shape(1);
-    check_shape(of_atoms, "features", {n_atoms, q});
-    const auto of_rows = reals(at, "at");
-    check_shape(of_rows, "at", {n, q});
-    const auto y = reals(targets, "targets");
-    check_shape(y, "targets", {n_atoms});
-    const auto shares = reals(penalties, "penalties");
-    check_ndim(shares, "penalties", 1);
-    const auto k = shares.shape(0);
-    auto result = output_array<double>(py::none(), {n, k}, "out");
-    LocalLinearRequest request{matrix_of(of_rows), matrix_of(of_atoms), span_of(y), span_of(shares),
-                               flat_matrix(result, static_cast<std::size_t>(k))};
-    py::array_t<double> filled;
-    if (!fits.is_none()) {
-        const std::size_t size = LocalFit::size(static_cast<std::size_t>(q));
-        filled = output_array<double>(fits, {n, k, static_cast<py::ssize_t>(size)}, "fits");
-        check_disjoint(filled, "fits", of_atoms, "features");
-        request.fits = flat_matrix(filled, size);
-    }
-    query.local_linear(request);
-    return result;
-}
-
-template <class Self>
 py::object n_samples(const Self& self, const py::object& rows, const py::object& n_threads) {
     return Query(self, rows, py::none(), n_threads).count_samples();
 }
@@ -298,7 +265,6 @@ void register_queries(py::class_<Self>& cls) {
     Stub::draws(cls, &draws<Self>);
     Stub::weights(cls, &weights<Self>);
     Stub::proximities(cls, &proximities<Self>);
-    Stub::local_linear(cls, &local_linear<Self>);
     Stub::n_samples(cls, &n_samples<Self>);
 }
 

@@ -761,17 +761,6 @@ class LeafIndex:
     def weights(
         self, leaves: ArrayLike, *, leave_out: ArrayLike | None = None, n_threads: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], _Floats]: ...
-    def local_linear(
-        self,
-        leaves: ArrayLike,
-        at: ArrayLike,
-        features: ArrayLike,
-        targets: ArrayLike,
-        penalties: ArrayLike,
-        *,
-        fits: _Floats | None = None,
-        n_threads: int = 0,
-    ) -> _Floats: ...
     def proximities(
         self, leaves: ArrayLike, *, leave_out: ArrayLike | None = None, n_threads: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]: ...
@@ -1156,56 +1145,6 @@ class Scorer:
             If an argument is out of range or of the wrong shape.
         """
 
-    def local_linear(
-        self,
-        X: ArrayLike,
-        at: ArrayLike,
-        features: ArrayLike,
-        targets: ArrayLike,
-        penalties: ArrayLike,
-        *,
-        fits: _Floats | None = None,
-        n_threads: int = 0,
-    ) -> _Floats:
-        """Return the values, at the rows, of ridge regressions with the weights of the atoms.
-
-        Parameters
-        ----------
-        X : (n, n_features) float32 or float64
-            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
-        at : (n, q) float
-            Features of the rows that the regressions use, such as some of `X` in units of their
-            spread.
-        features : (n_atoms, q) float
-            The same of the training row of each atom: of an index of the targets 0, 1, 2, ...
-        targets : (n_atoms,) float
-            What the regressions are of.
-        penalties : list of k floats
-            Of the squared slopes, in units of the mean weighted square of a feature's distance from
-            the row: 0 is least squares, and a large one leaves the weighted mean.
-        fits : (n, k, 2 + 2 q + q**2) float64 array, optional
-            Filled with what `_centred_oob_intervals` takes.
-        n_threads : int, default=0
-            0 means all that this process may use.
-
-        Returns
-        -------
-        (n, k) float64
-            NaN where no tree contributes.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range or of the wrong shape.
-
-        Notes
-        -----
-        Local linear forests (Friedberg, Tibshirani, Athey and Wager, Journal of Computational and
-        Graphical Statistics 30, 2021). The intercept is not penalised. Directions in which the
-        weighted rows do not differ have slope 0; the weighted mean stands for what is no finite
-        number. O(entries + atoms q**2 + k q**3) for each row, of an index of one output.
-        """
-
     def proximities(
         self, X: ArrayLike, *, leave_out: ArrayLike | None = None, n_threads: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
@@ -1301,10 +1240,6 @@ def _centred_oob_intervals(
     draw_weight: ArrayLike | None = None,
     scale: float = 1.0,
     offsets: ArrayLike | None = None,
-    fits: ArrayLike | None = None,
-    features: ArrayLike | None = None,
-    bounds: ArrayLike | None = None,
-    share: float = 0.0,
     n_threads: int = 0,
 ) -> _Floats:
     """Find intervals of training rows from targets or residuals of others, none seeing itself.
@@ -1350,16 +1285,6 @@ def _centred_oob_intervals(
     offsets : (n,) float, optional
         Added to the centres after that, such as a share of another model's prediction of a
         row; by default 0.
-    fits : (n, 2 + 2 q + q**2) float, optional
-        What `LeafIndex.local_linear` filled of the rows and one penalty, by an index of the rows
-        as trees drew them, from the leaves that did not draw a row. The offsets must be `share`
-        times its clipped values; then row i is left out of the regressions of the others, too.
-    features : (n, q) float, optional
-        Given with `fits`, as to `LeafIndex.local_linear`.
-    bounds : (2,) float, optional
-        Given with `fits`: what the values of the regressions are clipped to.
-    share : float, default=0.0
-        Factor of the regressions.
     n_threads : int, default=0
         0 means all that this process may use.
 

@@ -1053,52 +1053,6 @@ def centre(
     return weights
 
 
-def local_linear(
-    weights: ArrayLike,
-    at: ArrayLike,
-    features: ArrayLike,
-    targets: ArrayLike,
-    penalty: float,
-    *,
-    without: int | None = None,
-) -> float:
-    """Value at a row of the ridge regression of targets (n,) on features (n, q), weighted.
-
-    The intercept is not penalised, and the penalty is in units of the mean weighted square of a
-    feature's distance from the row, whose features are `at`. One of the rows may be left out, with
-    the same penalty; if its leverage h is above 0.3, by (1 - h) / 0.7 of the difference that
-    makes.
-    """
-    w, steps = np.array(weights, dtype=np.float64), np.asarray(features) - np.asarray(at)
-    n, q = steps.shape
-    absolute = penalty * (w / w.sum()) @ (steps**2).mean(axis=1)
-    w /= w.sum()
-    Z = np.column_stack([np.ones(n), steps])
-
-    def solve(w: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-        A = Z.T @ (w[:, None] * Z) + np.diag([0.0] + [absolute] * q)
-        solution: NDArray[np.float64] = np.linalg.lstsq(A, right, rcond=None)[0]
-        return solution
-
-    def value(w: NDArray[np.float64]) -> float:
-        return float(solve(w, Z.T @ (w * np.asarray(targets)))[0])
-
-    if without is None:
-        return value(w)
-    rest = 1 - float(w[without] * Z[without] @ solve(w, Z[without]))
-    others = np.where(np.arange(n) == without, 0, w)
-    return value(w) + min(rest / 0.7, 1) * (value(others) - value(w))
-
-
-class LocalCentres(NamedTuple):
-    """Local regressions in the centres of `centred_atoms`."""
-
-    features: NDArray[np.float64]  # (n, q)
-    penalty: float
-    share: float
-    bounds: tuple[float, float]
-
-
 def centred_atoms(
     leaves: ArrayLike,
     counts: ArrayLike,
@@ -1110,13 +1064,11 @@ def centred_atoms(
     scale: float = 1.0,
     offsets: ArrayLike | None = None,
     order: ArrayLike | None = None,
-    local: LocalCentres | None = None,
 ) -> Atoms:
     """Atoms s_i + (y_j - s_j) of training row i, from the trees that did not draw it.
 
     s_j = scale c_j + offsets[j]. Row i is left out of its leaves, and its target out of each c_j.
     Leaves share their units out to rows in the given order, by default that of the rows.
-    With `local` the offsets are of regressions, and row i is left out of those of the others.
     """
     leaves, counts, y = np.asarray(leaves), np.asarray(counts), np.asarray(y, dtype=np.float64)
     weight = np.ones(len(y)) if draw_weight is None else np.asarray(draw_weight, dtype=np.float64)
@@ -1137,13 +1089,7 @@ def centred_atoms(
         v = weights.get(row, 0.0)
         mean = sum(w * y[k] for k, w in weights.items())
         others_mean = (mean - v * y[row]) / max(1 - v, 0.05)
-        offset = added[j]
-        if local is not None and v > 0:
-            dense = [weights.get(k, 0.0) for k in range(len(y))]
-            features, penalty, share, bounds = local
-            value = local_linear(dense, features[j], features, y, penalty, without=row)
-            offset = share * np.clip(value, *bounds)
-        z = scale * own + added[row] + y[j] - (scale * others_mean + offset)
+        z = scale * own + added[row] + y[j] - (scale * others_mean + added[j])
         members[z] = members.get(z, 0) + mass
     values = sorted(members)
     masses = [members[z] for z in values]

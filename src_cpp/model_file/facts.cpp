@@ -276,7 +276,7 @@ StoredCalibration StoredCalibration::read(const Json& json, const TensorFile& fi
     }
     if (levels.empty()) refuse("coverages must be one or more");
     if (is_stacked) {
-        return {std::nullopt, "the mean of another regressor, or of local regressions, is in them"};
+        return {std::nullopt, "the mean of another regressor is in them"};
     }
     PostProcess postprocess = of(members, "postprocess",
                                  [&](const Json& own) { return postprocess_of(own, file, group); });

@@ -21,9 +21,9 @@ constexpr std::size_t rows_at_once = std::size_t{1} << 16;
 
 // Groups of arrays that a model may have, beside numbered ones.
 constexpr std::string_view known_groups[] = {
-    "forest",  "index",       "feature_range", "training", "calibration", "residuals",
-    "centred", "mean_forest", "mean_values",   "drawn",    "local",       "reference",
-    "regions", "inbag",       "jackknife",     "boxes",    "objects",
+    "forest",    "index",   "feature_range", "training",    "calibration",
+    "residuals", "centred", "mean_forest",   "mean_values", "reference",
+    "regions",   "inbag",   "jackknife",     "boxes",       "objects",
 };
 
 bool is_known(std::string_view group) {

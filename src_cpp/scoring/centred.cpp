@@ -16,7 +16,6 @@
 #include "kernels/kernels.hpp"
 #include "merge/accumulator.hpp"
 #include "merge/leave_one_out.hpp"
-#include "scoring/local_linear.hpp"
 
 namespace hdicore {
 namespace {
@@ -89,10 +88,6 @@ class AtomSort {
     std::vector<std::uint32_t> begins_;
     std::vector<Weighted> sorted_;
 };
-
-// As min_rest for regressions. Larger, because a row that decides a regression leaves a gap behind
-// that the trees, had they not seen it, would have closed: residuals of new rows are smaller.
-constexpr double min_local_rest = 0.7;
 
 // Scratch memory of one thread.
 class CentredWorker {
@@ -251,16 +246,6 @@ class CentredWorker {
         }
     }
 
-    // The offset of an atom, of the regression without a row that has this weight in it.
-    double offset_without(std::uint32_t row, double weight, rank_t atom) const noexcept {
-        const CentredFits& local = *rows_.local;
-        const std::uint32_t other = rows_.rows_of_atoms[atom];
-        const LocalFit fit = LocalFit::read(local.fits.row(other), local.features.cols());
-        const double value = fit.without(local.features.row(other), weight, local.features.row(row),
-                                         rows_.y[row], min_local_rest);
-        return local.share * std::clamp(value, local.low, local.high);
-    }
-
     // Fills them with the residuals of the other rows.
     void centre(const Pmf& others, std::uint32_t row) noexcept {
         atoms_.clear();
@@ -269,10 +254,8 @@ class CentredWorker {
             const Atom& j = all_.facts[ranks[k]];
             const double own = own_weight_[ranks[k]] / j.n_oob;
             const double centre = (j.centre - own * rows_.y[row]) / std::max(1 - own, min_rest);
-            const double offset =
-                rows_.local && own > 0 ? offset_without(row, own, ranks[k]) : j.offset;
             // + 0.0 makes one value of -0.0 and 0.0.
-            atoms_.emplace_back(j.y - stacked(centre, offset) + 0.0,
+            atoms_.emplace_back(j.y - stacked(centre, j.offset) + 0.0,
                                 others.cumulative[k + 1] - others.cumulative[k]);
         }
         std::visit([&](const auto& of_entries) { forget_own_weight(of_entries); },

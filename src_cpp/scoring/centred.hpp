@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "base/interruption.hpp"
@@ -13,15 +12,6 @@
 #include "pmf/interval.hpp"
 
 namespace hdicore {
-
-// A regression around each training row, with the weights that others have in its out-of-bag mean.
-struct CentredFits {
-    Matrix<const double> fits;      // (n_rows, LocalFit::size(q)), as local_linear writes them
-    Matrix<const double> features;  // (n_rows, q)
-    double share;                   // of the regressions in the centres
-    double low;                     // values of the regressions are clipped to [low, high]
-    double high;
-};
 
 // The training rows of a forest, and their out-of-bag means.
 struct CentredRows {
@@ -37,7 +27,6 @@ struct CentredRows {
     std::span<const double> draw_weight{};  // (n_rows,) of a row each time it is drawn, or none: 1
     std::span<const double> offsets{};      // (n_rows,) finite, or none: 0
     double scale = 1;
-    std::optional<CentredFits> local{};  // what the offsets are: share times the clipped values
 };
 
 // What the atoms of a row are.
@@ -60,8 +49,7 @@ struct CentredRequest {
 // the atoms y_j, or s_i + (y_j - s_j(i)), where s_j = scale c_j + offset_j. An atom has the weight
 // that row j has in the out-of-bag distribution of row i. s_j(i) has in place of the centre c_j the
 // same without y_i: (c_j - v y_i) / (1 - v), where v is the weight of y_i in c_j, and 1 - v is
-// taken as min_rest at least. The offset of row j, if it is of a regression, is that of the
-// regression without row i. NaN where no tree contributes.
+// taken as min_rest at least. NaN where no tree contributes.
 //
 // O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row. Throws
 // std::invalid_argument if the index neither keeps row weights nor is without units.

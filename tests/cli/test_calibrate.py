@@ -449,13 +449,6 @@ def test_fit_boosts(tmp_path, folder, capsys):
     assert HDIForestRegressor.load(tmp_path / "m2").calibration_.method == "split"
 
 
-def test_fit_centres_on_local_regressions(tmp_path, folder):
-    fit(folder / "train.csv", tmp_path / "m", "--mean", "local_linear", "--training-rows")
-    expected = HDIForestRegressor.load(folder / "model")
-    expected.calibrate(coverage=LEVELS, mean="local_linear", random_state=0)
-    assert HDIForestRegressor.load(tmp_path / "m").calibration_ == expected.calibration_
-
-
 def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
     fit(folder / "train.csv", tmp_path / "m", "--objective", "interval_score", "--training-rows")
     expected = HDIForestRegressor.load(folder / "model")

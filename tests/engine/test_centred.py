@@ -69,27 +69,6 @@ class Rows:
         given = self.given(coverage, kinds, **options) | (stacked or {})
         return _centred_oob_intervals(**given, n_threads=n_threads)[0]
 
-    def local(self, penalty=0.05, share=0.6, y=None):
-        """Arguments for local regressions in the centres, and those of their definition."""
-        y = self.y if y is None else y
-        n = len(y)
-        features = np.random.default_rng(0).normal(size=(n, 2))
-        features[:, 0] += self.y
-        drawn = LeafIndex.from_blocks(
-            lambda: iter([(self.leaves.astype(np.int32), self.counts.astype(np.uint32))]),
-            np.arange(float(n)),
-            self.n_leaves,
-            sample_weight=self.weight,
-        )
-        fits = np.empty((n, 1, 10))
-        out = np.where(self.counts > 0, -1, self.leaves)
-        values = drawn.local_linear(out, features, features, y, [penalty], fits=fits)[:, 0]
-        bounds = (-0.8, 0.9)  # some values are clipped
-        offsets = share * np.clip(values, *bounds)
-        own = {"fits": fits[:, 0], "features": features, "bounds": bounds, "share": share}
-        definition = _reference.LocalCentres(features, penalty, share, bounds)
-        return {"scale": 1 - share, "offsets": offsets}, own, definition
-
 
 KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi")
 
@@ -237,38 +216,6 @@ def test_arguments_of_sums_out_of_range_are_named():
         _relabel(leaves, [0], rows.n_leaves)
     with pytest.raises(ValueError, match="leaves must name"):
         _relabel(leaves + 100, np.zeros(rows.n_leaves.sum(), dtype=int), rows.n_leaves)
-
-
-@pytest.mark.parametrize("rows_are", ["in order", "weighted", "permuted"])
-@pytest.mark.parametrize("seed", range(3))
-def test_local_regressions_leave_the_row_out(seed, rows_are):
-    rows = Rows(seed, weighted=rows_are == "weighted")
-    order = None
-    if rows_are == "permuted":
-        order = np.random.default_rng(seed).permutation(len(rows.y))
-    stacked, own, definition = rows.local()
-    found = rows.intervals([0.4, 0.9], KINDS, stacked=stacked | own, order=order)
-    options = {"draw_weight": rows.weight, "sample_weight": rows.weight, "order": order, **stacked}
-    for i in range(len(rows.y)):
-        atoms = _reference.centred_atoms(
-            rows.leaves, rows.counts, rows.y, i, **options, local=definition
-        )
-        for k, kind in enumerate(KINDS):
-            for j, level in enumerate((0.4, 0.9)):
-                expected = _reference.interval(atoms, level, kind)
-                assert_allclose(found[k, i, :, j], expected, atol=1e-7, rtol=0)
-
-
-def test_a_target_moves_no_atom_of_its_own_row_with_local_regressions():
-    rows = Rows(9, n=200, n_trees=60)  # none decides a regression
-    stacked, own, _ = rows.local(share=1.0, penalty=1.0)
-    before = rows.intervals([0.5, 0.9], KINDS, stacked=stacked | own)
-    for i in (0, 7, 31):
-        y = rows.y.copy()
-        y[i] += 50
-        stacked, own, _ = rows.local(share=1.0, penalty=1.0, y=y)
-        after = rows.intervals([0.5, 0.9], KINDS, y=y, rows=[i], stacked=stacked | own)
-        assert_allclose(after[:, 0], before[:, i], atol=1e-7, rtol=0)
 
 
 def test_a_target_moves_no_atom_of_its_own_row():

@@ -158,17 +158,3 @@ def test_what_depends_on_the_row_is_its_own(name):
 
     for a, b in zip(call(X, np.arange(300)), in_pieces(call, X, 1), strict=True):
         assert a.tobytes() == b.tobytes()
-
-
-def test_regressions_are_around_each_row():
-    rng = np.random.default_rng(1)
-    leaves = rng.integers(0, 3, (80, 5))
-    index = LeafIndex(leaves, np.arange(80.0))
-    features, targets = rng.normal(size=(80, 2)), rng.normal(size=80)
-    query, at = np.repeat(leaves[:4], 25, axis=0), rng.normal(size=(100, 2))
-    found = index.local_linear(query, at, features, targets, [0.1])
-    alone = [
-        index.local_linear(query[k : k + 1], at[k : k + 1], features, targets, [0.1])[0]
-        for k in range(100)
-    ]
-    assert_array_equal(found, alone)

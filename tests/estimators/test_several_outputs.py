@@ -121,8 +121,6 @@ def test_split(raw):
 
 
 def test_means_of_another_model(raw):
-    raw.calibrate(mean="local_linear", coverage=0.9, **QUICK)
-    assert 0.84 < share_held(raw.predict_interval(X[TEST], 0.9, joint=True)) < 0.96
     raw.calibrate(mean=LinearRegression(), coverage=0.9, **QUICK)
     assert 0.84 < share_held(raw.predict_interval(X[TEST], 0.9, joint=True)) < 0.96
     with pytest.raises(ValueError, match="out of bag, because what the other mean predicts"):
@@ -204,7 +202,7 @@ def answers(model):
 
 def test_files_and_pickles(model, raw, tmp_path):
     pytest.importorskip("safetensors")
-    for own in (model, raw.calibrate(mean="local_linear", coverage=COVERAGES, **QUICK)):
+    for own in (model, raw.calibrate(coverage=COVERAGES, **QUICK)):
         own.save(tmp_path / "model")
         loaded = HDIForestRegressor.load(tmp_path / "model")
         for again in (loaded, pickle.loads(pickle.dumps(own)), pickle.loads(pickle.dumps(loaded))):

@@ -179,11 +179,11 @@ class Broken(RegressorMixin, BaseEstimator):
 @pytest.mark.parametrize(
     ("mean", "options", "message"),
     [
-        ("boost", {}, "mean must be None, 'boosting', 'local_linear' or a regressor, got 'boost'"),
-        (LinearRegression, {}, "mean must be None, 'boosting', 'local_linear' or a regressor"),
+        ("boost", {}, "mean must be None, 'boosting' or a regressor, got 'boost'"),
+        (LinearRegression, {}, "mean must be None, 'boosting' or a regressor"),
         (3, {}, "mean must be"),
         ("boosting", {"weights": "inbag"}, "mean must be None with weights='inbag'"),
-        ("local_linear", {"weights": "oob"}, "mean must be None with weights='oob'"),
+        ("boosting", {"weights": "oob"}, "mean must be None with weights='oob'"),
         (Broken(), {}, "must predict one finite number for each row"),
         (KNeighborsRegressor(0), {}, "the regressor given as mean cannot be fitted: .*n_neighbors"),
     ],
@@ -228,11 +228,11 @@ def test_a_given_regressor_is_not_changed():
     ("facts", "arrays", "message"),
     [
         (
-            {"mean": {"share": 0.5, "baseline": np.inf, "penalty": None}},
+            {"mean": {"share": 0.5, "baseline": np.inf}},
             {},
             "baseline must be finite",
         ),
-        ({"mean": {"share": 2.0, "baseline": 1.0, "penalty": None}}, {}, "share must be in"),
+        ({"mean": {"share": 2.0, "baseline": 1.0}}, {}, "share must be in"),
         ({}, {"mean_values": np.zeros(3)}, "leaf_values must be"),
     ],
 )

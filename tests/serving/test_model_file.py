@@ -362,19 +362,6 @@ def test_a_hostile_mean(tmp_path, stacked, change_facts, change_tensors, message
         HDIForestRegressor.load(path)
 
 
-@pytest.fixture(scope="module")
-def local():
-    rng = np.random.default_rng(0)
-    rows = rng.random((520, 2))
-    forest = RandomForestRegressor(70, min_samples_leaf=3, random_state=0)
-    model = HDIForestRegressor(forest, calibration=False).fit(
-        rows, 9 * rows[:, 0] + rng.normal(size=520)
-    )
-    model.calibrate(coverage=0.8, mean="local_linear", random_state=0)
-    assert model.calibration_.levels[0].base.family == "stacked"
-    return model
-
-
 def changed(name, change):
     """Change one tensor of a file."""
     return lambda tensors: tensors.update({name: change(tensors[name].copy())})

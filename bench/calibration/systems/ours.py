@@ -109,8 +109,6 @@ SYSTEMS = tuple(
          lambda t: calibrated(extra_trees(t), t, objective="interval_score")),
         ("HDI, tuned", 3, lambda t: calibrated(searched(t), t)),
         ("HDI, extra trees, boosted", 3, lambda t: calibrated(extra_trees(t), t, mean="boosting")),
-        ("HDI, extra trees, local linear", 3,
-         lambda t: calibrated(extra_trees(t), t, mean="local_linear")),
         ("HDI, tuned, boosted", 3, lambda t: calibrated(searched(t), t, mean="boosting")),
         ("HDI, extra trees, split", 3, by_split),
         ("HDI, extra trees, CV+", 3,

@@ -94,9 +94,8 @@ class Explanation:
         # Of each family, where the training rows stand around the centre, and what they weigh.
         atoms = {"raw": (training.y, training.sample_weight_in(fitted.weights))}
         if fitted.centred is not None:
-            family, mean = fitted.centred.family, fitted.centred.mean
-            how = None if mean is None else "local_linear"
-            source = OutOfBagIntervals(fitted, self._n_threads, how)
+            family = fitted.centred.family
+            source = OutOfBagIntervals(fitted, self._n_threads)
             atoms[family] = source.residuals(family), source.row_weights
         drawn = training.counted_in(fitted.weights)
         return _joined([self._without_each(x[np.newaxis], atoms, drawn) for x in self._X])

@@ -332,7 +332,7 @@ class FittedForest:
             return f"the model was calibrated by {self.calibration.method!r}"
         if self.outputs:
             return next(filter(None, (part.why_not_out_of_bag() for part in self.outputs)), None)
-        if self.centred is not None and not self.centred.is_of_rows:
+        if self.centred is not None and self.centred.mean is not None:
             return "what the other mean predicts out of fold is not kept"
         return None
 

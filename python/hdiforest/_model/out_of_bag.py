@@ -49,7 +49,6 @@ class OutOfBagIntervals:
         self._forest: Forest = fitted.scorer.forest
         self.rows: TrainingRows = fitted.require_training_rows()
         self._n_threads, self._mean, self._random_state = n_threads, mean, random_state
-        self._is_local = isinstance(mean, str) and mean == "local_linear"
         self._grown = self  # of trees that are not pruned
         self._pruned: PrunedForest | None = None  # how the trees grown became these
         self._blocks = blocks
@@ -95,8 +94,6 @@ class OutOfBagIntervals:
         """What there is of `FAMILIES`: centres count all rows of a leaf, or those drawn."""
         if self.fitted.weights != "all":
             return ("raw",)
-        if self._is_local:  # few rows take the first but raw
-            return ("raw", "stacked", "centred")
         return ("raw", "centred" if self._mean is None else "stacked")
 
     @cached_property
@@ -172,11 +169,8 @@ class OutOfBagIntervals:
         """The other regressor's mean in the centres, if there is one."""
         if self._mean is None:
             return None
-        from hdiforest._model.stacking import best_share, local_linear, stacked  # scikit-learn's
+        from hdiforest._model.stacking import best_share, stacked  # scikit-learn's
 
-        if self._is_local:
-            drawn = self.leaves, cast("Counts", self.counts)
-            return local_linear(self._forest, self.rows, *drawn, self.means, self._n_threads)
         if self._grown is self:
             return stacked(self._mean, self.rows, self.means, self._random_state)
         of_grown = cast("Stacking", self._grown.stacking)
@@ -232,7 +226,6 @@ class OutOfBagIntervals:
     ) -> Array:
         """Return all intervals from one merge of a row's leaves, (families, kinds, rows, 2, k)."""
         scale, offsets = self._scale_and_offsets(families[-1])
-        local = cast("Stacking", self.stacking).local() if families[-1] == "stacked" else {}
         return _centred_oob_intervals(
             *self._row_index,
             self.rows.y,
@@ -248,7 +241,6 @@ class OutOfBagIntervals:
             draw_weight=self.rows.draw_weight,
             scale=scale,
             offsets=offsets,
-            **local,
             n_threads=self._n_threads,
         )
 

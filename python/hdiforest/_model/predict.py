@@ -220,8 +220,7 @@ def _out_of_bag(fitted: FittedForest, n_threads: int) -> OutOfBagIntervals:
             "'raw' of quantiles, which are not calibrated, or calibrate by method='oob' or 'split' "
             "without a regressor as mean"
         )
-    is_local = fitted.centred is not None and fitted.centred.mean is not None
-    return OutOfBagIntervals(fitted, n_threads, "local_linear" if is_local else None)
+    return OutOfBagIntervals(fitted, n_threads)
 
 
 def _calibration_up_to(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Scorer
-from hdicore._means import LocalLinearMean
 from hdiforest._utils import Array, Kind
 
 _ROWS_AT_ONCE = 1 << 15  # of the other regressor, so that memory stays flat
@@ -56,11 +55,6 @@ class CentredForest:
     def family(self) -> str:
         """Which of `hdiforest.calibration.FAMILIES` its intervals are."""
         return "centred" if self.mean is None else "stacked"
-
-    @property
-    def is_of_rows(self) -> bool:
-        """Whether training rows and trees tell all centres."""
-        return self.mean is None or isinstance(self.mean, LocalLinearMean)
 
     @cached_property
     def _centres(self) -> Array:
@@ -145,11 +139,3 @@ class Stacking(NamedTuple):
     mean: Mean
     share: float  # in [0, 1], of g in the centres c + share (g - c)
     out_of_fold: Array  # (n,)
-    fits: Array | None = None  # (n, p) of a local linear g
-
-    def local(self) -> dict[str, Any]:
-        """Return what the engine takes to leave a row out of the local regressions of others."""
-        if self.fits is None:
-            return {}
-        mean, own = cast("LocalLinearMean", self.mean), {"fits": self.fits, "share": self.share}
-        return {**own, "features": mean.features, "bounds": mean.bounds}

@@ -5,24 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 
-from hdicore import Forest, Scorer
-from hdicore._clipped import Counts
-from hdicore._means import BoostedMean, LocalColumns, LocalLinearMean
+from hdicore import Forest
+from hdicore._means import BoostedMean
 from hdiforest._model import residuals
 from hdiforest._model.residuals import OutOfBagMeans, RegressorMean, Stacking
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils import Array
 
-MEANS = ("boosting", "local_linear")
 _N_FOLDS = 5
-_N_LOCAL = 5  # features of a local regression
-_PENALTIES = (1.0, 0.1, 0.01)
 
 
 def stacked(
@@ -56,48 +51,13 @@ def best_share(out_of_fold: Array, rows: TrainingRows, means: OutOfBagMeans) -> 
     return float(np.clip(row_weights @ (step * error) / length, 0, 1)) if length > 0 else 0.0
 
 
-def local_linear(
-    forest: Forest,
-    rows: TrainingRows,
-    leaves: NDArray[np.int32],
-    counts: Counts,
-    means: OutOfBagMeans,
-    n_threads: int,
-) -> Stacking:
-    """Regress around each training row, in the trees that did not draw it.
-
-    The features are those whose splits gain most, the penalty is that of the least squared error.
-    Leaves hold the rows that their tree drew, so that none takes part in its own regression.
-    """
-    gains = forest.split_gains(means.leaf_weight, means.leaf_means)
-    top = np.argsort(-gains, kind="stable")[:_N_LOCAL]
-    top = top[: max(1, np.count_nonzero(gains[top] > 0))]  # 0 if no tree has a split
-    columns = LocalColumns.of_rows(rows.X[rows.has_weight], top)
-    features, n, q = columns.read(rows.X), len(rows.y), len(columns.columns)
-    y = rows.y.clip(rows.weighted_targets.min(), rows.weighted_targets.max())
-    index = rows.index(forest, leaves, "inbag", targets=np.arange(n, dtype=np.float64))
-    fits = np.empty((n, len(_PENALTIES), 2 + 2 * q + q * q))
-    unseen = np.where(counts > 0, np.int32(-1), leaves)
-    own = features, features, y, _PENALTIES
-    predicted = index.local_linear(unseen, *own, fits=fits, n_threads=n_threads)
-    predicted = predicted.clip(y.min(), y.max())
-    squares = (predicted - y[:, np.newaxis])[means.has_centre] ** 2
-    errors = np.average(squares, axis=0, weights=rows.weights_of(means.has_centre))
-    best = int(np.argmin(errors))
-    scorer, penalty = Scorer(forest, index), _PENALTIES[best]
-    mean = LocalLinearMean(scorer, columns, features, y, penalty)
-    out_of_bag = np.where(means.has_centre, predicted[:, best], means.centres)
-    return Stacking(mean, best_share(out_of_bag, rows, means), out_of_bag, fits[:, best])
-
-
 def check_mean(mean: Any, rows: TrainingRows | None) -> None:
-    """Raise ValueError unless `mean` is None, one of `MEANS` or a regressor for the rows."""
-    if mean is None or (isinstance(mean, str) and mean in MEANS):
+    """Raise ValueError unless `mean` is None, "boosting" or a regressor for the rows."""
+    if mean is None or (isinstance(mean, str) and mean == "boosting"):
         return
     needed = ("fit", "predict", "get_params")
     if isinstance(mean, type) or not all(hasattr(mean, name) for name in needed):
-        names = ", ".join(map(repr, MEANS))
-        raise ValueError(f"mean must be None, {names} or a regressor, got {mean!r}")
+        raise ValueError(f"mean must be None, 'boosting' or a regressor, got {mean!r}")
     weighted = rows is not None and rows.sample_weight is not None
     if weighted and not has_fit_parameter(mean, "sample_weight"):
         raise ValueError(

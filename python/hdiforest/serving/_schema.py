@@ -57,11 +57,10 @@ class Versions(NamedTuple):
 
 
 class MeanFacts(NamedTuple):
-    """Of another regressor's mean: an object, if it has neither a baseline nor a penalty."""
+    """Of another regressor's mean: an object, if it has no baseline."""
 
     share: float
     baseline: float | None  # of boosted trees
-    penalty: float | None  # of local regressions
 
 
 class StepsFacts(NamedTuple):

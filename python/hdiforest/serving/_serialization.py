@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdicore._means import BoostedMean, LocalLinearMean
+from hdicore._means import BoostedMean
 from hdiforest._model import residuals
 from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.reference import Reference
@@ -76,14 +76,10 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         arrays |= _within("residuals", centred.scorer.index.arrays())
         arrays["centred.leaf_means"] = centred.leaf_means
         if centred.mean is not None:
-            parameters = (getattr(centred.mean, name, None) for name in ("baseline", "penalty"))
-            mean = schema.MeanFacts(centred.share, *parameters)
+            mean = schema.MeanFacts(centred.share, getattr(centred.mean, "baseline", None))
         if isinstance(centred.mean, BoostedMean):
             arrays |= _within("mean_forest", centred.mean.forest.arrays())
             arrays["mean_values"] = centred.mean.leaf_values
-        elif isinstance(centred.mean, LocalLinearMean):
-            arrays |= _within("drawn", centred.mean.scorer.index.arrays())
-            arrays |= _within("local", centred.mean.arrays())
         elif isinstance(centred.mean, residuals.RegressorMean):
             objects["mean"] = centred.mean.regressor
     reference = schema.pack(fitted.reference, arrays, "reference")
@@ -327,7 +323,7 @@ def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> residuals.Cent
         return None
     leaf_means = read.array("centred.leaf_means")
     leaf_means = np.array(leaf_means) if read.copy else leaf_means
-    predicted = None if mean is None else _mean(read, mean, facts, forest)
+    predicted = None if mean is None else _mean(read, mean, facts)
     share = 0.0 if mean is None else mean.share
     origin = read.origin.part("centred.leaf_means")._asdict()
     index = read.made(LeafIndex, "residuals")
@@ -335,26 +331,10 @@ def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> residuals.Cent
     return residuals.CentredForest(scorer, leaf_means, predicted, share, **origin)
 
 
-def _mean(
-    read: _Reader, mean: schema.MeanFacts, facts: ModelFacts, forest: Forest
-) -> residuals.Mean:
-    if mean.baseline is not None and mean.penalty is not None:
-        raise ValueError("mean must have a baseline or a penalty, but has both")
+def _mean(read: _Reader, mean: schema.MeanFacts, facts: ModelFacts) -> residuals.Mean:
     if mean.baseline is not None:
         trees = read.made(Forest, "mean_forest", facts.n_features)
         return BoostedMean(trees, read.array("mean_values"), mean.baseline)
-    if mean.penalty is not None:
-        arrays = {name: np.array(each) for name, each in read.groups.pop("local", {}).items()}
-        n, q = facts.n_training_rows, arrays.get("columns", np.empty(0)).size
-        expected: schema.Expected = {
-            "columns": ("int64", (q,)),
-            **dict.fromkeys(("centre", "scale"), ("float64", (q,))),
-            "features": ("float32", (n, q)),
-            "targets": ("float64", (n,)),
-        }
-        schema.check_arrays("local", arrays, expected)
-        drawn = read.made(LeafIndex, "drawn")
-        return LocalLinearMean.checked(forest, drawn, arrays, mean.penalty)
     regressor = read.object("mean")
     if not hasattr(regressor, "predict"):
         raise ValueError("the mean must be a regressor")

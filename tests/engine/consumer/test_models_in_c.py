@@ -246,7 +246,7 @@ def test_what_is_not_computed_in_c_is_refused_by_name(ask, tmp_path):
 
 def test_another_regressors_mean_is_refused(ask, tmp_path):
     y = 30 * X[:, 0] + RNG.normal(size=N)
-    model = calibrated(y, mean="local_linear")
+    model = calibrated(y, mean="boosting")
     assert model._fitted.centred.family == "stacked"
     model.save(tmp_path / "model")
     (found,) = ask([tmp_path / "model"], NEW, LEVELS)
