@@ -51,7 +51,7 @@ _HOMES = {
     "from_xgboost": "hdiforest.adapters.boosters",
     "quantile_views": "hdiforest.adapters.mapie",
 }
-_ROOMS = ("adapters", "calibration", "displays", "metrics", "serving")
+_ROOMS = ("adapters", "calibration", "displays", "exceptions", "metrics", "serving")
 
 __all__ = sorted(_HOMES)
 

@@ -18,6 +18,7 @@ from hdicore import _core
 from hdiforest import HDIForestRegressor, LeafModel, from_leaves
 from hdiforest._cli.report import contents as described
 from hdiforest.calibration import CVPlus
+from hdiforest.exceptions import ModelReplacedError
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._schema import ModelFacts, Versions
@@ -1003,7 +1004,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(path, monkeypatch):
 
     checked = tensor_file._checked
     monkeypatch.setattr(tensor_file, "_checked", slow)
-    with pytest.raises(OSError, match="was written to in place while it was in use"):
+    with pytest.raises(ModelReplacedError, match="was written to in place while it was in use"):
         HDIForestRegressor.load(path, mapped=False)
 
 

@@ -20,6 +20,7 @@ import hdicore
 from hdiforest._utils.checks import check_flag, printable
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need
+from hdiforest.exceptions import ModelReplacedError
 from hdiforest.serving._schema import Arrays, Facts, Origin, Versions, unpack
 
 _AT_ONCE = 1 << 24  # a signal waits until so many bytes are read or hashed
@@ -76,14 +77,14 @@ class OpenFile:
         self._n_bytes, self._written = status.st_size, status.st_mtime_ns
 
     def require_unchanged(self) -> None:
-        """Raise OSError if the opened file was written to, not replaced. Takes a microsecond."""
+        """Raise ModelReplacedError if the opened file was written to. Takes a microsecond."""
         try:
             status = os.fstat(self._descriptor)
         except OSError as error:  # its descriptor was closed, as programs that become daemons do
             reason = f"cannot see whether {self._path} has changed: {error.strerror}"
             raise OSError(reason) from None
         if status.st_mtime_ns != self._written or status.st_size != self._n_bytes:
-            raise OSError(
+            raise ModelReplacedError(
                 f"{self._path} was written to in place while it was in use: load it again, and "
                 "replace model files by writing aside and renaming, as save does, or load them "
                 "with mapped=False"

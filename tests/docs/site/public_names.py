@@ -10,6 +10,7 @@ PACKAGES = [
         "hdicore.regions",
         "hdiforest",
         "hdiforest.calibration",
+        "hdiforest.exceptions",
         "hdiforest.metrics",
         "hdiforest.serving",
     ),
