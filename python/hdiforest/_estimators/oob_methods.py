@@ -38,9 +38,7 @@ class OutOfBagDistributions(DistributionModel):
         if self._fitted.calibration is not None:
             self.calibration_ = self._fitted.calibration
 
-    def _query(
-        self, _X: Any, function: models.Query, values: ArrayLike | None = None, **_hint: bool
-    ) -> Array:
+    def _query(self, _X: Any, function: models.Query, values: ArrayLike | None = None) -> Array:
         return self._warned_of_nan(self.answer(function, values))
 
     def _predict_calibrated(
@@ -59,7 +57,7 @@ class OutOfBagDistributions(DistributionModel):
         return models.join_columns(self.answer(models.query_of("mean")), ends)
 
     def _read_distributions(
-        self, _X: Any, readings: models.Readings, values: Array | None = None, **_hint: bool
+        self, _X: Any, readings: models.Readings, values: Array | None = None
     ) -> Array:
         _require_bags(self._fitted, self.result)
         n_threads, targets = self.model._n_threads(), () if values is None else (values,)

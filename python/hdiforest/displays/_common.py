@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array
 from hdiforest._utils.checks import checked_random_state, shares, significant
-from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest._utils.optional import need
 
@@ -302,9 +301,7 @@ class RowsDisplay(Display):
         if "feature" in options:
             values, name = feature_of(X, options["feature"])
             options = {"feature_name": name, **options, "feature": values}
-        call = f"{cls.__name__}.from_out_of_bag(model"
-        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
-            intervals = intervals_of(estimator, X, coverage, kind, target)
+        intervals = intervals_of(estimator, X, coverage, kind, target)
         if cls._shows_predictions:
             model, rows = model_and_rows(estimator, X, "predict_interval")
             means = model.predict(rows, output="numpy")
