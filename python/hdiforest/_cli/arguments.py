@@ -304,11 +304,6 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add("--kind", choices=("calibrated", *get_args(Kind)),
         help="calibrated, shortest, equal-tailed, one-sided or smoothed shortest intervals "
         "(default: calibrated if the model is, else hdi)")  # fmt: skip
-    add("--batch-coverage", type=share, metavar="C", help="make intervals of least total width "
-        "that hold this share of the distributions of all rows on average, not calibrated; reads "
-        "the tables several times")  # fmt: skip
-    add("--min-coverage", type=lambda text: 0.0 if text in {"0", "0.0"} else share(text),
-        metavar="C", help="what each row of a batch holds at least (default: 0.5)")  # fmt: skip
     add("--keep", nargs="+", action=Distinct, metavar="COL", help="columns to repeat in OUT; those "
         "of a CSV are copied as text (default: those of the model's --id that IN has)")  # fmt: skip
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
