@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import tempfile
 from argparse import ArgumentTypeError
 from functools import partial
@@ -19,7 +18,7 @@ from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING, ending
 from hdiforest._tables.read import BATCH_ROWS, TableError, TextForm
 from hdiforest._utils import Kind
-from hdiforest._utils.checks import percentage_hint
+from hdiforest._utils.checks import CallError, percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS
 from hdiforest.calibration._selection import OBJECTIVES
@@ -176,36 +175,27 @@ def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[f
     try:
         return resolve_kind_and_levels(fitted, options.kind, options.coverage)
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(in_options(error)) from None
 
 
-def with_options(advice: str) -> str:
-    """Return what is said of calls in Python with the options of the command."""
-    for call, option in _OPTIONS.items():
-        advice = re.sub(call, option, advice)
-    return advice
+def in_options(error: Exception, table: Path | None = None) -> str:
+    """Return what an error says, with options, or a `table`, for the words of a `CallError`."""
+    if not isinstance(error, CallError):
+        return str(error)
+    options = {name: words.format(error.data, table=table) for name, words in _OPTIONS.items()}
+    return error.said(error.words | options, "--")
 
 
-_NO_QUOTES = str.maketrans("", "", "',")
-
-# Calls in messages of models, and what stands for them on the command line.
-_OPTIONS: dict[str, Any] = {
-    r"call calibrate\(.*coverage=\[(.*?)\]\)(, fit with calibration=\[.*?\])?": lambda call: (
-        f"give 'hdiforest fit' or 'hdiforest calibrate' --coverage {call[1].replace(',', '')}"
-    ),
-    r"open it by HDIForestRegressor\.load\(path, trusted=\[(.*?)\]\)(, or by .*)?": lambda call: (
-        f"add --trust {call[1].translate(_NO_QUOTES)}"
-    ),
-    r"call calibrate\(X, y\) .*, or calibrate\(method='cv\+'\)": "--calibrate split or cv+",
-    r"; save it with training_rows=True, or with diagnostics=True, .*": (
-        "; fit it again with --diagnostics"
-    ),
-    r"^window must": "--window must",
-    r"kind='(\w+)'": r"--kind \1",
-    r"method='(\w+)' or '(cv\+)'": r"--calibrate \1 or \2",
-    r"method='(\w+)'": r"--calibrate \1",
-    r"^mean must be None": "--mean must not be given",
-    r"^(?=coverage |kind )": "--",
+# What stands on the command line for the words of a `CallError`.
+_OPTIONS = {
+    "calibrate": "give 'hdiforest fit' or 'hdiforest calibrate' --coverage {}",
+    "hdi": "--kind hdi",
+    "method": "--calibrate {}",
+    "no_mean": "--mean must not be given",
+    "raw": "another --kind",
+    "rest": "--calibrate split or cv+",
+    "rows": "{table} must hold",
+    "trust": "add --trust {}",
 }
 
 

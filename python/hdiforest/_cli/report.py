@@ -21,6 +21,7 @@ from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, printable, significant, size_text
 from hdiforest.displays._coverage import THIRDS, chance_range
+from hdiforest.exceptions import NewGroupsWarning
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.serving import _model_file as model_file
 
@@ -57,7 +58,7 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
         unlike = ("unlike the training rows", np.flatnonzero(flag))
         groups.append(("flag", [unlike, ("others", np.flatnonzero(~flag))]))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* of groups that the calibration")  # counts tell it
+        warnings.simplefilter("ignore", NewGroupsWarning)  # counts tell it
         intervals = model.predict_interval(X, levels, kind=kind)
     has_interval = ~np.isnan(intervals).any(axis=(1, 2))
     if not has_interval.any():

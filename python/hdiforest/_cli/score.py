@@ -256,6 +256,11 @@ def run_score(options: Any) -> None:
     # It is held, so that the scorer gets the same.
     model = open_model(str(options.model), mapped=False, trusted=options.trust)
     kind, levels = kind_and_levels(model.fitted, options)
+    if options.diagnose and not model.fitted.has_reference:
+        raise ValueError(
+            f"--diagnose needs training rows, and {options.model} was saved without any; fit it "
+            "again with --diagnostics"
+        )
     how = {"kind": kind, "mapped": False, "diagnose": options.diagnose}
     scorer = BatchScorer(options.model, levels, **how)
     keep: Keep = "all" if options.keep_all else options.keep

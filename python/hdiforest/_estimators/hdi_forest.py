@@ -50,6 +50,7 @@ from hdiforest.calibration._recalibrate import check_recalibration, recalibrated
 from hdiforest.calibration._regions import RegionCalibration, check_max_pieces
 from hdiforest.calibration._result import Recalibrating
 from hdiforest.calibration._selection import Objective
+from hdiforest.exceptions import MeansWarning
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._serialization import Parts, from_arrays, to_arrays
 
@@ -278,7 +279,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             training_digest=digest_of(rows.X),
         )
         if self.weights != "monotonic" and (reason := why_no_means(fit.forest)) is not None:
-            warn_caller(f"the forest {reason}")
+            warn_caller(f"the forest {reason}", MeansWarning)
         if blocks is not None:
             self._fitted = self._calibrate_fit(self._fitted, coverages, blocks)
 

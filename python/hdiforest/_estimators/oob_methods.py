@@ -19,6 +19,7 @@ from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.hints import warn_caller
+from hdiforest.exceptions import OutOfBagWarning
 
 ALL: Any = None  # training rows, in place of X
 
@@ -251,5 +252,6 @@ def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:
     if n_empty > 0:
         warn_caller(
             f"{n_empty} of {len(empty)} training rows have no out-of-bag {result}, because "
-            "no tree that did not see them has another row to show; use more trees"
+            "no tree that did not see them has another row to show; use more trees",
+            OutOfBagWarning,
         )
