@@ -14,7 +14,7 @@ dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
 pd = pytest.importorskip("pandas")
 pytest.importorskip("safetensors")
-from hdiforest.adapters.dask import predict_batch, predict_interval  # noqa: E402
+from hdiforest.adapters.dask import predict_interval  # noqa: E402
 
 RNG = np.random.default_rng(5)
 X = pd.DataFrame(RNG.normal(size=(200, 3)), columns=list("abc"))
@@ -137,29 +137,3 @@ def test_refusals_come_with_the_graph(path, model, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
     with pytest.raises(ImportError, match=r"needs dask: pip install 'hdicore\[dask\]'"):
         predict_interval(model, rows)
-
-
-@pytest.mark.parametrize("is_frame", [True, False])
-def test_batches_have_the_total_of_one_in_memory(model, is_frame):
-    rows = NEW[list("abc")]
-    expected = MODEL.predict_batch(rows, 0.8)
-    given = dd.from_pandas(rows, npartitions=4)
-    if not is_frame:
-        given = da.from_array(rows.to_numpy(), chunks=(25, 2))
-    found = predict_batch(model, given, 0.8)
-    computed = found.compute()
-    assert list(computed) == ["lower", "upper", "mass"]
-    widths = computed["upper"] - computed["lower"]
-    assert abs(widths.sum() - expected.total_width) <= widths.max()
-    assert computed["mass"].mean() >= 0.8 - 1e-9
-    if is_frame:
-        assert found.divisions == given.divisions
-        assert list(computed.index) == list(rows.index)
-
-
-def test_batches_are_checked_before_anything_is_read(model):
-    rows = dd.from_pandas(NEW[list("abc")], npartitions=2)
-    with pytest.raises(ValueError, match="min_coverage, if not 0, must be above 0 and below 1"):
-        predict_batch(model, rows, 0.8, min_coverage=2)
-    with pytest.raises(ValueError, match="X must be a Dask DataFrame, or an Array"):
-        predict_batch(model, NEW[list("abc")].to_numpy(), 0.8)

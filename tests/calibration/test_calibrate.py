@@ -22,6 +22,7 @@ from hdiforest.calibration._calibrate import CrossFit, best_by_half
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import Selected
+from hdiforest.exceptions import InfiniteIntervalsWarning
 
 from .twin import BASES, calibrate_oob, calibrate_split, made, selection
 
@@ -94,7 +95,7 @@ def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
         return
     known, rule = selection(ends, y, y, (0.5, 0.9, 0.95), bases=BASES)
     message = "coverage 0.9, 0.95 are infinite: 8 .* too few; needed are 9 for 0.9, 19 for 0.95$"
-    with pytest.warns(UserWarning, match=message) as warned:
+    with pytest.warns(InfiniteIntervalsWarning, match=message) as warned:
         found, _ = _calibrate.calibrate_oob(*known, rule)
     assert len(warned) == 1
     assert warned[0].filename == __file__

@@ -151,6 +151,9 @@ def test_coverages_of_a_fit(folder, tmp_path, capsys, monkeypatch, method):
     assert_array_equal(read(tmp_path / "o.csv")[["lower_0.85", "upper_0.85"]], expected)
     told = failure(capsys, [*call, "--coverage", 0.7], code=2)
     assert "'hdiforest calibrate' --coverage 0.6 0.7 0.85, or use --kind hdi" in told
+    if method == "cv+":
+        told = failure(capsys, [*call, "--kind", "lower"], code=2)
+        assert told.endswith("the model was by 'cv+'; calibrate it so, or use another --kind")
 
     def refuse(*_, **__):
         raise AssertionError("too few rows must be told before the fit")

@@ -11,6 +11,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
 from hdiforest.calibration._groups import divide
+from hdiforest.exceptions import NewGroupsWarning
 from hdiforest.serving import BatchScorer
 
 RNG = np.random.default_rng(0)
@@ -118,7 +119,7 @@ def test_unknown_small_and_missing_groups(plain):
     codes = groups.codes(["few", "new", None])
     assert_array_equal(codes, [few, -1, missing])
     assert_array_equal(groups.quantiles(codes, common)[1], common)
-    with pytest.warns(UserWarning, match="^1 of 3 rows are of groups that the calibration had no"):
+    with pytest.warns(NewGroupsWarning, match="^1 of 3 rows are of groups that the calibration"):
         ends = plain.predict_interval(X[TEST][:3], [0.5, 0.99], by=["new", None, np.nan])
     assert np.isfinite(ends).all()
 

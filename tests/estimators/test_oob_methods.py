@@ -13,6 +13,7 @@ from hdicore import Scorer, _reference
 from hdiforest import HDIForestRegressor
 from hdiforest.calibration import CVPlus
 from hdiforest.calibration._bases import Base
+from hdiforest.exceptions import OutOfBagWarning
 from hdiforest.metrics import coverage_score
 
 from ..calibration import twin as calibration_twin
@@ -225,7 +226,7 @@ def test_calibrated_rows_that_every_tree_saw_warn_once(weights, tmp_path):
     assert model.calibration_.bases[0].family == "raw"
     seen = np.isnan(weights_by_definition(forest, weights)[:, 0])
     for output, first in (("numpy", 0), ("pandas", 1)):
-        with pytest.warns(UserWarning, match="no out-of-bag interval, because") as caught:
+        with pytest.warns(OutOfBagWarning, match="no out-of-bag interval, because") as caught:
             found = np.asarray(model.oob_interval(0.8, output=output))[:, first:]
         assert len(caught) == 1
         assert caught[0].filename == __file__

@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from hdiforest import HDIForestRegressor
 from hdiforest.calibration import CVPlus
+from hdiforest.exceptions import MeansWarning
 
 from ..oracle import bag_counts
 
@@ -253,7 +254,7 @@ def test_one_warning_says_that_the_forest_predicts_otherwise(name, sentence):
     forest = fitted(name.split()[-1] if "only" in name else name, n_estimators=60)
     if name == "only medians":
         forest = forest.set_params(monotonic_cst=None).fit(X, Y)
-    with pytest.warns(UserWarning, match=f"the forest {sentence}") as seen:
+    with pytest.warns(MeansWarning, match=f"the forest {sentence}") as seen:
         model = HDIForestRegressor.from_forest(forest, X, Y)
     assert len(seen) == 1
     assert seen[0].filename == __file__

@@ -1,14 +1,15 @@
-"""The hint that the rows of a call are those of the fit: when, how often, and what it names.
+"""The warning that X holds the rows of the fit: when, how often, and what it names.
 
 And where all warnings point to.
 """
 
 import hashlib
 import pickle
-import re
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -32,14 +33,13 @@ from hdiforest import (
 from hdiforest._estimators import input_rows as rows_module
 from hdiforest._utils.hints import digest_of
 from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor
+from hdiforest.exceptions import TrainingRowsWarning
 from hdiforest.metrics import make_interval_scorer
 from hdiforest.serving import BatchScorer
 
 from ..cli.calls import run
 
 X, Y = make_friedman1(150, 5, noise=1, random_state=0)
-HINT = "^X holds the rows of the fit: .* use {}rows that took no part in the fit$"
-OUT_OF_BAG = "{}, which asks for each row the trees that did not draw it, or "
 COLUMNS = list("abcde")
 
 
@@ -50,20 +50,27 @@ def model():
 
 
 @contextmanager
-def hints(n, instead="oob_interval"):
-    """What is inside warns n times, each time with the same words and a place in this file."""
+def warned(n, out_of_bag="oob_interval"):
+    """What is inside warns n times that X holds the rows of the fit, of a place in this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(caught) == n, [str(each.message) for each in caught]
-        for each in caught:
-            assert each.category is UserWarning
-            assert each.filename == __file__
-            call = instead and OUT_OF_BAG.format(instead)
-            with pytest.raises(UserWarning, match=HINT.format(call)):
-                warnings.warn(each.message, stacklevel=1)
+    assert [each.category for each in caught] == [TrainingRowsWarning] * n, list(map(str, caught))
+    call = (
+        out_of_bag and f"{out_of_bag}, which asks for each row the trees that did not draw it, or "
+    )
+    for each in caught:
+        assert each.filename == __file__
+        assert str(each.message) == (
+            "X holds the rows of the fit: intervals cover more of their targets than of those of "
+            f"new rows; use {call}rows that took no part in the fit"
+        )
+
+
+@pytest.fixture
+def fresh(model):
+    """A copy of the model, which has not warned yet."""
+    return pickle.loads(pickle.dumps(model))
 
 
 def test_the_digest_is_of_the_rows_as_the_engine_reads_them():
@@ -82,61 +89,80 @@ def test_the_digest_is_of_the_rows_as_the_engine_reads_them():
 
 @pytest.mark.parametrize("kind", [None, "calibrated", "hdi", "lower"])
 @pytest.mark.parametrize("output", ["numpy", "pandas"])
-def test_intervals_of_training_rows_warn_once(model, kind, output):
-    with hints(1):
-        model.predict_interval(X, 0.8, kind=kind, output=output)
+def test_intervals_of_the_rows_of_the_fit_warn_once_a_model(fresh, kind, output):
     shuffled, nearly = X[::-1], X.copy()
     nearly[70, 2] += 1e-3
-    with hints(0):
+    with warned(0):
         for rows in (X[:-1], np.vstack([X, X]), X[:1], shuffled, nearly):
-            model.predict_interval(rows, 0.8, kind=kind, output=output)
-        model.predict(X)
-        model.predict_quantiles(X, 0.5)
-        model.predict_cdf(X, Y)
-        model.oob_interval(0.8)
+            fresh.predict_interval(rows, 0.8, kind=kind, output=output)
+        fresh.predict(X)
+        fresh.predict_quantiles(X, 0.5)
+        fresh.predict_cdf(X, Y)
+        fresh.oob_interval(0.8)
+    with warned(1):
+        for _ in range(9):
+            fresh.predict_interval(X, 0.8, kind=kind, output=output)
+    with warned(0):  # not of the same model with another calibration either
+        fresh.calibrate(coverage=0.7).predict_interval(X, 0.7)
+    with warned(1):  # another fit is another model
+        HDIForestRegressor(RandomForestRegressor(9), calibration=False).fit(X, Y).predict_interval(
+            X
+        )
 
 
-def test_every_form_of_the_rows_is_known(model):
+def test_threads_warn_once_together(fresh):
+    started = Barrier(8)
+
+    def ask(_):
+        started.wait()
+        fresh.predict_interval(X, 0.8)
+
+    with warned(1), ThreadPoolExecutor(8) as pool:
+        list(pool.map(ask, range(8)))
+
+
+def test_every_form_of_the_rows_is_known(fresh):
     pd, pl, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
-    forms = [
-        X.astype(np.float32),
-        np.asfortranarray(X),
-        X.tolist(),
-        np.repeat(X, 2, axis=1)[:, ::2],
-    ]
-    for rows in forms:
-        with hints(1):
-            model.predict_interval(rows, 0.8)
     named = HDIForestRegressor(RandomForestRegressor(20, random_state=0), calibration=False)
     frame = pd.DataFrame(X, columns=COLUMNS)
     named.fit(frame, Y)
-    for table in (frame, pl.DataFrame(frame), pa.table(frame), frame.astype(np.float32)):
-        with hints(1):
-            named.predict_interval(table)
+    arrays = X.astype(np.float32), np.asfortranarray(X), X.tolist(), np.repeat(X, 2, axis=1)[:, ::2]
+    tables = frame, pl.DataFrame(frame), pa.table(frame), frame.astype(np.float32)
+    for model, forms in ((fresh, arrays), (named, tables)):
+        for rows in forms:
+            with warned(1):
+                pickle.loads(pickle.dumps(model)).predict_interval(rows, 0.8)
 
 
-def test_copies_and_files_keep_the_hint(model, tmp_path):
-    model.save(tmp_path / "with.hdi")
-    model.save(tmp_path / "without.hdi", training_rows=False)
-    load = HDIForestRegressor.load
+def test_copies_and_files_warn_anew(fresh, tmp_path):
+    before, load = pickle.dumps(fresh), HDIForestRegressor.load
+    with warned(1):
+        fresh.predict_interval(X, 0.8)
+    assert pickle.dumps(fresh) == before
+    fresh.save(tmp_path / "with.hdi")
+    fresh.save(tmp_path / "without.hdi", training_rows=False)
     copies = [load(tmp_path / name) for name in ("with.hdi", "without.hdi")]
-    copies += [pickle.loads(pickle.dumps(copy)) for copy in (model, *copies)]
+    copies += [pickle.loads(pickle.dumps(copy)) for copy in (fresh, *copies)]
     for copy in copies:
         has_rows = copy._fitted.training_rows is not None
-        with hints(1, "oob_interval" if has_rows else ""):
+        with warned(1, "oob_interval" if has_rows else ""):
             copy.predict_interval(X, 0.8)
 
 
-def test_nothing_is_hashed_if_the_number_of_rows_differs(model, monkeypatch):
+def test_nothing_is_hashed_without_need(fresh, monkeypatch):
     class Refused:
         def update(self, rows):
             raise AssertionError("hashed")
 
+    with monkeypatch.context() as patch:
+        patch.setattr("hdiforest._utils.hints.hashlib.blake2b", lambda **_: Refused())
+        fresh.predict_interval(X[1:], 0.8)
+        fresh.predict_interval(X[1:], 0.8, kind="hdi", output="pandas")
+        with pytest.raises(AssertionError, match="hashed"):
+            fresh.predict_interval(X, 0.8)
+    fresh.predict_interval(X, 0.8)
     monkeypatch.setattr("hdiforest._utils.hints.hashlib.blake2b", lambda **_: Refused())
-    model.predict_interval(X[1:], 0.8)
-    model.predict_interval(X[1:], 0.8, kind="hdi", output="pandas")
-    with pytest.raises(AssertionError, match="hashed"):
-        model.predict_interval(X, 0.8)
+    fresh.predict_interval(X, 0.8)  # which has warned
 
 
 def test_tables_that_are_encoded_in_blocks_are_known(monkeypatch, tmp_path):
@@ -148,52 +174,45 @@ def test_tables_that_are_encoded_in_blocks_are_known(monkeypatch, tmp_path):
     model = fit_table(frame, "y", estimator=forest)
     pipeline = make_pipeline(StandardScaler(), forest)
     piped = HDIForestRegressor(pipeline, calibration=False).fit(frame[COLUMNS], Y)
-    model.save(tmp_path / "coded.hdi")
-    piped.save(tmp_path / "piped.hdi")
     for cells in (2**22, 100):
         monkeypatch.setattr(rows_module, "BLOCK_CELLS", cells)
-        for one, table in (
-            (model, frame),
-            (model, columns),
-            (HDIForestRegressor.load(tmp_path / "coded.hdi"), frame),
-            (piped, frame[COLUMNS]),
-            (HDIForestRegressor.load(tmp_path / "piped.hdi"), frame[COLUMNS]),
-        ):
-            with hints(1):
-                one.predict_interval(table)
-            with hints(0):
-                one.predict_interval(pd.DataFrame(table)[::-1])
+        for one, table in ((model, frame), (piped, frame[COLUMNS])):
+            one.save(tmp_path / "model.hdi")
+            for copy in (pickle.loads(pickle.dumps(one)), one.load(tmp_path / "model.hdi")):
+                with warned(0):
+                    copy.predict_interval(table[::-1])
+                with warned(1):
+                    copy.predict_interval(table)
+                    copy.predict_interval(table)
 
 
-def test_wrapped_models_hint(model):
+def test_wrapped_models_warn():
     search = ForestSearchOOB([ExtraTreesRegressor(60, bootstrap=True)], random_state=0)
     search.fit(X, Y)
-    with hints(1, "best_estimator_.oob_interval"):
-        search.predict_interval(X)
     pipeline = make_pipeline(
         StandardScaler(), HDIForestRegressor(RandomForestRegressor(20), calibration=False)
     )
     pipeline.fit(X, Y)
-    with hints(1):
-        make_interval_scorer(0.9)(pipeline, X, Y)
-    both = HDIForestRegressor(RandomForestRegressor(20), calibration=False).fit(
-        X, np.column_stack([Y, -Y])
-    )
-    with hints(1):
-        both.predict_interval(X, [0.5, 0.9])
+    score = make_interval_scorer(0.9)
+    both = HDIForestRegressor(RandomForestRegressor(20), calibration=False)
+    both.fit(X, np.column_stack([Y, -Y]))
+    for call in (
+        lambda: search.predict_interval(X),
+        lambda: score(pipeline, X, Y),
+        lambda: both.predict_interval(X, [0.5, 0.9]),
+    ):
+        with warned(1):
+            call()
+            call()
 
 
-def test_views_hint_once(model):
-    lower, upper, median = quantile_views(model, 0.8)
-    with hints(1):
-        for view in (lower, upper, median):
-            view.predict(X)
-    for position in range(3):
-        view = quantile_views(model, 0.8)[position]
-        with hints(1):
-            view.predict(X)
-    pair = pickle.loads(pickle.dumps(quantile_views(model, 0.8)[1:]))
-    with hints(1):
+def test_views_of_a_model_warn_once_together(fresh):
+    for kind in ("hdi", "equal_tailed"):
+        with warned(kind == "hdi"):
+            for view in quantile_views(fresh, 0.8, kind=kind):
+                view.predict(X)
+    pair = pickle.loads(pickle.dumps(quantile_views(fresh, 0.8)[:2]))
+    with warned(1):
         pair[0].predict(X)
         pair[1].predict(X)
 
@@ -210,45 +229,28 @@ def test_views_hint_once(model):
         (False, {"method": "cv+"}, ""),
     ],
 )
-def test_what_the_hint_names_can_be_called(bootstrap, calibration, call, tmp_path):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+def test_what_the_warning_names_can_be_called(bootstrap, calibration, call):
     forest = ExtraTreesRegressor(60, min_samples_leaf=3, bootstrap=bootstrap, random_state=0)
     model = HDIForestRegressor(forest, calibration=False).fit(X, Y)
     if calibration is not None:
         model.calibrate(coverage=0.9, **calibration, random_state=0)
-    with hints(1, re.escape(call)):
+    with warned(1, call):
         model.predict_interval(X)
-    of_display = ", kind='hdi'" if "hdi" in call else ""
-    for display in (IntervalDisplay, WidthDisplay, CalibrationDisplay):
-        kind = "" if display is CalibrationDisplay else of_display
-        named = f"{display.__name__}.from_out_of_bag(model{kind})"
-        with hints(1, call and re.escape(named)):
-            display.from_estimator(model, X, Y)
-        if call:
-            eval(named)
     if call:
         eval(f"model.{call if 'kind' in call else call + '()'}")
-    pyplot.close("all")
-    model.save(tmp_path / "without.hdi", training_rows=False)
-    with hints(1, ""):
-        HDIForestRegressor.load(tmp_path / "without.hdi").predict_interval(X)
 
 
-def test_displays_hint_once_and_name_their_own_call(model):
+def test_displays_warn_once_of_a_model(model):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     for display in (IntervalDisplay, CalibrationDisplay, WidthDisplay):
-        with hints(1, rf"{display.__name__}\.from_out_of_bag\(model\)"):
-            display.from_estimator(
-                model, X, Y, **{} if display is CalibrationDisplay else {"coverage": 0.8}
-            )
-        with hints(1):  # the name does not stay
-            model.predict_interval(X, 0.8)
-        with hints(0):
-            display.from_out_of_bag(
-                model, **{} if display is CalibrationDisplay else {"coverage": 0.8}
-            )
-    with hints(0):
-        DistributionDisplay.from_estimator(model, X, Y, row=3, coverage=0.8)
+        options = {} if display is CalibrationDisplay else {"coverage": 0.8}
+        fresh = pickle.loads(pickle.dumps(model))
+        with warned(0):
+            display.from_out_of_bag(fresh, **options)
+            DistributionDisplay.from_estimator(fresh, X, Y, row=3, coverage=0.8)
+        with warned(1):
+            display.from_estimator(fresh, X, Y, **options)
+            fresh.predict_interval(X, 0.8)
     pyplot.close("all")
 
 
@@ -284,7 +286,7 @@ def test_check_says_so_in_one_line(capsys, tmp_path):
         assert said.count("\n") == n
         assert said.startswith("hdiforest: warning: X holds the rows of the fit") == bool(n)
         # The file has no training rows: oob_interval would be refused.
-        assert said.count("use the table of 'hdiforest fit' or its --report, which asks") == n
+        assert said.count("use rows that took no part in the fit\n") == n
 
 
 def test_a_wrong_digest_in_a_file_is_refused(model, tmp_path):

@@ -1,9 +1,13 @@
-"""Numbers, tables and progress as people read them."""
+"""Numbers, tables, errors and progress as people read them."""
+
+import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hdiforest._utils.checks import count_text, html_table, size_text, time_text
+from hdiforest._cli.arguments import in_options
+from hdiforest._utils.checks import CallError, count_text, html_table, shares, size_text, time_text
 from hdiforest._utils.hints import printing, steps, telling
 
 
@@ -35,6 +39,24 @@ def test_tables_of_html_show_any_text():
     assert "<caption>1 &lt; 2</caption>" in table
     assert "<th>a</th>" in table
     assert "<td>&lt;b&gt;</td><td>x &amp; y\\x1b</td>" in table
+
+
+def test_an_error_is_said_of_calls_or_of_options():
+    form = "{window} must be {least}; {calibrate}, or give {rows} {more}"
+    words = {"calibrate": "call calibrate(coverage=[0.5, {}])", "rows": "X", "least": "5 {or} more"}
+    error = CallError(form, "0.5 0.7", **words)
+    for known in (error, pickle.loads(pickle.dumps(error))):
+        assert str(known) == (
+            "window must be 5 {or} more; call calibrate(coverage=[0.5, {}]), or give X more"
+        )
+        assert in_options(known, Path("a{b}.csv")) == (
+            "--window must be 5 {or} more; give 'hdiforest fit' or 'hdiforest calibrate' "
+            "--coverage 0.5 0.7, or give a{b}.csv must hold --more"
+        )
+    assert in_options(ValueError("kind='hdi' {window}")) == "kind='hdi' {window}"
+    with pytest.raises(ValueError, match="share must be above 0") as found:
+        shares("share", [0.5, 1])
+    assert in_options(found.value) == "--share must be above 0 and below 1, got 1"
 
 
 def test_steps_are_told_to_the_outermost_listener():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import tempfile
 from argparse import ArgumentTypeError
 from functools import partial
@@ -19,7 +18,7 @@ from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING, ending
 from hdiforest._tables.read import BATCH_ROWS, TableError, TextForm
 from hdiforest._utils import Kind
-from hdiforest._utils.checks import percentage_hint
+from hdiforest._utils.checks import CallError, percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS
 from hdiforest.calibration._selection import OBJECTIVES
@@ -176,36 +175,27 @@ def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[f
     try:
         return resolve_kind_and_levels(fitted, options.kind, options.coverage)
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(in_options(error)) from None
 
 
-def with_options(advice: str) -> str:
-    """Return what is said of calls in Python with the options of the command."""
-    for call, option in _OPTIONS.items():
-        advice = re.sub(call, option, advice)
-    return advice
+def in_options(error: Exception, table: Path | None = None) -> str:
+    """Return what an error says, with options, or a `table`, for the words of a `CallError`."""
+    if not isinstance(error, CallError):
+        return str(error)
+    options = {name: words.format(error.data, table=table) for name, words in _OPTIONS.items()}
+    return error.said(error.words | options, "--")
 
 
-_NO_QUOTES = str.maketrans("", "", "',")
-
-# Calls in messages of models, and what stands for them on the command line.
-_OPTIONS: dict[str, Any] = {
-    r"call calibrate\(.*coverage=\[(.*?)\]\)(, fit with calibration=\[.*?\])?": lambda call: (
-        f"give 'hdiforest fit' or 'hdiforest calibrate' --coverage {call[1].replace(',', '')}"
-    ),
-    r"open it by HDIForestRegressor\.load\(path, trusted=\[(.*?)\]\)(, or by .*)?": lambda call: (
-        f"add --trust {call[1].translate(_NO_QUOTES)}"
-    ),
-    r"call calibrate\(X, y\) .*, or calibrate\(method='cv\+'\)": "--calibrate split or cv+",
-    r"; save it with training_rows=True, or with diagnostics=True, .*": (
-        "; fit it again with --diagnostics"
-    ),
-    r"^window must": "--window must",
-    r"kind='(\w+)'": r"--kind \1",
-    r"method='(\w+)' or '(cv\+)'": r"--calibrate \1 or \2",
-    r"method='(\w+)'": r"--calibrate \1",
-    r"^mean must be None": "--mean must not be given",
-    r"^(?=coverage |kind )": "--",
+# What stands on the command line for the words of a `CallError`.
+_OPTIONS = {
+    "calibrate": "give 'hdiforest fit' or 'hdiforest calibrate' --coverage {}",
+    "hdi": "--kind hdi",
+    "method": "--calibrate {}",
+    "no_mean": "--mean must not be given",
+    "raw": "another --kind",
+    "rest": "--calibrate split or cv+",
+    "rows": "{table} must hold",
+    "trust": "add --trust {}",
 }
 
 
@@ -304,11 +294,6 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add("--kind", choices=("calibrated", *get_args(Kind)),
         help="calibrated, shortest, equal-tailed, one-sided or smoothed shortest intervals "
         "(default: calibrated if the model is, else hdi)")  # fmt: skip
-    add("--batch-coverage", type=share, metavar="C", help="make intervals of least total width "
-        "that hold this share of the distributions of all rows on average, not calibrated; reads "
-        "the tables several times")  # fmt: skip
-    add("--min-coverage", type=lambda text: 0.0 if text in {"0", "0.0"} else share(text),
-        metavar="C", help="what each row of a batch holds at least (default: 0.5)")  # fmt: skip
     add("--keep", nargs="+", action=Distinct, metavar="COL", help="columns to repeat in OUT; those "
         "of a CSV are copied as text (default: those of the model's --id that IN has)")  # fmt: skip
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")

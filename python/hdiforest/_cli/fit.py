@@ -15,17 +15,18 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-from hdiforest._cli.arguments import UsageError, require_writable, text_form, with_options
+from hdiforest._cli.arguments import UsageError, in_options, require_writable, text_form
 from hdiforest._cli.console import say, stages
 from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
 from hdiforest._tables.training_table import TrainingTable, read_training_table
-from hdiforest._utils.checks import count_text, size_text, time_text
+from hdiforest._utils.checks import CallError, count_text, size_text, time_text
 from hdiforest._utils.optional import need
 from hdiforest.calibration import Calibration, CVPlus, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._quantiles import rows_needed
+from hdiforest.exceptions import InfiniteIntervalsWarning
 
 
 def run_fit(options: Any) -> None:
@@ -156,7 +157,7 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
     except ValueError as error:
         if method != "oob":
             raise
-        return f"Not calibrated: {with_options(str(error))}\n"
+        return f"Not calibrated: {in_options(error)}\n"
     calibration = model.fitted_forest().calibration
     known = () if calibration is None else calibration.coverages
     if not known and method != "oob":
@@ -174,15 +175,13 @@ def _words_of_the_command(table: Path, *, asked: bool) -> Iterator[None]:
     that were `asked` for.
     """
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", "intervals of coverage .* are infinite", UserWarning)
+        warnings.simplefilter("error", InfiniteIntervalsWarning)
         try:
             yield
-        except UserWarning as warning:
-            raise (UsageError if asked else ValueError)(with_options(str(warning))) from None
-        except ValueError as error:
-            told = with_options(str(error)).replace("X and y must be", f"{table} must hold")
-            is_usage = told.startswith(("--", f"{table} "))
-            raise (UsageError if is_usage else ValueError)(told) from None
+        except InfiniteIntervalsWarning as warning:
+            raise (UsageError if asked else ValueError)(str(warning)) from None
+        except CallError as error:
+            raise UsageError(in_options(error, table)) from None
 
 
 def run_calibrate(options: Any) -> None:

@@ -27,6 +27,7 @@ from hdiforest.calibration._result import Calibration, CalibrationResult, shown_
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain, svg_of
 from hdiforest.displays._coverage import THIRDS
+from hdiforest.exceptions import OutOfBagWarning
 from hdiforest.metrics import coverage_score, mean_width_score
 
 MAX_FEATURES = 30  # of which the page shows the importance
@@ -47,7 +48,7 @@ class Report:
         self.levels = sorted({*DEFAULT_COVERAGES, *known})
         self.record: OutOfBag | None = None
         with warnings.catch_warnings(), suppress(ValueError):  # of rows that no tree left out
-            warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
+            warnings.simplefilter("ignore", OutOfBagWarning)
             self.record = out_of_bag_of(model, self.levels, "hdi", None)
 
     def title(self) -> str:
@@ -157,7 +158,7 @@ def _figures(report: Report, target: str) -> str:
     if report.record is None:
         return ""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
+        warnings.simplefilter("ignore", OutOfBagWarning)
         shown = [
             f'<figure><img src="{source}" alt="{_html(caption)}">'
             f"<figcaption>{_html(caption)}</figcaption></figure>"

@@ -130,11 +130,6 @@ class Inputs:
         pairs = zip(found, keys, strict=True)
         self.sources = [replace(each, keys=own, form=form) for each, own in pairs]
 
-    @property
-    def can_be_read_again(self) -> bool:
-        """Whether no table is a pipe or a device."""
-        return all(s.system is not None or s.path.is_file() for s in self.sources)
-
     def _found(self, text: str) -> list[Source]:
         if text == "-":
             return [Source(STANDARD_INPUT, STANDARD_INPUT)]

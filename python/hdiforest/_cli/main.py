@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
-from hdiforest._cli.arguments import UsageError, command_parser, with_options
+from hdiforest._cli.arguments import UsageError, command_parser, in_options
 from hdiforest._cli.console import report_error, report_warning
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
@@ -104,13 +104,13 @@ def _code_of(argv: Sequence[str] | None) -> int:
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else 1
     except UsageError as error:
-        return report_error(with_options(str(error)), 2)
+        return report_error(str(error), 2)
     except OSError as error:
         if error.strerror is None or error.filename is None:
             return report_error(error.strerror or str(error), 1)
         return report_error(f"{error.filename}: {error.strerror}", 1)
     except (ValueError, ImportError) as error:
-        return report_error(with_options(str(error)), 1)
+        return report_error(in_options(error), 1)
     except MemoryError:
         return report_error("not enough memory", 1)
     return 0

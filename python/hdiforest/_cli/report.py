@@ -20,8 +20,8 @@ from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, printable, significant, size_text
-from hdiforest._utils.hints import hints_that_name
 from hdiforest.displays._coverage import THIRDS, chance_range
+from hdiforest.exceptions import NewGroupsWarning
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.serving import _model_file as model_file
 
@@ -57,10 +57,8 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
         flag = model.diagnose(X, level)["flag"]
         unlike = ("unlike the training rows", np.flatnonzero(flag))
         groups.append(("flag", [unlike, ("others", np.flatnonzero(~flag))]))
-    fit = "the table of 'hdiforest fit' or its --report"
-    named, hdi = f"{fit} (oob_interval in Python)", f"{fit} (oob_interval(kind='hdi') in Python)"
-    with hints_that_name(named, hdi, fit), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* of groups that the calibration")  # counts tell it
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NewGroupsWarning)  # counts tell it
         intervals = model.predict_interval(X, levels, kind=kind)
     has_interval = ~np.isnan(intervals).any(axis=(1, 2))
     if not has_interval.any():

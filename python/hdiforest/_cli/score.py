@@ -19,7 +19,6 @@ from typing import Any
 from hdiforest._cli.arguments import UsageError, kind_and_levels, require_writable, text_form
 from hdiforest._cli.console import Progress, no_progress, progress, say
 from hdiforest._cli.inputs import STANDARD_INPUT, Inputs, Keep, Settings, Source, features_of
-from hdiforest._cli.score_batch import TableOfBatch, find_price
 from hdiforest._cli.score_table import score_table
 from hdiforest._tables.formats import ending
 from hdiforest._tables.names import listed
@@ -49,7 +48,6 @@ _DIFFERENCES = {
     "input": "it was made from another input",
     "size": "the input has changed",
     "changed": "the input has changed",
-    "batch": "the price of the batch is another one",
     "keys": "the names of its folders have changed",
     "text": "--sep, --decimal or --encoding is another one",
 }
@@ -64,7 +62,6 @@ def origin_of(source: Source, scorer: BatchScorer, keep: Keep) -> Origin:
         "coverage": scorer.coverage,
         "diagnose": scorer.diagnose,
         "keep": keep,
-        "batch": scorer.origin if isinstance(scorer, TableOfBatch) else None,
         "input": str(source.path if source.system else source.path.resolve()),
         "size": size,
         "changed": changed,
@@ -170,15 +167,13 @@ def require_readable(scorer: BatchScorer, sources: Sequence[Source], keep: Keep)
 
 
 def score_dataset(
-    scorers: Sequence[BatchScorer],
+    scorer: BatchScorer,
     sources: Sequence[Source],
     folder: Path,
     settings: Settings,
     advance: Progress,
 ) -> tuple[int, int, list[str]]:
     """Score each source to a table of its own name in a folder, which is made if need be.
-
-    The scorers of the sources have one model.
 
     Returns numbers of rows and tables that were scored, and lines that say which were not, or why.
     `advance` is called with a number of rows, and the share of all bytes that is done. TableError
@@ -187,15 +182,15 @@ def score_dataset(
     written. Outputs that are finished stay.
     """
     todo, again = [], []
-    for scorer, source in zip(scorers, sources, strict=True):
+    for source in sources:
         origin = origin_of(source, scorer, settings.keep)
         why = why_again(origin, folder / source.name) if settings.resume else ""
         if why:
             again.append(f"{source.name}: {why}")
         if why is not None:
-            todo.append((source, origin, scorer))
-    require_readable(scorers[0], [source for source, *_ in todo], settings.keep)
-    total = sum(origin["size"] for _, origin, _ in todo)
+            todo.append((source, origin))
+    require_readable(scorer, [source for source, _ in todo], settings.keep)
+    total = sum(origin["size"] for _, origin in todo)
     n_rows = n_bytes = size = 0
 
     def show(n_own: int, share: float | None) -> None:
@@ -207,7 +202,7 @@ def score_dataset(
         with folder_beside(outputs) as within, ExitStack() as ends:
             pool = ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="hdiforest-small")
             ends.callback(pool.shutdown, cancel_futures=True)
-            score = partial(_score_into, folder, settings, within)
+            score = partial(_score_into, scorer, folder, settings, within)
             # Scoring a small one costs less than opening, syncing and naming files: they overlap.
             for is_small, tables in groupby(
                 group, lambda each: each[0].system is None and each[1]["size"] <= _SMALL_BYTES
@@ -231,14 +226,15 @@ def score_dataset(
 
 
 def _score_into(
+    scorer: BatchScorer,
     folder: Path,
     settings: Settings,
     within: Path,
-    table: tuple[Source, Origin, BatchScorer],
+    table: tuple[Source, Origin],
     advance: Progress = no_progress,
 ) -> int:
     """Score a table to its output in a folder, and keep its origin; see `score_table`."""
-    source, origin, scorer = table
+    source, origin = table
     n_rows = score_table(
         scorer,
         source.open(),
@@ -246,7 +242,6 @@ def _score_into(
         settings,
         metadata={KEY: json.dumps(origin, sort_keys=True).encode()},
         within=within,
-        settle=scorer.settle if isinstance(scorer, TableOfBatch) else None,
         advance=advance,
     )
     keep_beside(origin, folder / source.name)
@@ -261,30 +256,25 @@ def run_score(options: Any) -> None:
     # It is held, so that the scorer gets the same.
     model = open_model(str(options.model), mapped=False, trusted=options.trust)
     kind, levels = kind_and_levels(model.fitted, options)
+    if options.diagnose and not model.fitted.has_reference:
+        raise ValueError(
+            f"--diagnose needs training rows, and {options.model} was saved without any; fit it "
+            "again with --diagnostics"
+        )
     how = {"kind": kind, "mapped": False, "diagnose": options.diagnose}
     scorer = BatchScorer(options.model, levels, **how)
     keep: Keep = "all" if options.keep_all else options.keep
     settings = Settings(keep, n_threads, options.batch_rows, options.resume)
-    share, sources, part = options.batch_coverage, inputs.sources, options.part or slice(None)
-    floor = 0.5 if options.min_coverage is None else options.min_coverage
-    results = (scorer if share is None else TableOfBatch(scorer, share)).results
-    for name in set(options.keep or ()).intersection(results):
+    for name in set(options.keep or ()).intersection(scorer.results):
         raise UsageError(f"--keep {name} must not be the name of a result")
-    start, tables, notes, settle = time.perf_counter(), "", list[str](), None
+    start, tables, notes = time.perf_counter(), "", list[str]()
     with progress() as advance:
-        scorers: Sequence[BatchScorer] = [scorer] * len(sources)
-        if share is not None:
-            require_readable(scorer, sources, keep)
-            record = None if inputs.is_one_file else options.output / ".batch.hdiforest.json"
-            batch = find_price(scorer, sources, settings, share, floor, record)
-            scorers, settle = batch, batch[0].settle
         if inputs.is_one_file:
-            table = sources[0].open()
-            args = scorers[0], table, options.output, settings
-            n_rows = score_table(*args, settle=settle, advance=advance)
+            table = inputs.sources[0].open()
+            n_rows = score_table(scorer, table, options.output, settings, advance=advance)
         else:
-            given = scorers[part], sources[part], options.output, settings
-            n_rows, n, notes = score_dataset(*given, advance)
+            sources = inputs.sources[options.part or slice(None)]
+            n_rows, n, notes = score_dataset(scorer, sources, options.output, settings, advance)
             tables = f" of {n:,} tables"
     seconds = time.perf_counter() - start
     rate = f" ({n_rows / seconds:,.0f} rows/s)" if n_rows >= _ROWS_FOR_A_RATE else ""
@@ -301,15 +291,7 @@ def _inputs(options: Any) -> Inputs:
             raise ValueError(f"the output must be a file or folder here, got {options.output}")
         if options.keep_all and options.keep:
             raise ValueError("--keep-all must not be given with --keep")
-        is_batch = options.batch_coverage is not None
-        if not is_batch and options.min_coverage is not None:
-            raise ValueError("--min-coverage needs --batch-coverage")
-        for option in ("kind", "coverage", "diagnose"):
-            if is_batch and getattr(options, option):
-                raise ValueError(f"--{option} must not be given with --batch-coverage")
         inputs = Inputs(options.inputs, text_form(options))
-        if is_batch and not inputs.can_be_read_again:
-            raise ValueError("--batch-coverage reads tables several times, which a pipe cannot be")
         if inputs.is_one_file:
             ending(options.output)
             if options.resume or options.part is not None:

@@ -90,14 +90,13 @@ def score_table(
     *,
     metadata: Mapping[bytes, bytes] | None = None,
     within: Path | None = None,
-    settle: Callable[[Results], Results] | None = None,
     advance: Progress = no_progress,
 ) -> int:
     """Score every row of a table to another, and return their number. Closes the table.
 
     Memory does not grow with the rows. Tables may be pipes; the ending of `out` says its format.
     `metadata` is for its schema, `within` as `replacing` takes it; `advance` is called with the
-    number of rows written, and the share of the table; `settle` with what was scored, in order.
+    number of rows written, and the share of the table.
     TableError if the table lacks a column, or holds something that the model does not take; OSError
     if `out` cannot be written. Whatever is raised, no part of `out` is left, unless it is a pipe or
     a device.
@@ -118,7 +117,6 @@ def score_table(
 
         def finished(scored: tuple[list[Any], Results]) -> Any:
             columns, results = scored
-            results = results if settle is None else settle(results)
             columns = [*columns, *map(arrow_array, results.values())]
             return pa.Table.from_arrays(columns, schema=schema)
 

@@ -115,9 +115,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
 
     @abstractmethod
-    def _query(
-        self, X: Any, /, function: Query, values: ArrayLike | None = None, *, hint: bool = False
-    ) -> Array: ...
+    def _query(self, X: Any, /, function: Query, values: ArrayLike | None = None) -> Array: ...
 
     @abstractmethod
     def _predict_calibrated(
@@ -127,9 +125,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _read_distributions(
-        self, X: Any, /, readings: Readings, values: Array | None = None, *, hint: bool = False
+        self, X: Any, /, readings: Readings, values: Array | None = None
     ) -> Array:
         """Read from the base quantiles of the rows of X; see `read_distributions`."""
+
+    def _warn_of_training_rows(self, X: Any) -> None:
+        """Warn, once a model, if X holds the rows of its fit and the model has their digest."""
 
     def _kind(self, kind: AnyKind | None) -> AnyKind:
         """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
@@ -144,9 +145,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         raise AttributeError("this model has no calibration_; call calibrate first")
 
-    def query(
-        self, X: ArrayLike, function: Query, values: ArrayLike | None = None, *, hint: bool = False
-    ) -> Any:
+    def query(self, X: ArrayLike, function: Query, values: ArrayLike | None = None) -> Any:
         """Call a function of the conditional distributions for the rows of X, block after block.
 
         Parameters
@@ -154,15 +153,15 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         X, function : rows as in `predict`, and callable
             Takes an `hdicore.Scorer` and rows, or an `hdicore.LeafIndex`, which has the same
             methods, and leaves; then `values` of the rows, and the keyword ``n_threads``.
-        values, hint : (n, ...) array, optional, and bool, default=False
-            Values to pass with each row, and whether to warn as `predict_interval` does.
+        values : (n, ...) array, optional
+            Values to pass with each row.
 
         Returns
         -------
         (n, ...) array
             What the function returned, the rows first.
         """
-        return self._query(X, function, values, hint=hint)
+        return self._query(X, function, values)
 
     def predict(self, X: ArrayLike, *, output: Output = "numpy") -> Any:
         """Mean of the conditional distribution.
@@ -225,10 +224,11 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Notes
         -----
-        All rows of the fit of an `HDIForestRegressor`, in their order, get a warning: use
-        `oob_interval`. Without a calibration the kind "calibrated" is an AttributeError; a coverage
-        that was not calibrated, and one-sided bounds of one by folds, are a ValueError. O(entries
-        of the row's leaves + distinct targets / 64) per row, and O(support) per level.
+        All rows of the fit of an `HDIForestRegressor`, in their order, get a `TrainingRowsWarning`,
+        one for each model: use `oob_interval`. Without a calibration the kind "calibrated" is an
+        AttributeError; a coverage that was not calibrated, and one-sided bounds of one by folds,
+        are a ValueError. O(entries of the row's leaves + distinct targets / 64) per row, and
+        O(support) per level.
         """
         resolved = self._kind(kind)
         check_choice("kind", resolved, table_names.ENDS)
@@ -252,6 +252,13 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         self, X: Any, coverage: Any, kind: AnyKind, by: Any, joint: bool, *, with_mean: bool
     ) -> Array:
         """Return intervals; with the means in front as `join_columns` does."""
+        ends = self._read_intervals(X, coverage, kind, by, joint, with_mean=with_mean)
+        self._warn_of_training_rows(X)
+        return ends
+
+    def _read_intervals(
+        self, X: Any, coverage: Any, kind: AnyKind, by: Any, joint: bool, *, with_mean: bool
+    ) -> Array:
         if kind == "calibrated":
             return self._predict_calibrated(X, coverage, with_mean=with_mean, by=by, joint=joint)
         bounds = None  # one row would wait for the error that a missing calibration_ is
@@ -261,8 +268,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             function = query_of("intervals", coverage, kind)
             if with_mean:
                 function = partial(query_mean_and_intervals, coverage=coverage, kind=kind)
-            return self._query(X, function, hint=True)
-        ends = self._read_distributions(X, bounds, hint=True)
+            return self._query(X, function)
+        ends = self._read_distributions(X, bounds)
         return join_columns(self._query(X, query_of("mean")), ends) if with_mean else ends
 
     def predict_batch(
@@ -401,7 +408,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             blocks.append((source, rows, n_threads))
             return np.empty(len(rows))
 
-        self._query(X, keep, hint=True)
+        self._query(X, keep)
+        self._warn_of_training_rows(X)
         sources, rows, n_threads = zip(*blocks, strict=True)
         return sources[0], np.concatenate(rows), max(n_threads)
 

@@ -26,6 +26,7 @@ from hdiforest.calibration._calibrate import calibrate_cross, measure_cross_chec
 from hdiforest.calibration._groups import is_missing, missing_rows
 from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.exceptions import MeansWarning, NewGroupsWarning
 
 _N_ERRORS = 4  # by which later rows may be covered less without a warning
 
@@ -130,7 +131,7 @@ def check_later_rows(
 
 def _fit_part(model: Any, X: Any, rows: TrainingRows, part: NDArray[np.intp]) -> None:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
+        warnings.simplefilter("ignore", MeansWarning)  # the fit on all rows warned of it
         model.fit(_safe_indexing(X, part), rows.y[part], rows.weights_of(part))
 
 
@@ -212,5 +213,6 @@ def warn_of_new_groups(is_new: Sequence[NDArray[np.bool_]]) -> None:
     if n_new:
         warn_caller(
             f"{n_new:,} of {n:,} rows are of groups that the calibration had no rows of: they take "
-            "the conformal quantile of all rows, so nothing is promised of these groups"
+            "the conformal quantile of all rows, so nothing is promised of these groups",
+            NewGroupsWarning,
         )

@@ -23,7 +23,7 @@ from hdiforest._model.fitted import AnyCalibration
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Array, checks
-from hdiforest._utils.hints import hints_that_name, printing
+from hdiforest._utils.hints import printing
 from hdiforest._utils.meta_estimators import layers
 from hdiforest.calibration import FixedLevel
 from hdiforest.calibration._calibrate import CrossFit, best_by_half
@@ -193,16 +193,17 @@ class ForestSearchOOB(DistributionModel):
         check_is_fitted(self)
         if coverage is None:
             coverage = self.coverage_
-        name = "best_estimator_.oob_interval"
-        with hints_that_name(name, f"{name}(kind='hdi')"):
-            options: Any = {"kind": kind, "by": by, "joint": joint}
-            return super().predict_interval(X, coverage, **options, output=output)
+        options: Any = {"kind": kind, "by": by, "joint": joint}
+        return super().predict_interval(X, coverage, **options, output=output)
 
     def _query(self, *args: Any, **options: Any) -> Array:
         return self._best()._query(*args, **options)
 
     def _predict_calibrated(self, *args: Any, **options: Any) -> Array:
         return self._best()._predict_calibrated(*args, **options)
+
+    def _warn_of_training_rows(self, X: Any) -> None:
+        self._best()._warn_of_training_rows(X)
 
     def _read_distributions(self, *args: Any, **options: Any) -> Array:
         return self._best()._read_distributions(*args, **options)

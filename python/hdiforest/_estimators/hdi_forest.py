@@ -50,6 +50,7 @@ from hdiforest.calibration._recalibrate import check_recalibration, recalibrated
 from hdiforest.calibration._regions import RegionCalibration, check_max_pieces
 from hdiforest.calibration._result import Recalibrating
 from hdiforest.calibration._selection import Objective
+from hdiforest.exceptions import MeansWarning
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._serialization import Parts, from_arrays, to_arrays
 
@@ -278,7 +279,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             training_digest=digest_of(rows.X),
         )
         if self.weights != "monotonic" and (reason := why_no_means(fit.forest)) is not None:
-            warn_caller(f"the forest {reason}")
+            warn_caller(f"the forest {reason}", MeansWarning)
         if blocks is not None:
             self._fitted = self._calibrate_fit(self._fitted, coverages, blocks)
 
@@ -381,24 +382,23 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         encoder = self._fitted.encoder
         return encoder if isinstance(encoder, TableSteps) else None
 
-    def _query(
-        self, X: Any, function: models.Query, values: ArrayLike | None = None, *, hint: bool = False
-    ) -> Array:
+    def _query(self, X: Any, function: models.Query, values: ArrayLike | None = None) -> Array:
         fitted = self.fitted_forest()
-        if values is None and is_plain(X, self, fitted) and len(X) != fitted.n_training_rows:
+        if values is None and is_plain(X, self, fitted):
             # One row takes a microsecond less than through blocks.
             return function(fitted.scorer, X, n_threads=self._n_threads(len(X)))
 
         def answer(block: input_rows.Block, n_threads: int) -> Array:
             return function(fitted.scorer, block.rows, *block.per_row, n_threads=n_threads)
 
-        return self._by_block(X, answer, values, hint=hint)
+        return self._by_block(X, answer, values)
 
-    def _by_block(
-        self, X: Any, answer: Callable[..., Array], values: Any = None, *, hint: bool
-    ) -> Array:
+    def _warn_of_training_rows(self, X: Any) -> None:
+        input_rows.warn_of_training_rows(self, X, self._fitted)
+
+    def _by_block(self, X: Any, answer: Callable[..., Array], values: Any = None) -> Array:
         """Return answers to blocks of rows and numbers of threads as one array."""
-        blocks = checked_blocks(self, X, self.fitted_forest(), values, hint=hint)
+        blocks = checked_blocks(self, X, self.fitted_forest(), values)
         return concatenated(answer(block, self._n_threads(len(block.rows))) for block in blocks)
 
     def _predict_calibrated(
@@ -419,12 +419,12 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             ends = predict.predict_calibrated(fitted, *args)
             return ends if mean is None else models.join_columns(mean, ends)
 
-        answers = self._by_block(X, answer, folds.check_labels(by, X), hint=True)
+        answers = self._by_block(X, answer, folds.check_labels(by, X))
         folds.warn_of_new_groups(of_new_groups)
         return answers
 
     def _read_distributions(
-        self, X: Any, readings: models.Readings, values: Array | None = None, *, hint: bool = False
+        self, X: Any, readings: models.Readings, values: Array | None = None
     ) -> Array:
         fitted = self.fitted_forest()
 
@@ -434,7 +434,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
 
             return predict.of_outputs(fitted, of_output, *block.per_row)
 
-        return self._by_block(X, answer, values, hint=hint)
+        return self._by_block(X, answer, values)
 
     def diagnose(self, X: ArrayLike, coverage: float = 0.9, *, output: Output | None = None) -> Any:
         """Tell which rows are unlike the training rows, and how far their trees agree.
@@ -611,7 +611,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             uniforms = random.random_sample((len(block.rows), n_samples))
             return scorer.draws(block.rows, uniforms, n_threads=n_threads, out=uniforms)
 
-        drawn = self._by_block(X, draws, hint=False)
+        drawn = self._by_block(X, draws)
         if scalar:
             return drawn
         empty = np.isnan(drawn)

@@ -18,7 +18,8 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
 from hdiforest._utils.checks import check_weights
-from hdiforest._utils.hints import RowsDigest, warn_caller, warn_of_training_rows
+from hdiforest._utils.hints import RowsDigest, warn_caller
+from hdiforest.exceptions import TrainingRowsWarning
 
 Rows = NDArray[np.floating[Any]]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -38,35 +39,40 @@ def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
 
 
 def checked_blocks(
-    model: Any, X: Any, fitted: FittedForest, per_row: Any = None, *, hint: bool = False
+    model: Any, X: Any, fitted: FittedForest, per_row: Any = None
 ) -> Iterator[Block]:
     """Yield the rows to score as `checked_rows` does; a table that is encoded in many blocks.
 
-    `per_row`, values for each row to score, are checked to be as many. With `hint` the last block
-    is followed by a warning if the rows are those of the fit.
+    `per_row`, values for each row to score, are checked to be as many.
     """
-    n: int | None
-    blocks: Iterable[Block]
     encoder = fitted.encoder
     if encoder is None:
         rows = X
         if not is_plain(X, model, fitted):
             options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
             rows = _validated(model, rows_for_sklearn(X), fitted.allow_nan, **options)
-        n, blocks = len(rows), [Block(rows, X, checked_per_row(per_row, len(rows)))]
+        yield Block(rows, X, checked_per_row(per_row, len(rows)))
     else:
         frame = frame_of(X)
         is_steps = isinstance(encoder, TableSteps)
         frame = frame.sliceable() if is_steps else frame_of(frame.arrow(encoder.columns))
-        n, blocks = frame.n_rows, _encoded_blocks(frame, encoder, fitted, per_row)
-    # As many rows as those of the fit may be these.
-    digest = RowsDigest() if hint and n == fitted.n_training_rows else None
-    for block in blocks:
-        if digest is not None:
-            digest.update(block.rows)
-        yield block
-    if digest is not None and digest.text() == fitted.training_digest:
-        warn_of_training_rows(fitted.name_out_of_bag)
+        yield from _encoded_blocks(frame, encoder, fitted, per_row)
+
+
+def warn_of_training_rows(model: Any, X: Any, fitted: FittedForest) -> None:
+    """Warn, once a model, if X, which was scored, holds the rows of the fit in their order."""
+    is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
+    if is_read or len(X) != fitted.n_training_rows or fitted.was_warned.locked():
+        return
+    digest = RowsDigest()
+    for block in checked_blocks(model, X, fitted):
+        digest.update(block.rows)
+    if digest.text() == fitted.training_digest and fitted.was_warned.acquire(blocking=False):
+        warn_caller(
+            "X holds the rows of the fit: intervals cover more of their targets than of those of "
+            f"new rows; use {fitted.out_of_bag_call}rows that took no part in the fit",
+            TrainingRowsWarning,
+        )
 
 
 def _encoded_blocks(

@@ -180,9 +180,7 @@ class LeafModel(DistributionModel):
         if leaves.calibration is not None:
             self.calibration_ = leaves.calibration
 
-    def _query(
-        self, X: Any, function: models.Query, values: ArrayLike | None = None, **_hint: bool
-    ) -> Array:  # which is not given: there is no digest of the rows of the fit
+    def _query(self, X: Any, function: models.Query, values: ArrayLike | None = None) -> Array:
         check_is_fitted(self)
         per_row = checked_per_row(values, frame_of(X).n_rows)
         index, n_threads = self._require_index(), thread_count(self.n_jobs)
@@ -206,13 +204,13 @@ class LeafModel(DistributionModel):
         return models.join_columns(columns[:, 0], intervals) if with_mean else intervals
 
     def _read_distributions(
-        self, X: Any, readings: models.Readings, values: Array | None = None, *, hint: bool = False
+        self, X: Any, readings: models.Readings, values: Array | None = None
     ) -> Array:
         def function(index: Any, leaves: Any, *per_row: Array, **options: Any) -> Array:
             base = index.intervals(leaves, readings[0].levels, "upper", **options)[:, 1]
             return readings[0].read(base, *per_row)
 
-        return self._query(X, function, values, hint=hint)
+        return self._query(X, function, values)
 
     def calibrate(
         self,

@@ -19,6 +19,7 @@ from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.hints import warn_caller
+from hdiforest.exceptions import OutOfBagWarning
 
 ALL: Any = None  # training rows, in place of X
 
@@ -38,9 +39,7 @@ class OutOfBagDistributions(DistributionModel):
         if self._fitted.calibration is not None:
             self.calibration_ = self._fitted.calibration
 
-    def _query(
-        self, _X: Any, function: models.Query, values: ArrayLike | None = None, **_hint: bool
-    ) -> Array:
+    def _query(self, _X: Any, function: models.Query, values: ArrayLike | None = None) -> Array:
         return self._warned_of_nan(self.answer(function, values))
 
     def _predict_calibrated(
@@ -59,7 +58,7 @@ class OutOfBagDistributions(DistributionModel):
         return models.join_columns(self.answer(models.query_of("mean")), ends)
 
     def _read_distributions(
-        self, _X: Any, readings: models.Readings, values: Array | None = None, **_hint: bool
+        self, _X: Any, readings: models.Readings, values: Array | None = None
     ) -> Array:
         _require_bags(self._fitted, self.result)
         n_threads, targets = self.model._n_threads(), () if values is None else (values,)
@@ -251,5 +250,6 @@ def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:
     if n_empty > 0:
         warn_caller(
             f"{n_empty} of {len(empty)} training rows have no out-of-bag {result}, because "
-            "no tree that did not see them has another row to show; use more trees"
+            "no tree that did not see them has another row to show; use more trees",
+            OutOfBagWarning,
         )

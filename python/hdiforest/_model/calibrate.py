@@ -19,6 +19,7 @@ from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TreeBlock, draw_rows
 from hdiforest._utils import Array, checks
+from hdiforest._utils.checks import CallError
 from hdiforest._utils.hints import steps
 from hdiforest.calibration import Calibration, OutOfBag, _bases, _calibrate
 from hdiforest.calibration import _selection as select
@@ -34,6 +35,7 @@ from hdiforest.calibration._regions import (
 )
 from hdiforest.calibration._result import JointCalibration, base_quantiles, with_distribution
 from hdiforest.calibration._selection import Selected
+from hdiforest.exceptions import InfiniteIntervalsWarning
 
 LEAF_SIZES = (1, 5, 15)
 
@@ -43,6 +45,7 @@ Rows = tuple[NDArray[Any], Array]  # (n, n_features), and their targets
 _LEVELS_OF_REGIONS = (0.60, 0.68, 0.74, 0.80, 0.84, 0.88, 0.92)
 _BANDWIDTHS = (0.05, 0.15)
 _GAPS = (0.1, 0.3)
+_NO_MEAN = "mean must be None"
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def check_calibration(fitted: FittedForest, settings: Settings) -> None:
     if settings.mean is not None:
         check_mean(settings.mean, fitted.training_rows)
         if fitted.weights != "all":
-            raise ValueError(f"mean must be None with weights={fitted.weights!r}")
+            raise CallError(f"{{no_mean}} with weights={fitted.weights!r}", no_mean=_NO_MEAN)
 
 
 def calibrate_out_of_bag(
@@ -218,7 +221,7 @@ def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: i
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     if (shortage := source.shortage) is not None:
         if settings.mean is not None:
-            raise ValueError(f"mean must be None, because another one needs {shortage}")
+            raise CallError(f"{{no_mean}}, because another one needs {shortage}", no_mean=_NO_MEAN)
         return fitted.uncalibrated()
     with ignore_infinite_intervals():
         return _calibrate_on(source, settings, intervals_alone=True)[0]
@@ -228,7 +231,7 @@ def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: i
 def ignore_infinite_intervals() -> Iterator[None]:
     """Ignore the warning that rows are too few for a coverage."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
+        warnings.simplefilter("ignore", InfiniteIntervalsWarning)
         yield
 
 
@@ -318,10 +321,12 @@ def calibrate_by_jackknife(
 
 def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
     if source.shortage is not None:
-        raise ValueError(
-            f"method={method!r} needs {source.shortage}; fit more trees that draw their rows, or "
-            "call calibrate(X, y) with rows that took no part in the fit, or "
-            "calibrate(method='cv+')"
+        raise CallError(
+            f"{{method}} needs {source.shortage}; fit more trees that draw their rows, or {{rest}}",
+            method,
+            method=f"method={method!r}",
+            rest="call calibrate(X, y) with rows that took no part in the fit, or "
+            "calibrate(method='cv+')",
         )
 
 
@@ -334,9 +339,10 @@ def _refuse_training_rows(X: NDArray[Any], y: Array, X_train: NDArray[Any], y_tr
 
     n_training = len(set(keys(X, y)).intersection(keys(X_train, y_train)))
     if 2 * n_training > len(y):
-        raise ValueError(
-            f"X and y must be rows that took no part in the fit; {n_training} of {len(y)} are "
-            "training rows"
+        raise CallError(
+            f"{{rows}} rows that took no part in the fit; {n_training} of {len(y)} are "
+            "training rows",
+            rows="X and y must be",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import Lock
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +20,6 @@ from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Kind
-from hdiforest._utils.hints import Instead
 from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._regions import RegionCalibration
@@ -117,6 +117,8 @@ class FittedForest:
     grown: FittedForest | None = field(default=None, repr=False)
     # Of the groups of a calibration; a file keeps none but a feature.
     by: GroupSource | None = field(default=None, repr=False)
+    # Locked for ever by the warning that X holds the rows of the fit; not stored.
+    was_warned: Lock = field(default_factory=Lock, repr=False)
     # Filled by `row_scorer` and `require_reference`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
     _references: list[Reference] = field(default_factory=list, init=False, repr=False)
@@ -320,11 +322,13 @@ class FittedForest:
             return [column.name for column in self.encoder.ordered.values()]
         return list(self.columns or (f"x{j}" for j in range(self.n_features)))
 
-    def name_out_of_bag(self, instead: Instead) -> str:
-        """Return which name gives intervals of training rows out of bag; empty: none does."""
+    @property
+    def out_of_bag_call(self) -> str:
+        """What gives intervals of training rows out of bag, for a message; empty: nothing does."""
         if self.training_rows is None or self.training_rows.bags is None:
-            return instead.without
-        return instead.usual if self.why_not_out_of_bag() is None else instead.hdi
+            return ""
+        kind = "" if self.why_not_out_of_bag() is None else "(kind='hdi')"
+        return f"oob_interval{kind}, which asks for each row the trees that did not draw it, or "
 
     def why_not_out_of_bag(self) -> str | None:
         """Say why the calibration has no intervals of training rows; None if it has."""

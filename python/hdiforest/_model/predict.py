@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._model.fitted import AnyCalibration, FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._utils import Array, Kind
-from hdiforest._utils.checks import check_choice, shares
+from hdiforest._utils.checks import CallError, check_choice, shares
 from hdiforest.calibration import Calibration, CrossCalibration, JointCalibration
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._distribution import PredictiveDistribution, Reading
@@ -42,7 +42,7 @@ def resolve_kind_and_levels(
         readings_of_bounds(calibration, kind, USUAL_COVERAGE)
         return kind, [USUAL_COVERAGE] if levels is None else list(levels)
     if calibration is None:
-        raise ValueError("kind must not be calibrated, because the model has no calibration")
+        raise CallError("{kind} must not be calibrated, because the model has no calibration")
     if levels is None:
         coverages = calibration.coverages
         usual = (level for level in coverages if math.isclose(level, USUAL_COVERAGE, abs_tol=1e-9))
@@ -177,10 +177,10 @@ def distributions_of(
         return found
     if own:
         raise ValueError("the file of this model holds no distribution; calibrate the model again")
-    raise ValueError(
+    raise CallError(
         "distributions and one-sided bounds are calibrated by method 'oob' or 'split', and the "
-        f"model was by {calibration.method!r}; calibrate it so, or use "
-        "predict_quantiles(kind='raw')"
+        f"model was by {calibration.method!r}; calibrate it so, or use {{raw}}",
+        raw="predict_quantiles(kind='raw')",
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from html import escape
 from numbers import Integral
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,25 @@ def reals(name: str, value: ArrayLike) -> Array:
         raise ValueError(f"{name} must hold numbers: {error}") from None
 
 
+class CallError(ValueError):
+    """A ValueError that the command says in options: what it says of Python are fields of a form.
+
+    A field is one of the `words`, or else an argument; `data` is what some words are about.
+    """
+
+    def __init__(self, form: str, data: str = "", **words: str) -> None:
+        super().__init__(form, data)
+        self.form, self.data, self.words = form, data, words
+
+    def __str__(self) -> str:
+        return self.said(self.words)
+
+    def said(self, words: Mapping[str, str], before_arguments: str = "") -> str:
+        """Return the message with these words in its fields."""
+        fields = (name for _, name, _, _ in Formatter().parse(self.form) if name is not None)
+        return self.form.format_map({f: words.get(f, before_arguments + f) for f in fields})
+
+
 def shares(name: str, value: Any, *, one: bool = False) -> Array:
     """Return coverages or levels above 0 and below 1, or also `one`, as float64 of their shape."""
     try:
@@ -54,8 +74,8 @@ def shares(name: str, value: Any, *, one: bool = False) -> Array:
     for share in numbers.flat:
         if not (0 < share < 1 or (one and share == 1)):
             hint = percentage_hint(share, lambda level: level < 1)
-            bound = "at most 1" if one else "below 1"
-            raise ValueError(f"{name} must be above 0 and {bound}, got {share:g}{hint}")
+            most = "at most 1" if one else "below 1"
+            raise CallError(f"{{{name}}} must be above 0 and {most}, got {share:g}{hint}")
     return numbers.astype(np.float64)
 
 

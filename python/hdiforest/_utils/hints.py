@@ -1,4 +1,4 @@
-"""What calls say meanwhile: warnings and their line, hints on rows of the fit, and progress."""
+"""What calls say meanwhile: warnings and their line, digests of rows, and progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,33 +31,6 @@ def callers_level() -> int:
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn, naming the line of the code that called this package."""
     warnings.warn(message, category, stacklevel=callers_level())
-
-
-class Instead(NamedTuple):
-    """What a hint names for the rows of the fit."""
-
-    usual: str = "oob_interval"
-    hdi: str = "oob_interval(kind='hdi')"  # where calibrated intervals are not known out of bag
-    without: str = ""  # where no intervals are, or the training rows are missing
-
-
-# What the next hints name, each once; None outside of `hints_that_name` and `hints_of`.
-_HINTS_LEFT: ContextVar[list[Instead] | None] = ContextVar("_HINTS_LEFT", default=None)
-
-
-@contextmanager
-def hints_of(left: list[Instead]) -> Iterator[None]:
-    """Let hints inside name what is in a list, an entry each; none is given for an empty one."""
-    token = _HINTS_LEFT.set(left)
-    try:
-        yield
-    finally:
-        _HINTS_LEFT.reset(token)
-
-
-def hints_that_name(usual: str, hdi: str = "", without: str = "") -> AbstractContextManager[None]:
-    """Let the first hint inside name what to call instead, see `Instead`; give no more hints."""
-    return hints_of([Instead(usual, hdi or usual, without)])
 
 
 # Called with a stage of the work, and how many of its steps are done, of how many.
@@ -131,20 +104,3 @@ def digest_of(rows: NDArray[np.floating[Any]]) -> str:
     digest = RowsDigest()
     digest.update(rows)
     return digest.text()
-
-
-def warn_of_training_rows(name_of: Callable[[Instead], str]) -> None:
-    """Warn that X holds the rows of the fit, unless all hints that may be given were.
-
-    `name_of` returns which of the names of an `Instead` gives intervals of these rows out of bag;
-    empty if nothing does.
-    """
-    left = _HINTS_LEFT.get()
-    if left == []:
-        return
-    name = name_of(Instead() if left is None else left.pop())
-    out_of_bag = name and f"{name}, which asks for each row the trees that did not draw it, or "
-    warn_caller(
-        "X holds the rows of the fit: intervals cover more of their targets than of those of new "
-        f"rows; use {out_of_bag}rows that took no part in the fit"
-    )

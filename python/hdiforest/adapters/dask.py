@@ -11,16 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from hdicore.batch import PriceRule, Reading, Sums, find_rule
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.columns import require_columns
-from hdiforest._tables.names import BATCH, ENDS, require_distinct
+from hdiforest._tables.names import ENDS, require_distinct
 from hdiforest._utils import Array
-from hdiforest._utils.checks import checked_floor, one_share
 from hdiforest._utils.optional import need
 from hdiforest.serving._batch_scorer import BatchScorer
 
-__all__ = ["predict_batch", "predict_interval"]
+__all__ = ["predict_interval"]
 
 
 def predict_interval(
@@ -77,51 +75,6 @@ def predict_interval(
     return X.map_blocks(ask, model if is_path else _shared(model), dtype=np.float64, **options)
 
 
-def predict_batch(
-    model: Any, X: Any, coverage: float = 0.9, *, min_coverage: float = 0.5, n_jobs: int | None = 1
-) -> Any:
-    """Return intervals of least total width that hold a mean share, as a Dask collection.
-
-    The price is computed at once, by some passes over X that sum whole numbers; the intervals are
-    not. In memory that does not grow with the rows.
-
-    Parameters
-    ----------
-    model, X : as in `predict_interval`
-        A DataFrame has the columns of the fit alone.
-    coverage, min_coverage : float, default=0.9 and 0.5
-        As in `HDIForestRegressor.predict_batch`; the total width is within that of one row of its.
-    n_jobs : int or None, default=1
-        Threads for one partition, of a model file.
-
-    Returns
-    -------
-    dask.dataframe.DataFrame
-        Of the columns ``lower``, ``upper`` and ``mass``, with the partitions of X.
-    """
-    is_frame, dataframe = _is_frame(X), import_module("dask.dataframe")
-    share, floor = one_share("coverage", coverage), checked_floor(min_coverage)
-    if isinstance(model, str | os.PathLike):
-        model = import_module("hdiforest").HDIForestRegressor.load(model, n_jobs=n_jobs)
-    if getattr(model, "n_outputs_", 1) > 1:
-        raise ValueError(f"predict_batch needs a model of one target, got {model.n_outputs_}")
-    parts = list(X.to_delayed() if is_frame else X.rechunk({1: -1}).to_delayed()[:, 0])
-    source = model._all_rows(_named(X._meta if is_frame else np.empty((0, X.shape[1])), model))[0]
-    dask, shared = import_module("dask"), _shared(model)
-
-    def ask(prices: Array) -> list[Sums]:
-        sums = dask.delayed(_sums)
-        return list(dask.compute(*(sums(part, shared, prices, floor) for part in parts)))
-
-    rule = find_rule(ask, source, share, floor)
-    chosen = dask.delayed(_chosen)
-    pairs = zip(parts, rule.missing, strict=True)
-    frames = [chosen(part, shared, rule, missing) for part, missing in pairs]
-    divisions = X.divisions if is_frame else None
-    meta = import_module("pandas").DataFrame(dict.fromkeys(BATCH, np.empty(0)))
-    return dataframe.from_delayed(frames, meta=meta, divisions=divisions)
-
-
 def _is_frame(X: Any) -> bool:
     who = "hdiforest.adapters.dask"
     dataframe, array = need("dask.dataframe", who, "dask"), need("dask.array", who, "dask")
@@ -129,21 +82,6 @@ def _is_frame(X: Any) -> bool:
     if is_frame or (isinstance(X, array.Array) and X.ndim == 2):
         return is_frame
     raise ValueError(f"X must be a Dask DataFrame, or an Array of shape (n, n_features), got {X!r}")
-
-
-def _sums(rows: Any, model: Any, prices: Array, min_coverage: float) -> Sums:
-    source, own, n_threads = model._all_rows(_named(rows, model))
-    return Sums.read(source, own, prices, min_coverage, n_threads)
-
-
-def _chosen(rows: Any, model: Any, rule: PriceRule, missing: int) -> Any:
-    """Return the intervals of the rows of a partition as a pandas DataFrame."""
-    source, own, n_threads = model._all_rows(_named(rows, model))
-    reading = Reading.of(source, own, rule.prices, rule.min_coverage, n_threads)
-    ends, shares, _ = rule.choose(reading, missing)
-    index = getattr(rows, "index", None)
-    columns = dict(zip(BATCH, (*ends.T, shares), strict=True))
-    return import_module("pandas").DataFrame(columns, index=index)
 
 
 def _frame(rows: Any, model: Any, coverage: Any, kind: AnyKind | None, keep: list[str]) -> Any:

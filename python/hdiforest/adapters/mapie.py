@@ -9,11 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hdiforest._estimators.distribution_model import query_of
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.leaf_model import LeafModel
 from hdiforest._utils.checks import check_choice, one_share
-from hdiforest._utils.hints import Instead, hints_of
 
 KINDS = ("equal_tailed", "hdi", "smoothed_hdi")
 
@@ -23,11 +21,8 @@ class _View(RegressorMixin, BaseEstimator):
 
     fitted_ = True  # by which MAPIE sees that it need not be fitted
 
-    def __init__(
-        self, model: Any, end: str, coverage: float, kind: str, hints: list[Instead]
-    ) -> None:
+    def __init__(self, model: Any, end: str, coverage: float, kind: str) -> None:
         self.model, self.end, self.coverage, self.kind = model, end, coverage, kind
-        self.hints = hints  # that are left to the three views of a model
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: ARG002
         """Do nothing, as ``sklearn.frozen.FrozenEstimator`` does."""
@@ -35,11 +30,9 @@ class _View(RegressorMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the end or the median for each row, (n,)."""
-        with hints_of(self.hints):
-            if self.end == "median":
-                median = query_of("quantiles", 0.5, "inverted_cdf")
-                return np.asarray(self.model.query(X, median, hint=True))
-            ends = self.model.predict_interval(X, self.coverage, kind=self.kind, output="numpy")
+        if self.end == "median":
+            return np.asarray(self.model.predict_quantiles(X, 0.5, kind="raw", output="numpy"))
+        ends = self.model.predict_interval(X, self.coverage, kind=self.kind, output="numpy")
         return np.asarray(ends[:, 0 if self.end == "lower" else 1])
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -73,8 +66,7 @@ def quantile_views(
     Returns
     -------
     list of 3 regressors
-        Lower end, upper end and median, in MAPIE's order. Their `fit` does nothing; `predict` warns
-        of the rows of the fit once for the three together.
+        Lower end, upper end and median, in MAPIE's order. Their `fit` does nothing.
     """
     if not isinstance(model, HDIForestRegressor | LeafModel):
         raise TypeError(
@@ -86,5 +78,4 @@ def quantile_views(
         raise ValueError(f"model must have one target, got one with {model.n_outputs_}")
     check_choice("kind", kind, KINDS)
     coverage = one_share("coverage", coverage)
-    hints = [Instead()]  # one, because MAPIE asks all three for the same rows
-    return [_View(model, end, coverage, kind, hints) for end in ("lower", "upper", "median")]
+    return [_View(model, end, coverage, kind) for end in ("lower", "upper", "median")]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from hdiforest._utils import Array
 from hdiforest._utils.hints import warn_caller
+from hdiforest.exceptions import InfiniteIntervalsWarning
 
 # Allowed for in comparisons that may be equalities, such as of (n + 1) c with a whole number.
 _ROUNDING = 1e-9
@@ -146,4 +147,5 @@ def warn_of_infinite(infinite: Sequence[float], n: int, confidence: float | None
         numbers = ", ".join(f"{rows} for {share:g}" for share, rows in needed)
         reason = f"{n} calibration rows are too few; needed are {numbers}"
     coverages = ", ".join(f"{share:g}" for share in infinite)
-    warn_caller(f"intervals of coverage {coverages} are infinite: {reason}")
+    message = f"intervals of coverage {coverages} are infinite: {reason}"
+    warn_caller(message, InfiniteIntervalsWarning)

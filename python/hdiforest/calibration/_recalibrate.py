@@ -9,7 +9,7 @@ import numpy as np
 
 from hdicore._core import _moving_quantiles
 from hdiforest._utils import Array
-from hdiforest._utils.checks import check_choice, check_whole_number
+from hdiforest._utils.checks import CallError, check_choice, check_whole_number
 from hdiforest.calibration._quantiles import conformal_quantile, rows_needed
 from hdiforest.calibration._result import Calibration, FixedLevel, Recalibrating, Recent, Step
 
@@ -39,9 +39,9 @@ def check_recalibration(calibration: Calibration, method: str, window: int, rate
     check_whole_number("window", window)
     needed = rows_needed(calibration.coverages[-1])
     if window < needed:
-        raise ValueError(
-            f"window must be at least {needed} for a coverage of {calibration.coverages[-1]:g}, "
-            f"got {window}"
+        raise CallError(
+            f"{{window}} must be at least {needed} for a coverage of "
+            f"{calibration.coverages[-1]:g}, got {window}"
         )
     if isinstance(rate, bool) or not isinstance(rate, float | int) or not 0 < rate <= 1:
         raise ValueError(f"rate must be a number above 0 and at most 1, got {rate!r}")

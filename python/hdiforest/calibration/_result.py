@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils import Array
 from hdiforest._utils.checks import (
+    CallError,
     aligned,
     check_choice,
     html_table,
@@ -233,18 +234,22 @@ class CalibrationResult(ABC):
         if (position := self._find(coverage)) is not None:
             return position
         if 0 < coverage < 1 and self.n < (needed := rows_needed(coverage)):
-            raise ValueError(
-                f"coverage {coverage:g} needs {needed} calibration rows, and there are {self.n}; "
-                "ask for a lower one, or for kind='hdi', which is not calibrated"
+            raise CallError(
+                f"{{coverage}} {coverage:g} needs {needed} calibration rows, and there are "
+                f"{self.n}; ask for a lower one, or for {{hdi}}, which is not calibrated",
+                hdi="kind='hdi'",
             )
         listed = ", ".join(f"{level:g}" for level in self.coverages)
         with_it = ", ".join(f"{level:g}" for level in sorted([*self.coverages, coverage]))
         # Another method would have another guarantee.
         how = {"oob": "", "split": "X, y, "}.get(self.method, f"method={self.method!r}, ")
-        fit = f"fit with calibration=[{with_it}], " if self.method == "oob" else ""
-        raise ValueError(
-            f"coverage must be one that was calibrated: {listed}; got {coverage:g}; call "
-            f"calibrate({how}coverage=[{with_it}]), {fit}or use kind='hdi', which is not calibrated"
+        fit = f", fit with calibration=[{with_it}]" if self.method == "oob" else ""
+        raise CallError(
+            f"{{coverage}} must be one that was calibrated: {listed}; got {coverage:g}; "
+            "{calibrate}, or use {hdi}, which is not calibrated",
+            with_it.replace(",", ""),
+            calibrate=f"call calibrate({how}coverage=[{with_it}]){fit}",
+            hdi="kind='hdi'",
         )
 
     def __repr__(self) -> str:

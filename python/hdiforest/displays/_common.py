@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array
 from hdiforest._utils.checks import checked_random_state, shares, significant
-from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest._utils.optional import need
+from hdiforest.exceptions import OutOfBagWarning
 
 # Of the palette of Okabe and Ito, which the colour-blind can tell apart.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -113,7 +113,7 @@ def out_of_bag_of(
     position = checked_target(model, target)
     ends = model.oob_interval(shares("coverage", coverages, one=True), kind=kind)
     with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
-        warnings.filterwarnings("ignore", "(?s).*no out-of-bag prediction", UserWarning)
+        warnings.simplefilter("ignore", OutOfBagWarning)
         mean = model.oob_prediction()
     y = model.fitted_forest().require_training_rows().y
     if y.ndim > 1:
@@ -302,9 +302,7 @@ class RowsDisplay(Display):
         if "feature" in options:
             values, name = feature_of(X, options["feature"])
             options = {"feature_name": name, **options, "feature": values}
-        call = f"{cls.__name__}.from_out_of_bag(model"
-        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
-            intervals = intervals_of(estimator, X, coverage, kind, target)
+        intervals = intervals_of(estimator, X, coverage, kind, target)
         if cls._shows_predictions:
             model, rows = model_and_rows(estimator, X, "predict_interval")
             means = model.predict(rows, output="numpy")

@@ -14,7 +14,6 @@ from scipy.stats import binom
 
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, reals, shares
-from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import model_in
 from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, plain, styled
@@ -90,9 +89,8 @@ class CalibrationDisplay(common.Display):
         if kind is None:
             kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
         kinds = (kind,) if isinstance(kind, str) else tuple(kind)
-        with hints_that_name(f"{cls.__name__}.from_out_of_bag(model)"):
-            ask = partial(common.intervals_of, estimator, X, coverages, target=target)
-            curves = {_NAMES.get(each, each): ask(each) for each in kinds}
+        ask = partial(common.intervals_of, estimator, X, coverages, target=target)
+        curves = {_NAMES.get(each, each): ask(each) for each in kinds}
         options |= {"coverages": coverages, "band": band, "ax": ax}
         return cls.from_predictions(common.target_of(y, target), curves, **options)
 

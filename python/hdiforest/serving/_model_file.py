@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest
+from hdiforest._utils.checks import CallError, printable
 from hdiforest._utils.optional import need
 from hdiforest.serving import _serialization as serialization
 from hdiforest.serving import _tensor_file as tensor_file
@@ -52,7 +53,8 @@ def _read_model(
     facts: Facts, arrays: Arrays, origin: Origin, trusted: Sequence[Any] = ()
 ) -> FittedForest:
     own = dict(arrays)
-    objects = _opened(own.pop("objects"), trusted) if "objects" in own else {}
+    stored, what = own.pop("objects", None), str(origin.source)
+    objects = {} if stored is None else _opened(stored, trusted, what)
     return serialization.from_arrays(Parts(facts, own, objects), origin, copy=False)
 
 
@@ -77,8 +79,8 @@ def _stored(objects: dict[str, Any]) -> NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8)
 
 
-def _opened(stored: NDArray[np.uint8], trusted: Sequence[Any] = ()) -> dict[str, Any]:
-    """Return the objects of a file; ValueError if they are of types that are not trusted."""
+def _opened(stored: NDArray[np.uint8], trusted: Sequence[Any], what: str) -> dict[str, Any]:
+    """Return the objects of a file; ValueError, of `what`, if not all their types are trusted."""
     io = need("skops.io", _WHO, "io")
     data, known = stored.tobytes(), [*HARMLESS, *trusted]
     names = {e if isinstance(e, str) else f"{e.__module__}.{e.__qualname__}" for e in known}
@@ -91,10 +93,14 @@ def _opened(stored: NDArray[np.uint8], trusted: Sequence[Any] = ()) -> dict[str,
     except Exception as error:  # of the bytes of anybody
         raise ValueError(f"its objects are not what skops stores: {_line(error)}") from None
     if untrusted:
-        raise ValueError(
-            f"it holds objects of types that are not trusted: {', '.join(untrusted)}; if you know "
-            f"them, open it by HDIForestRegressor.load(path, trusted={untrusted}), or by "
-            "BatchScorer in the same way"
+        raise CallError(
+            "{what}: it holds objects of types that are not trusted: {names}; if you know them, "
+            "{trust}",
+            printable(" ".join(untrusted)),
+            what=what,
+            names=printable(", ".join(untrusted)),
+            trust=f"open it by HDIForestRegressor.load(path, trusted={untrusted}), or by "
+            "BatchScorer in the same way",
         )
     try:
         objects = io.loads(data, trusted=known)
