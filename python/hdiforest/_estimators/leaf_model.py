@@ -20,6 +20,7 @@ from hdiforest._estimators import distribution_model as models
 from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.input_rows import checked_per_row, concatenated
 from hdiforest._tables.frames import frame_of
+from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Weights, checks
 from hdiforest._utils.checks import thread_count
 from hdiforest.calibration import Base, Calibration, Split
@@ -68,6 +69,9 @@ class LeafModel(DistributionModel):
         None if made by `from_index` without it.
     calibration_ : hdiforest.calibration.Calibration
         What `calibrate` found; absent before.
+    counts_ : hdiforest.serving.RowCounts
+        Rows that were asked since the fit or `calibrate`, and their cells of categories that the
+        forest does not know, if `apply` counts them (a method ``unseen``).
 
     Notes
     -----
@@ -173,7 +177,7 @@ class LeafModel(DistributionModel):
         return IndexedLeaves(self._require_index(), *own)
 
     def _keep(self, leaves: IndexedLeaves) -> None:
-        self._index, self._check_file = leaves.index, None
+        self._index, self._check_file, self.counts_ = leaves.index, None, RowCounts()
         self.n_outputs_, self.n_training_rows_ = leaves.index.n_outputs, leaves.n_training_rows
         self._target_names = leaves.target_names
         self.__dict__.pop("calibration_", None)  # of other rows
@@ -186,10 +190,15 @@ class LeafModel(DistributionModel):
         check_is_fitted(self)
         per_row = checked_per_row(values, frame_of(X).n_rows)
         index, n_threads = self._require_index(), thread_count(self.n_jobs)
-        return concatenated(
+        answers = concatenated(
             function(index, leaves, *(each[rows] for each in per_row), n_threads=n_threads)
             for rows, leaves in leaves_by_block(self.apply, X, index.n_trees)
         )
+        counts, unseen = RowCounts(), getattr(self.apply, "unseen", None)
+        counts.n_rows = len(answers)
+        counts.unseen.update({} if unseen is None or len(answers) == 0 else unseen(X))
+        self.counts_.add(counts)
+        return answers
 
     def _predict_calibrated(
         self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, **_joint: bool
@@ -268,6 +277,7 @@ class LeafModel(DistributionModel):
         calibration = calibrate_split(candidates, coverages, selected, how.confidence)
         quantiles = self._query(X, models.query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
         self.calibration_ = with_distribution(calibration, quantiles, targets)
+        self.counts_ = RowCounts()
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -284,7 +294,8 @@ class LeafModel(DistributionModel):
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_row_labels", None)
         if "_index" in state:
-            for name in ("_index", "_check_file", "n_outputs_", "n_training_rows_", "calibration_"):
+            of_index = ("_index", "_check_file", "n_outputs_", "n_training_rows_")
+            for name in (*of_index, "calibration_", "counts_"):
                 state.pop(name, None)
             state["_leaves"] = serialization.leaves_to_arrays(self._leaves()).state()
         return state
