@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from hdiforest import LeafModel, from_catboost, from_lightgbm, from_xgboost
+from hdiforest import HDIForestRegressor, LeafModel, from_catboost, from_lightgbm, from_xgboost
 from hdiforest.adapters.boosters import CatBoostLeaves, LightGBMLeaves, XGBoostLeaves
 
 pd = pytest.importorskip("pandas")
@@ -320,9 +320,7 @@ def test_warnings_name_the_way_for_boosters():
         (from_catboost, catboost.CatBoostRegressor(**quiet)),
     ]
     for function, booster in boosted:
-        with pytest.warns(
-            UserWarning, match=r"twice as wide .*calibrate\(mean=booster\)"
-        ) as found:
+        with pytest.warns(UserWarning, match=r"twice as wide .*calibrate\(mean=booster\)") as found:
             function(booster.fit(X, y), X, y)
         assert len(found) == 1
         assert found[0].filename == __file__
@@ -449,6 +447,41 @@ def test_messages_about_categories():
     expected = r"categories in the columns \[1\] \(from 0\), as XGBoost's fit had, got .* \[\]"
     with pytest.raises(ValueError, match=expected):
         model.predict(NEW.assign(colour=1))
+
+
+def test_boosters_where_forests_and_means_are_taken():
+    X, y = NUMBERS[:400], Y_TRAIN
+    light = lightgbm.LGBMRegressor(n_estimators=3, n_jobs=1, verbose=-1).fit(X, y)
+    extreme = xgboost.XGBRegressor(n_estimators=3, n_jobs=1).fit(X, y)
+    cat = catboost_boosted()
+    boosters = [light, light.booster_, extreme, extreme.get_booster(), cat]
+    for booster in boosters:
+        told = rf"got the booster {type(booster).__name__}; call .*calibrate\(mean=booster\)"
+        with pytest.raises(ValueError, match=told):
+            HDIForestRegressor.from_forest(booster, X, y)
+        with pytest.raises(ValueError, match=told):
+            HDIForestRegressor(booster).fit(X, y)
+    for booster in (light, extreme):
+        found = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+        found.calibrate(mean=booster, coverage=0.8)
+        assert found.predict_interval(NUMBERS[400:], 0.8).shape == (100, 2)
+    stopped = xgboost.XGBRegressor(n_estimators=3, n_jobs=1, early_stopping_rounds=2)
+    quantile = catboost.CatBoostRegressor(loss_function="Quantile:alpha=0.9")
+    refused = [
+        (light.booster_, "so give LGBMRegressor"),
+        (extreme.get_booster(), "so give LGBMRegressor"),
+        (cat, "mean cannot be fitted, .* Cannot clone"),
+        (stopped, "mean cannot be fitted, .* validation dataset"),
+        (quantile, "got CatBoostRegressor with loss_function='Quantile:alpha=0.9'"),
+        (lightgbm.LGBMRegressor(objective="quantile"), "got LGBMRegressor with objective="),
+        (xgboost.XGBRegressor(objective="reg:quantileerror"), "got XGBRegressor with objective="),
+    ]
+    for mean, message in refused:
+        with pytest.raises(ValueError, match=message):
+            found.calibrate(mean=mean, coverage=0.8)
+    leaves = from_lightgbm(light, X, y)
+    with pytest.raises(ValueError, match="mean must be None for a LeafModel"):
+        leaves.calibrate(X, y, mean=light)
 
 
 def test_unseen_cells_are_counted():

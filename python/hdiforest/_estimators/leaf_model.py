@@ -232,6 +232,7 @@ class LeafModel(DistributionModel):
         method: Split | Literal["split"] | None = None,
         base: tuple[bases.BaseKind, float] = ("equal_tailed", 0.8),
         clip: bool = True,
+        mean: None = None,
     ) -> Self:
         """Widen intervals so that they cover what they say, by rows that took no part in the fit.
 
@@ -248,6 +249,8 @@ class LeafModel(DistributionModel):
             distribution that they hold. It must not be chosen by these rows.
         clip : bool, default=True
             As in `HDIForestRegressor.calibrate`.
+        mean : None
+            Another mean needs a forest of scikit-learn: ``HDIForestRegressor().fit(X, y)``.
 
         Returns
         -------
@@ -256,6 +259,11 @@ class LeafModel(DistributionModel):
             index knows no counts of targets.
         """
         check_is_fitted(self)
+        if mean is not None:
+            raise ValueError(
+                "mean must be None for a LeafModel, because it knows no tree; call "
+                "HDIForestRegressor().fit(X, y).calibrate(mean=...) with the rows of the fit"
+            )
         if self.n_outputs_ > 1:
             raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
         if method not in (None, "split") and not isinstance(method, Split):

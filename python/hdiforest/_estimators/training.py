@@ -18,7 +18,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hdicore import Forest, LeafIndex
 from hdiforest._estimators import input_rows
 from hdiforest._model import table_steps
-from hdiforest._model.sklearn_forest import OtherRowsError, check_kind, import_forest, why_no_means
+from hdiforest._model.sklearn_forest import (
+    OtherRowsError,
+    check_kind,
+    import_forest,
+    refuse_booster,
+    why_no_means,
+)
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows, TreeBlock, Weighting
 from hdiforest._tables.frames import frame_of
@@ -93,6 +99,7 @@ class Training(NamedTuple):
 def check_estimator(estimator: Any) -> None:
     """Raise ValueError unless it has what scikit-learn needs to clone and fit it."""
     inner = meta.thawed(estimator)
+    refuse_booster(inner)
     if isinstance(inner, type) or not (hasattr(inner, "fit") and hasattr(inner, "get_params")):
         forest = "a forest such as RandomForestRegressor(), not a part of one like tree_"
         raise ValueError(f"estimator must be {forest} or estimators_, got {inner!r:.60}")
