@@ -216,8 +216,6 @@ def test_other_numbers_of_rows_are_refused(name, sample_weight, n):
     "estimator",
     [
         RandomForestClassifier(2),
-        GradientBoostingRegressor(n_estimators=2),
-        HistGradientBoostingRegressor(max_iter=2),
         AdaBoostRegressor(n_estimators=2),
         LinearRegression(),
         BaggingRegressor(LinearRegression(), 2),

@@ -77,8 +77,8 @@ class LeafModel(DistributionModel):
     -----
     `apply` gets rows as the caller gives them: lists, arrays, sparse matrices that can be sliced,
     and tables of pandas, polars and pyarrow in blocks of at most 2**22 leaf ids. Anything else is
-    passed whole. A model can be pickled if `apply` can. Boosted trees want `calibrate`, because
-    rows that share their leaves are no sample of a distribution (:doc:`/other_forests`).
+    passed whole. A model can be pickled if `apply` can. Boosted trees give wide intervals,
+    because rows that share their leaves are no sample of a distribution (:doc:`/other_forests`).
     """
 
     _index: LeafIndex

@@ -18,13 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hdicore import Forest, LeafIndex
 from hdiforest._estimators import input_rows
 from hdiforest._model import table_steps
-from hdiforest._model.sklearn_forest import (
-    OtherRowsError,
-    check_kind,
-    import_forest,
-    refuse_booster,
-    why_no_means,
-)
+from hdiforest._model.sklearn_forest import OtherRowsError, check_kind, import_forest, why_no_means
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows, TreeBlock, Weighting
 from hdiforest._tables.frames import frame_of
@@ -33,6 +27,8 @@ from hdiforest._utils.hints import steps
 
 _NAME = "hdiforest_rows"
 _GROWING = "growing the forest"
+# Modules of boosted trees.
+_BOOSTERS = ("catboost", "lightgbm", "xgboost", "sklearn.ensemble._gb", "sklearn.ensemble._hist_g")
 
 
 class RowRecorder(BaseEstimator):
@@ -98,8 +94,13 @@ class Training(NamedTuple):
 
 def check_estimator(estimator: Any) -> None:
     """Raise ValueError unless it has what scikit-learn needs to clone and fit it."""
-    inner = meta.thawed(estimator)
-    refuse_booster(inner)
+    inner, last = meta.thawed(estimator), type(meta.layers(estimator, fitted=False)[-1])
+    if any(base.__module__.startswith(_BOOSTERS) for base in last.__mro__):
+        raise ValueError(
+            f"estimator must be a forest, got the booster {last.__name__}; call "
+            "HDIForestRegressor().fit(X, y).calibrate(mean=booster), or for a random forest of "
+            "its library hdiforest.from_lightgbm or from_xgboost"
+        )
     if isinstance(inner, type) or not (hasattr(inner, "fit") and hasattr(inner, "get_params")):
         forest = "a forest such as RandomForestRegressor(), not a part of one like tree_"
         raise ValueError(f"estimator must be {forest} or estimators_, got {inner!r:.60}")

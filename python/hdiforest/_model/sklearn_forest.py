@@ -93,12 +93,6 @@ _READERS: dict[type, Callable[[Any], GrownForest]] = {
 
 _UNDERSTOOD = f"a fitted {alternatives(kind.__name__ for kind in _READERS)} of such trees"
 
-# Modules of boosted trees, whose means are of use where their leaves are not.
-_BOOSTERS = (
-    *("catboost", "lightgbm", "xgboost"),
-    *("sklearn.ensemble._gb", "sklearn.ensemble._hist_gradient_boosting"),
-)
-
 _READERS[ForestRegressor] = _read_trees  # of other libraries, like quantile-forest
 
 
@@ -199,20 +193,8 @@ def forest_and_bags(estimator: Any, n: int, n_threads: int = 0) -> tuple[Forest,
     return _as_forest(grown, estimator.n_features_in_, n_threads), grown.bags(n)
 
 
-def refuse_booster(estimator: Any) -> None:
-    """Raise ValueError if it is a booster, and name what takes one."""
-    kind = type(estimator)
-    if any(base.__module__.startswith(_BOOSTERS) for base in kind.__mro__):
-        raise ValueError(
-            f"estimator must be {_UNDERSTOOD}, got the booster {kind.__name__}; call "
-            "HDIForestRegressor().fit(X, y).calibrate(mean=booster), or for a random forest of "
-            "its library hdiforest.from_lightgbm or from_xgboost"
-        )
-
-
 def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
     """Return the function that reads an estimator of its type, or raise ValueError for others."""
-    refuse_booster(estimator)
     name = type(estimator).__name__
     if is_classifier(estimator):
         raise ValueError(f"estimator must be {_UNDERSTOOD}, got the classifier {name}")

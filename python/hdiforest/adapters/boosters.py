@@ -81,12 +81,11 @@ class LightGBMLeaves:
                 f"fit had, got {type(X).__name__} with {len(columns)}"
             )
         for cells, of_fit in zip(columns, known, strict=True):
-            given = cells.cat.categories
-            expected, got = _type_of(of_fit), _type_of(given)
-            if expected != got and "empty" not in (expected, got) and expected != "mixed":
+            given = cells.cat.categories.tolist()
+            if of_fit and given and _kind(of_fit) != _kind(given):
                 raise ValueError(
-                    f"column {str(cells.name)!r} must hold categories of the type of LightGBM's "
-                    f"fit, {expected} such as {of_fit[0]!r}, got {got} such as {given[0]!r}"
+                    f"column {str(cells.name)!r} must hold categories such as {of_fit[0]!r}, as "
+                    f"LightGBM's fit had, got categories such as {given[0]!r}"
                 )
         return X, list(zip(columns, known, strict=True))
 
@@ -210,8 +209,8 @@ def from_lightgbm(
     Parameters
     ----------
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
-        A forest (``boosting_type="rf"``), or boosted trees; see the notes of `LeafModel`. Up to the
-        best iteration if it was stopped early.
+        A forest (``boosting_type="rf"``); boosted trees get a warning (:doc:`/other_forests`). Up to
+        the best iteration if it was stopped early.
     X, y, sample_weight, n_jobs : rows as LightGBM predicts them, arrays, and threads
         As of `LeafModel` and its `fit`. Columns of categories are read as the library does.
 
@@ -242,7 +241,7 @@ def from_xgboost(
     Parameters
     ----------
     booster : xgboost.Booster or fitted xgboost.XGBModel
-        A forest (XGBRFRegressor), or boosted trees. Leaf ids must be below 2**24.
+        A forest (XGBRFRegressor); boosted trees get a warning. Leaf ids must be below 2**24.
     X, y, sample_weight, n_jobs : rows as xgboost.DMatrix takes them, or a DMatrix, and options
         As in `from_lightgbm`.
     missing : float, default=nan
@@ -266,8 +265,8 @@ def from_catboost(
     Parameters
     ----------
     booster : fitted catboost.CatBoost
-        Boosted trees. Leaves of symmetric trees in which no row of X lies say nothing about new
-        rows there.
+        Boosted trees, which get a warning. Leaves of symmetric trees in which no row of X lies say
+        nothing about new rows there.
     X, y, sample_weight, n_jobs : rows as CatBoost predicts them, or a catboost.Pool, and options
         As in `from_lightgbm`.
 
@@ -293,20 +292,16 @@ def _warn_if_boosted(n_rounds: int, objective: str | None) -> None:
     if n_rounds < 2:
         return
     way = "HDIForestRegressor().fit(X, y).calibrate(mean=booster) has narrower ones"
-    said = "intervals from the leaves of boosted trees are about twice as wide as need be"
+    said = "intervals from the leaves of boosted trees are often more than twice as wide as need be"
     if "quantile" in (objective or "").lower():
         said = f"the quantiles that the booster predicts are not used, and {said}"
         way = "HDIForestRegressor().fit(X, y) has all quantiles in narrower ones"
     warn_caller(f"{said}, also after calibrate; {way}")
 
 
-def _type_of(categories: Any) -> str:
-    """Return the type of some categories in a word of pandas; all numbers are of one."""
-    import pandas as pd
-
-    kind = pd.Index(categories).inferred_type
-    kinds = {"integer": "number", "floating": "number", "mixed-integer-float": "number"}
-    return kinds.get(kind, "mixed" if kind == "mixed-integer" else kind)
+def _kind(categories: list[Any]) -> str:
+    """Return the kind of the type that numpy gives some categories; all numbers are of one."""
+    return np.asarray(categories).dtype.kind.replace("i", "f").replace("u", "f")
 
 
 def _category_positions(data: Any) -> list[int]:
