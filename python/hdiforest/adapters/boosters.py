@@ -209,8 +209,8 @@ def from_lightgbm(
     Parameters
     ----------
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
-        A forest (``boosting_type="rf"``); boosted trees get a warning (:doc:`/other_forests`). Up to
-        the best iteration if it was stopped early.
+        A forest (``boosting_type="rf"``); boosted trees get a warning (:doc:`/other_forests`). Up
+        to the best iteration if it was stopped early.
     X, y, sample_weight, n_jobs : rows as LightGBM predicts them, arrays, and threads
         As of `LeafModel` and its `fit`. Columns of categories are read as the library does.
 
