@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -123,11 +123,16 @@ def main() -> None:
     warnings.filterwarnings("ignore", "(?s).*boosted")
     names = sys.argv[1:] or SETS
     units = product(names, range(SCALE.n_splits), SYSTEMS)
-    table = pd.DataFrame([measured(*unit) for unit in units])
+    print_table(pd.DataFrame([measured(*unit) for unit in units]), names)
+
+
+def print_table(table: pd.DataFrame, names: Sequence[str]) -> None:
+    """Print coverage, width and score of each system on each data set."""
     means = table.groupby(["data set", "system"], sort=False).mean().drop(columns="seed")
     for column in ("width", "score"):
         means[column] /= means[column].xs(OURS, level="system").reindex(means.index, level=0)
-    print(means.unstack("data set").to_markdown(floatfmt=".2f"))
+    cells = means.apply(lambda row: ", ".join(f"{each:.2f}" for each in row), axis=1)
+    print(cells.unstack("data set").reindex(index=list(SYSTEMS), columns=names).to_markdown())
 
 
 if __name__ == "__main__":
