@@ -501,6 +501,24 @@ def test_unseen_cells_are_counted():
     assert model.counts_.unseen.total() == 0
 
 
+def test_unseen_cells_of_catboost_are_counted():
+    model = from_catboost(catboost_boosted(), TRAIN, Y_TRAIN)
+    codes = NEW.assign(colour=NEW["colour"].cat.codes.astype(int))
+    for other in (codes, codes[["day of week", "colour", "size"]], codes.to_numpy(object)):
+        model.predict(other)
+        model.predict(NEW)
+        assert model.counts_.unseen == {"colour": len(NEW)}
+        assert model.counts_.n_rows == 2 * len(NEW)
+        model = pickle.loads(pickle.dumps(model))
+    violet = NEW.assign(colour=NEW["colour"].cat.rename_categories({"grey": "violet"}))
+    model.predict(violet)
+    assert model.counts_.unseen == {"colour": (NEW["colour"] == "grey").sum()}
+    pool = catboost.Pool(violet, cat_features=["colour"])
+    model = LeafModel(model.apply, n_leaves=model.apply.n_leaves).fit(TRAIN, Y_TRAIN)
+    model.predict(pool)  # whose cells cannot be read
+    assert model.counts_.unseen.total() == 0
+
+
 @pytest.mark.parametrize(
     ("function", "other", "unfitted"),
     [

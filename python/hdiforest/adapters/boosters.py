@@ -181,6 +181,7 @@ class CatBoostLeaves:
         if not booster.is_fitted():
             raise ValueError("booster must be fitted, got a CatBoost model that is not")
         self.booster: Any = booster
+        self.known: dict[str, set[str]] = {}  # categories, as far as `learn` saw them
 
     @property
     def n_leaves(self) -> NDArray[np.int64]:
@@ -196,6 +197,27 @@ class CatBoostLeaves:
         threads = self.booster.get_param("thread_count")
         leaves = self.booster.calc_leaf_indexes(X, thread_count=-1 if threads is None else threads)
         return np.asarray(leaves, dtype=np.int32)
+
+    def learn(self, X: Any) -> None:
+        """Keep the categories of the rows of the fit, which CatBoost keeps as hashes alone."""
+        self.known = {name: set(cells) for name, cells in self._categories(X).items()}
+
+    def unseen(self, X: Any) -> dict[str, int]:
+        """Return how many cells of columns are of categories that `learn` did not see."""
+        given = self._categories(X)
+        return {
+            name: sum(cell not in known for cell in given.get(name, ()))
+            for name, known in self.known.items()
+        }
+
+    def _categories(self, X: Any) -> dict[str, list[str]]:
+        """Return the cells of the columns of categories as CatBoost compares them; {} of a Pool."""
+        frame, of_fit = frame_of(X), self.booster.feature_names_
+        if frame.n_rows is None:
+            return {}
+        at = {name: j for j, name in enumerate(frame.names or ())}
+        columns = {of_fit[j]: j for j in self.booster.get_cat_feature_indices()}
+        return {name: [*map(str, frame.column(at.get(name, j)))] for name, j in columns.items()}
 
     def __repr__(self) -> str:
         return f"CatBoostLeaves({self.booster.tree_count_} trees)"
@@ -276,6 +298,7 @@ def from_catboost(
         Its `apply` is a `hdiforest.adapters.boosters.CatBoostLeaves`.
     """
     apply = CatBoostLeaves(booster)
+    apply.learn(X)
     _warn_if_boosted(booster.tree_count_, booster.get_param("loss_function"))
     return LeafModel(apply, n_leaves=apply.n_leaves, n_jobs=n_jobs).fit(X, y, sample_weight)
 
