@@ -9,13 +9,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from hdiforest import LeafModel, from_catboost, from_lightgbm, from_xgboost
+from hdiforest import HDIForestRegressor, LeafModel, from_catboost, from_lightgbm, from_xgboost
 from hdiforest.adapters.boosters import CatBoostLeaves, LightGBMLeaves, XGBoostLeaves
 
 pd = pytest.importorskip("pandas")
 lightgbm = pytest.importorskip("lightgbm")
 xgboost = pytest.importorskip("xgboost")
 catboost = pytest.importorskip("catboost")
+# Of most tests; those of the warnings themselves are below.
+pytestmark = pytest.mark.filterwarnings("ignore:.*leaves of boosted trees")
 RNG = np.random.default_rng(4)
 N = 500
 TABLE = pd.DataFrame(
@@ -185,13 +187,53 @@ def test_early_stopping_of_xgboost(tmp_path):
     ).fit(TRAIN, Y_TRAIN, eval_set=[(NEW, Y_NEW)], verbose=False)
     best = model.best_iteration
     assert best + 1 < model.get_booster().num_boosted_rounds()
-    for given in (model, model.get_booster()):
-        found = from_xgboost(given, TRAIN, Y_TRAIN)
-        assert found.index_.n_trees == best + 1
-        assert_array_equal(found.apply(NEW), model.apply(NEW))
-    model.get_booster().save_model(tmp_path / "forest.json")
-    loaded = XGBoostLeaves(xgboost.Booster(model_file=tmp_path / "forest.json"))
-    assert_array_equal(loaded(NEW), model.apply(NEW))
+    found = from_xgboost(model, TRAIN, Y_TRAIN)
+    assert found.index_.n_trees == best + 1
+    assert_array_equal(found.apply(NEW), model.apply(NEW))
+    model.save_model(tmp_path / "forest.json")
+    loaded = xgboost.XGBRegressor()
+    loaded.load_model(tmp_path / "forest.json")
+    assert_array_equal(XGBoostLeaves(loaded)(NEW), model.apply(NEW))
+
+
+def test_trees_after_early_stopping_are_those_of_the_own_predict():
+    data = xgboost.DMatrix(NUMBERS[:400], Y_TRAIN, nthread=1)
+    other = xgboost.DMatrix(NUMBERS[400:], Y_NEW, nthread=1)
+    stop = {"evals": [(other, "other")], "early_stopping_rounds": 2, "verbose_eval": False}
+    options = {"nthread": 1, "learning_rate": 0.7}
+    stopped = xgboost.train(options, data, 60, **stop)
+    longer = xgboost.train(options, data, 9, xgb_model=stopped)
+    for booster in (stopped, longer):
+        n_trees = booster.num_boosted_rounds()
+        assert n_trees > booster.best_iteration + 1
+        leaves = XGBoostLeaves(booster)(NUMBERS[400:])
+        assert leaves.shape == (100, n_trees)
+        margin = booster.predict(other, output_margin=True)
+        assert_allclose(_sum_of_leaves(booster, leaves), margin, rtol=1e-4, atol=1e-4)
+    data = lightgbm.Dataset(NUMBERS[:400], Y_TRAIN, free_raw_data=False)
+    other = data.create_valid(NUMBERS[400:], Y_NEW)
+    options = {"verbose": -1, "num_threads": 1, "learning_rate": 0.7, "metric": "l2"}
+    callbacks = [lightgbm.early_stopping(2, verbose=False)]
+    booster = lightgbm.train(options, data, 60, valid_sets=[other], callbacks=callbacks)
+    longer = lightgbm.train(options, data, 9, init_model=booster)
+    for each in (booster, longer):
+        leaves = LightGBMLeaves(each)(NUMBERS[400:])
+        values = [
+            [each.get_leaf_output(tree, leaf) for tree, leaf in enumerate(row)] for row in leaves
+        ]
+        assert_allclose(np.sum(values, axis=1), each.predict(NUMBERS[400:]), atol=1e-6)
+
+
+def _sum_of_leaves(booster, leaves):
+    table = booster.trees_to_dataframe().query("Feature == 'Leaf'")
+    values = table.set_index(["Tree", "Node"])["Gain"]
+    sums = [sum(values[tree, leaf] for tree, leaf in enumerate(row)) for row in leaves]
+    return np.array(sums) + _base_score(booster)
+
+
+def _base_score(booster):
+    base = XGBoostLeaves(booster).facts()["learner_model_param"]["base_score"]
+    return float(str(base).strip("[]"))
 
 
 def test_early_stopping_of_catboost():
@@ -264,6 +306,217 @@ def test_columns_of_polars_and_pyarrow_are_not_read_by_position():
         assert_array_equal(model.predict(kind(table)), model.predict(pd.DataFrame(table)))
         with pytest.raises(ValueError, match=r"their order, \['a', 'b'\], got \['b', 'a'\]"):
             model.predict(kind({"b": table["b"], "a": table["a"]}))
+
+
+def test_warnings_name_the_way_for_boosters():
+    X, y = NUMBERS[:400], Y_TRAIN
+    rounds = {"n_estimators": 3, "n_jobs": 1}
+    quiet = {"iterations": 3, "verbose": False, "allow_writing_files": False, "thread_count": 1}
+    boosted = [
+        (from_lightgbm, lightgbm.LGBMRegressor(**rounds, verbose=-1)),
+        (from_lightgbm, lightgbm.LGBMRegressor(**rounds, boosting_type="dart", verbose=-1)),
+        (from_xgboost, xgboost.XGBRegressor(**rounds)),
+        (from_xgboost, xgboost.XGBRegressor(**rounds, num_parallel_tree=4, subsample=0.5)),
+        (from_catboost, catboost.CatBoostRegressor(**quiet)),
+    ]
+    for function, booster in boosted:
+        with pytest.warns(UserWarning, match=r"twice as wide .*calibrate\(mean=booster\)") as found:
+            function(booster.fit(X, y), X, y)
+        assert len(found) == 1
+        assert found[0].filename == __file__
+    shares = {"objective": "reg:quantileerror", "quantile_alpha": [0.1, 0.9]}
+    of_quantiles = [
+        (from_lightgbm, lightgbm.LGBMRegressor(**rounds, objective="quantile", verbose=-1)),
+        (from_xgboost, xgboost.XGBRegressor(**rounds, **shares)),
+        (from_catboost, catboost.CatBoostRegressor(**quiet, loss_function="Quantile:alpha=0.3")),
+        (
+            from_catboost,
+            catboost.CatBoost(quiet | {"loss_function": "MultiQuantile:alpha=0.1,0.9"}),
+        ),
+    ]
+    for function, booster in of_quantiles:
+        with pytest.warns(
+            UserWarning, match=r"quantiles that the booster predicts .* wide"
+        ) as found:
+            function(booster.fit(X, y), X, y)
+        assert len(found) == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_forests_and_single_trees_are_no_boosters(tmp_path):
+    from_xgboost(xgboost_forest(), TRAIN, Y_TRAIN)
+    forest = lightgbm_forest()
+    from_lightgbm(forest, TRAIN, Y_TRAIN)
+    forest.booster_.save_model(tmp_path / "forest.txt")
+    from_lightgbm(lightgbm.Booster(model_file=tmp_path / "forest.txt"), TRAIN, Y_TRAIN)
+    tree = catboost.CatBoostRegressor(**CATBOOST | {"iterations": 1}).fit(NUMBERS, Y)
+    from_catboost(tree, NUMBERS, Y)
+
+
+def test_boosters_without_trees_are_refused():
+    linear = xgboost.XGBRegressor(n_estimators=3, booster="gblinear", n_jobs=1)
+    linear.fit(NUMBERS[:400], Y_TRAIN)
+    with pytest.raises(ValueError, match="booster must have trees, got one of booster='gblinear'"):
+        from_xgboost(linear, NUMBERS[:400], Y_TRAIN)
+
+
+@pytest.mark.parametrize(
+    ("booster", "function"),
+    [
+        (lightgbm.LGBMRegressor(**LIGHTGBM), from_lightgbm),
+        (xgboost.XGBRFRegressor(**XGBOOST), from_xgboost),
+        (catboost.CatBoostRegressor(**CATBOOST), from_catboost),
+    ],
+)
+def test_rows_of_other_widths_are_refused(booster, function):
+    X, X_new = np.c_[NUMBERS, NUMBERS[:, 0] ** 2][:400], NUMBERS[400:]
+    model = function(booster.fit(X, Y_TRAIN), X, Y_TRAIN)
+    for other in (X_new, X_new[:, :1], np.c_[X_new, X_new], X_new.tolist()):
+        with pytest.raises(
+            (ValueError, lightgbm.basic.LightGBMError), match=r"have 3 col|features"
+        ):
+            model.predict(other)
+    for kind, matrix in ((from_xgboost, xgboost.DMatrix), (from_catboost, catboost.Pool)):
+        if kind is function:
+            with pytest.raises(ValueError, match=r"X must have 3 columns, as .* fit had, got 4"):
+                model.predict(matrix(np.c_[X_new, X_new]))
+
+
+def test_tables_of_catboost_may_have_more_columns():
+    model = from_catboost(catboost_boosted(), TRAIN, Y_TRAIN)
+    assert_array_equal(model.predict(NEW.assign(more=1)), model.predict(NEW))
+
+
+CITIES = TABLE.assign(zone=pd.Categorical(RNG.integers(10, 14, N)))
+
+
+@pytest.mark.parametrize(
+    ("fit", "function"),
+    [
+        (lightgbm.LGBMRegressor(**LIGHTGBM), from_lightgbm),
+        (xgboost.XGBRFRegressor(**XGBOOST, enable_categorical=True), from_xgboost),
+    ],
+)
+def test_cells_in_place_of_categories_are_refused(fit, function):
+    model = function(fit.fit(CITIES, Y), CITIES, Y)
+    new = CITIES[400:]
+    codes = new.assign(**{name: new[name].cat.codes for name in ("colour", "zone")})
+    others = {
+        "array": codes.to_numpy(float),
+        "array of the cells": new.assign(zone=new["zone"].astype(int)).to_numpy(),
+        "list": codes.to_numpy(float).tolist(),
+        "numbers": codes,
+        "one column of numbers": new.assign(zone=new["zone"].astype(int)),
+        "texts": new.assign(colour=new["colour"].astype(str)),
+        "categories of texts": new.assign(zone=new["zone"].astype(str).astype("category")),
+        "numbers for texts": new.assign(colour=new["colour"].cat.codes.astype("category")),
+        "one more column of categories": new.assign(size=new["size"].round().astype("category")),
+    }
+    for other in others.values():
+        with pytest.raises((ValueError, TypeError)):
+            model.predict(other)
+
+
+def test_categories_where_the_fit_had_numbers_are_refused():
+    X = TABLE.assign(colour=TABLE["colour"].cat.codes)
+    for booster, function, expected in (
+        (lightgbm.LGBMRegressor(**LIGHTGBM), from_lightgbm, "table with 0 columns of categories"),
+        (xgboost.XGBRFRegressor(**XGBOOST), from_xgboost, r"categories in the columns \[\]"),
+    ):
+        model = function(booster.fit(X.to_numpy(), Y), X.to_numpy(), Y)
+        with pytest.raises(ValueError, match=expected):
+            model.predict(TABLE)
+
+
+def test_messages_about_categories():
+    model = from_lightgbm(lightgbm_forest(), TRAIN, Y_TRAIN)
+    with pytest.raises(ValueError, match=r"with 1 columns of categories, .* got ndarray with 0"):
+        model.predict(NUMBERS)
+    numbers = NEW.assign(colour=NEW["colour"].cat.codes.astype("category"))
+    with pytest.raises(
+        ValueError, match=r"'colour' must hold .* such as 'blue', .* got categories such as 0"
+    ):
+        model.predict(numbers)
+    of_booleans = TABLE.assign(open=pd.Categorical(TABLE["size"] > 0))
+    forest = lightgbm.LGBMRegressor(**LIGHTGBM).fit(of_booleans, Y)
+    model = from_lightgbm(forest, of_booleans, Y)
+    texts = of_booleans.assign(open=of_booleans["open"].astype(str).astype("category"))
+    with pytest.raises(ValueError, match=r"such as False, .* got categories such as 'False'"):
+        model.predict(texts)
+    model = from_xgboost(xgboost_forest(), TRAIN, Y_TRAIN)
+    expected = r"categories in the columns \[1\] \(from 0\), as XGBoost's fit had, got .* \[\]"
+    with pytest.raises(ValueError, match=expected):
+        model.predict(NEW.assign(colour=1))
+
+
+def test_boosters_where_forests_and_means_are_taken():
+    X, y = NUMBERS[:400], Y_TRAIN
+    light = lightgbm.LGBMRegressor(n_estimators=3, n_jobs=1, verbose=-1).fit(X, y)
+    extreme = xgboost.XGBRegressor(n_estimators=3, n_jobs=1).fit(X, y)
+    cat = catboost_boosted()
+    boosters = [light, light.booster_, extreme, extreme.get_booster(), cat]
+    for booster in boosters:
+        told = rf"got the booster {type(booster).__name__}; call .*calibrate\(mean=booster\)"
+        with pytest.raises(ValueError, match=told):
+            HDIForestRegressor.from_forest(booster, X, y)
+        with pytest.raises(ValueError, match=told):
+            HDIForestRegressor(booster).fit(X, y)
+    for booster in (light, extreme):
+        found = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+        found.calibrate(mean=booster, coverage=0.8)
+        assert found.predict_interval(NUMBERS[400:], 0.8).shape == (100, 2)
+    stopped = xgboost.XGBRegressor(n_estimators=3, n_jobs=1, early_stopping_rounds=2)
+    quantile = catboost.CatBoostRegressor(loss_function="Quantile:alpha=0.9")
+    refused = [
+        (light.booster_, "so give LGBMRegressor"),
+        (extreme.get_booster(), "so give LGBMRegressor"),
+        (cat, "mean cannot be fitted, .* Cannot clone"),
+        (stopped, "mean cannot be fitted, .* validation dataset"),
+        (quantile, "got CatBoostRegressor with loss_function='Quantile:alpha=0.9'"),
+        (lightgbm.LGBMRegressor(objective="quantile"), "got LGBMRegressor with objective="),
+        (xgboost.XGBRegressor(objective="reg:quantileerror"), "got XGBRegressor with objective="),
+    ]
+    for mean, message in refused:
+        with pytest.raises(ValueError, match=message):
+            found.calibrate(mean=mean, coverage=0.8)
+    leaves = from_lightgbm(light, X, y)
+    with pytest.raises(ValueError, match="mean must be None for a LeafModel"):
+        leaves.calibrate(X, y, mean=light)
+
+
+def test_unseen_cells_are_counted():
+    model = from_lightgbm(lightgbm_forest(), TRAIN, Y_TRAIN)
+    assert model.counts_.n_rows == 0
+    unseen = NEW.assign(colour=NEW["colour"].cat.rename_categories({"red": "violet"}))
+    n_red = int((NEW["colour"] == "red").sum())
+    model.predict_interval(unseen)
+    model.predict(NEW)
+    assert model.counts_.n_rows == 2 * len(NEW)
+    assert model.counts_.unseen == {"colour": n_red}
+    assert f"{n_red} of 'colour'" in str(model.counts_)
+    assert pickle.loads(pickle.dumps(model)).counts_.n_rows == 0
+    assert model.calibrate(NEW, Y_NEW, coverage=0.8).counts_.n_rows == 0
+    with_missing = NEW.assign(colour=NEW["colour"].cat.remove_categories(["red"]))
+    model.predict(with_missing)
+    assert model.counts_.unseen.total() == 0
+
+
+def test_unseen_cells_of_catboost_are_counted():
+    model = from_catboost(catboost_boosted(), TRAIN, Y_TRAIN)
+    codes = NEW.assign(colour=NEW["colour"].cat.codes.astype(int))
+    for other in (codes, codes[["day of week", "colour", "size"]], codes.to_numpy(object)):
+        model.predict(other)
+        model.predict(NEW)
+        assert model.counts_.unseen == {"colour": len(NEW)}
+        assert model.counts_.n_rows == 2 * len(NEW)
+        model = pickle.loads(pickle.dumps(model))
+    violet = NEW.assign(colour=NEW["colour"].cat.rename_categories({"grey": "violet"}))
+    model.predict(violet)
+    assert model.counts_.unseen == {"colour": (NEW["colour"] == "grey").sum()}
+    pool = catboost.Pool(violet, cat_features=["colour"])
+    model = LeafModel(model.apply, n_leaves=model.apply.n_leaves).fit(TRAIN, Y_TRAIN)
+    model.predict(pool)  # whose cells cannot be read
+    assert model.counts_.unseen.total() == 0
 
 
 @pytest.mark.parametrize(

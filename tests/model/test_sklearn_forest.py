@@ -18,6 +18,8 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from hdiforest import HDIForestRegressor
@@ -214,8 +216,6 @@ def test_other_numbers_of_rows_are_refused(name, sample_weight, n):
     "estimator",
     [
         RandomForestClassifier(2),
-        GradientBoostingRegressor(n_estimators=2),
-        HistGradientBoostingRegressor(max_iter=2),
         AdaBoostRegressor(n_estimators=2),
         LinearRegression(),
         BaggingRegressor(LinearRegression(), 2),
@@ -226,6 +226,15 @@ def test_estimators_of_other_kinds_are_refused(estimator):
     target = Y > 1 if isinstance(estimator, RandomForestClassifier) else Y
     with pytest.raises(ValueError, match="estimator must be a fitted RandomForestRegressor"):
         HDIForestRegressor.from_forest(estimator.fit(X, target), X, target)
+
+
+@pytest.mark.parametrize("kind", [GradientBoostingRegressor, HistGradientBoostingRegressor])
+def test_boosters_are_told_what_takes_them(kind):
+    told = rf"got the booster {kind.__name__}; call .*calibrate\(mean=booster\)"
+    booster = kind(random_state=0)
+    for estimator in (booster, make_pipeline(booster), make_pipeline(StandardScaler(), booster)):
+        with pytest.raises(ValueError, match=told):
+            HDIForestRegressor(estimator).fit(X, Y)
 
 
 def test_isolation_forests_are_refused():

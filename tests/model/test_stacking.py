@@ -9,7 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.datasets import make_friedman1
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
@@ -176,6 +180,13 @@ class Broken(RegressorMixin, BaseEstimator):
         return np.full(len(X), np.nan)
 
 
+class Failing(Broken):
+    """A regressor of another library, whose exceptions are its own."""
+
+    def fit(self, X, y):
+        raise RuntimeError("no rows to stop by")
+
+
 @pytest.mark.parametrize(
     ("mean", "options", "message"),
     [
@@ -185,7 +196,22 @@ class Broken(RegressorMixin, BaseEstimator):
         ("boosting", {"weights": "inbag"}, "mean must be None with weights='inbag'"),
         ("boosting", {"weights": "oob"}, "mean must be None with weights='oob'"),
         (Broken(), {}, "must predict one finite number for each row"),
-        (KNeighborsRegressor(0), {}, "the regressor given as mean cannot be fitted: .*n_neighbors"),
+        (
+            KNeighborsRegressor(0),
+            {},
+            "given as mean cannot be fitted, .* of numbers: .*n_neighbors",
+        ),
+        (Failing(), {}, r"clone\(mean\).fit\(X, y\) fits on arrays of numbers: no rows to stop by"),
+        (
+            HistGradientBoostingRegressor(loss="quantile", quantile=0.9),
+            {},
+            "a regressor of the mean, got HistGradientBoostingRegressor with loss='quantile'",
+        ),
+        (
+            GradientBoostingRegressor(loss="quantile"),
+            {},
+            "a regressor of the mean, got GradientBoostingRegressor with loss='quantile'",
+        ),
     ],
 )
 def test_refused_means(mean, options, message):

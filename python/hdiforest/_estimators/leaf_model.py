@@ -20,6 +20,7 @@ from hdiforest._estimators import distribution_model as models
 from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.input_rows import checked_per_row, concatenated
 from hdiforest._tables.frames import frame_of
+from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Weights, checks
 from hdiforest._utils.checks import thread_count
 from hdiforest.calibration import Base, Calibration, Split
@@ -68,13 +69,16 @@ class LeafModel(DistributionModel):
         None if made by `from_index` without it.
     calibration_ : hdiforest.calibration.Calibration
         What `calibrate` found; absent before.
+    counts_ : hdiforest.serving.RowCounts
+        Rows that were asked since the fit or `calibrate`, and their cells of categories that the
+        forest does not know, if `apply` counts them (a method ``unseen``).
 
     Notes
     -----
     `apply` gets rows as the caller gives them: lists, arrays, sparse matrices that can be sliced,
     and tables of pandas, polars and pyarrow in blocks of at most 2**22 leaf ids. Anything else is
-    passed whole. A model can be pickled if `apply` can. Boosted trees want `calibrate`, because
-    rows that share their leaves are no sample of a distribution (:doc:`/other_forests`).
+    passed whole. A model can be pickled if `apply` can. Boosted trees give wide intervals,
+    because rows that share their leaves are no sample of a distribution (:doc:`/other_forests`).
     """
 
     _index: LeafIndex
@@ -173,7 +177,7 @@ class LeafModel(DistributionModel):
         return IndexedLeaves(self._require_index(), *own)
 
     def _keep(self, leaves: IndexedLeaves) -> None:
-        self._index, self._check_file = leaves.index, None
+        self._index, self._check_file, self.counts_ = leaves.index, None, RowCounts()
         self.n_outputs_, self.n_training_rows_ = leaves.index.n_outputs, leaves.n_training_rows
         self._target_names = leaves.target_names
         self.__dict__.pop("calibration_", None)  # of other rows
@@ -184,10 +188,15 @@ class LeafModel(DistributionModel):
         check_is_fitted(self)
         per_row = checked_per_row(values, frame_of(X).n_rows)
         index, n_threads = self._require_index(), thread_count(self.n_jobs)
-        return concatenated(
+        answers = concatenated(
             function(index, leaves, *(each[rows] for each in per_row), n_threads=n_threads)
             for rows, leaves in leaves_by_block(self.apply, X, index.n_trees)
         )
+        counts, unseen = RowCounts(), getattr(self.apply, "unseen", None)
+        counts.n_rows = len(answers)
+        counts.unseen.update({} if unseen is None or len(answers) == 0 else unseen(X))
+        self.counts_.add(counts)
+        return answers
 
     def _predict_calibrated(
         self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, **_joint: bool
@@ -221,6 +230,7 @@ class LeafModel(DistributionModel):
         method: Split | Literal["split"] | None = None,
         base: tuple[bases.BaseKind, float] = ("equal_tailed", 0.8),
         clip: bool = True,
+        mean: None = None,
     ) -> Self:
         """Widen intervals so that they cover what they say, by rows that took no part in the fit.
 
@@ -237,6 +247,8 @@ class LeafModel(DistributionModel):
             distribution that they hold. It must not be chosen by these rows.
         clip : bool, default=True
             As in `HDIForestRegressor.calibrate`.
+        mean : None
+            Another mean needs a forest of scikit-learn: ``HDIForestRegressor().fit(X, y)``.
 
         Returns
         -------
@@ -245,6 +257,11 @@ class LeafModel(DistributionModel):
             index knows no counts of targets.
         """
         check_is_fitted(self)
+        if mean is not None:
+            raise ValueError(
+                "mean must be None for a LeafModel, because it knows no tree; call "
+                "HDIForestRegressor().fit(X, y).calibrate(mean=...) with the rows of the fit"
+            )
         if self.n_outputs_ > 1:
             raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
         if method not in (None, "split") and not isinstance(method, Split):
@@ -266,6 +283,7 @@ class LeafModel(DistributionModel):
         calibration = calibrate_split(candidates, coverages, selected, how.confidence)
         quantiles = self._query(X, models.query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
         self.calibration_ = with_distribution(calibration, quantiles, targets)
+        self.counts_ = RowCounts()
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -282,7 +300,8 @@ class LeafModel(DistributionModel):
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_row_labels", None)
         if "_index" in state:
-            for name in ("_index", "_check_file", "n_outputs_", "n_training_rows_", "calibration_"):
+            of_index = ("_index", "_check_file", "n_outputs_", "n_training_rows_")
+            for name in (*of_index, "calibration_", "counts_"):
                 state.pop(name, None)
             state["_leaves"] = serialization.leaves_to_arrays(self._leaves()).state()
         return state

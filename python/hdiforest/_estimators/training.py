@@ -27,6 +27,8 @@ from hdiforest._utils.hints import steps
 
 _NAME = "hdiforest_rows"
 _GROWING = "growing the forest"
+# Modules of boosted trees.
+_BOOSTERS = ("catboost", "lightgbm", "xgboost", "sklearn.ensemble._gb", "sklearn.ensemble._hist_g")
 
 
 class RowRecorder(BaseEstimator):
@@ -92,7 +94,13 @@ class Training(NamedTuple):
 
 def check_estimator(estimator: Any) -> None:
     """Raise ValueError unless it has what scikit-learn needs to clone and fit it."""
-    inner = meta.thawed(estimator)
+    inner, last = meta.thawed(estimator), type(meta.layers(estimator, fitted=False)[-1])
+    if any(base.__module__.startswith(_BOOSTERS) for base in last.__mro__):
+        raise ValueError(
+            f"estimator must be a forest, got the booster {last.__name__}; call "
+            "HDIForestRegressor().fit(X, y).calibrate(mean=booster), or for a random forest of "
+            "its library hdiforest.from_lightgbm or from_xgboost"
+        )
     if isinstance(inner, type) or not (hasattr(inner, "fit") and hasattr(inner, "get_params")):
         forest = "a forest such as RandomForestRegressor(), not a part of one like tree_"
         raise ValueError(f"estimator must be {forest} or estimators_, got {inner!r:.60}")

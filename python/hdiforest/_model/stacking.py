@@ -36,8 +36,11 @@ def stacked(
     try:
         predicted = cross_val_predict(clone(regressor), X, rows.y, cv=folds, params=options)
         fitted = clone(regressor).fit(X, rows.y, **options)
-    except (TypeError, ValueError) as failure:
-        raise ValueError(f"the regressor given as mean cannot be fitted: {failure}") from failure
+    except Exception as failure:  # other libraries have exceptions of their own
+        raise ValueError(
+            "the regressor given as mean cannot be fitted, give one that clone(mean).fit(X, y) "
+            f"fits on arrays of numbers: {failure}"
+        ) from failure
     out_of_fold = residuals.checked_means(predicted, len(rows.y))
     return Stacking(_as_arrays(fitted, X), best_share(out_of_fold, rows, means), out_of_fold)
 
@@ -57,7 +60,16 @@ def check_mean(mean: Any, rows: TrainingRows | None) -> None:
         return
     needed = ("fit", "predict", "get_params")
     if isinstance(mean, type) or not all(hasattr(mean, name) for name in needed):
-        raise ValueError(f"mean must be None, 'boosting' or a regressor, got {mean!r}")
+        raise ValueError(
+            f"mean must be None, 'boosting' or a regressor, got {mean!r:.60}; clones of it are "
+            "fitted, so give LGBMRegressor(), not a Booster"
+        )
+    for name in ("loss", "loss_function", "objective"):
+        if "quantile" in str(given := mean.get_params().get(name)).lower():
+            raise ValueError(
+                f"mean must be a regressor of the mean, got {type(mean).__name__} with "
+                f"{name}={given!r}; the model has all quantiles without it (predict_quantiles)"
+            )
     weighted = rows is not None and rows.sample_weight is not None
     if weighted and not has_fit_parameter(mean, "sample_weight"):
         raise ValueError(
@@ -80,7 +92,7 @@ def is_plain_boosting(regressor: Any) -> bool:
     """Whether `boosted_mean` can read the trees of a fitted regressor."""
     return (
         type(regressor) is HistGradientBoostingRegressor
-        and regressor.loss in ("squared_error", "absolute_error", "quantile")  # not of logs
+        and regressor.loss in ("squared_error", "absolute_error")  # not of logs
         and regressor.is_categorical_ is None
     )
 

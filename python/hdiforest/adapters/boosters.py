@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._estimators.leaf_model import LeafModel
+from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Weights
 from hdiforest._utils.checks import thread_count
+from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import need
 
 # Beside the functions, which are names of `hdiforest`.
@@ -19,8 +22,9 @@ __all__ = ["CatBoostLeaves", "LightGBMLeaves", "XGBoostLeaves"]
 class LightGBMLeaves:
     """The function from rows to leaf ids of a fitted LightGBM model; it can be pickled.
 
-    Categories that the fit had not are missing. Tables with other names of columns than those of
-    the fit, or another order, are refused; LightGBM alone would read them by position.
+    Categories that the fit had not are missing, and `unseen` counts them. Tables with other names
+    of columns than those of the fit, another order, or categories of another type are refused, and
+    so are arrays in place of categories; LightGBM alone would read them by position, or as codes.
 
     Parameters
     ----------
@@ -41,6 +45,7 @@ class LightGBMLeaves:
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Return leaf ids, (n, n_trees)."""
+        X, _ = self._with_categories(X)
         columns = getattr(X, "column_names", getattr(X, "columns", None))
         expected = self.booster.feature_name()
         of_arrays = [f"Column_{j}" for j in range(len(expected))]
@@ -52,6 +57,38 @@ class LightGBMLeaves:
             )
         return np.asarray(self.booster.predict(X, pred_leaf=True, **self.options))
 
+    def unseen(self, X: Any) -> dict[str, int]:
+        """Return how many cells of columns are of categories that the fit had not."""
+        _, columns = self._with_categories(X)
+        return {
+            str(cells.name): int((cells.notna() & ~cells.isin(known)).sum())
+            for cells, known in columns
+        }
+
+    def _with_categories(self, X: Any) -> tuple[Any, list[tuple[Any, list[Any]]]]:
+        """Return the rows, and their columns of categories with those of the fit.
+
+        Raise ValueError if the fit had other columns of categories, or categories of other types.
+        """
+        known = self.booster.pandas_categorical or ()
+        if known:
+            X = frame_of(X).in_library("pandas")
+        table = X.select_dtypes("category") if hasattr(X, "select_dtypes") else {}
+        columns = [table[name] for name in table]
+        if len(columns) != len(known):
+            raise ValueError(
+                f"X must be a table with {len(known)} columns of categories, as many as LightGBM's "
+                f"fit had, got {type(X).__name__} with {len(columns)}"
+            )
+        for cells, of_fit in zip(columns, known, strict=True):
+            given = cells.cat.categories.tolist()
+            if of_fit and given and _kind(of_fit) != _kind(given):
+                raise ValueError(
+                    f"column {str(cells.name)!r} must hold categories such as {of_fit[0]!r}, as "
+                    f"LightGBM's fit had, got categories such as {given[0]!r}"
+                )
+        return X, list(zip(columns, known, strict=True))
+
     def __repr__(self) -> str:
         return f"LightGBMLeaves({self.booster.num_trees()} trees)"
 
@@ -60,26 +97,35 @@ class XGBoostLeaves:
     """The function from rows to leaf ids of a fitted XGBoost model; it can be pickled.
 
     Columns of categories need XGBoost 3.1 or later; a category that the fit had not is an error.
+    Rows with another number of columns are refused, and numbers in place of categories.
 
     Parameters
     ----------
     booster : xgboost.Booster or fitted xgboost.XGBModel
-        Up to the best iteration if it was stopped early.
+        The trees that its own ``predict`` uses: all of a Booster, and those of an XGBModel up to
+        the best iteration if it was stopped early.
     missing : float, default=nan
         What stands for a missing value; an XGBModel knows it itself.
     """
 
     def __init__(self, booster: Any, *, missing: float = np.nan) -> None:
         xgboost = need("xgboost", "hdiforest.from_xgboost", extra=None)
-        self.n_threads, self.missing = None, missing
+        self.n_threads, self.missing, best = None, missing, None
         if isinstance(booster, xgboost.XGBModel):
             self.n_threads, self.missing = booster.n_jobs, booster.missing
-            booster = _fitted(booster, "get_booster")()
+            model, booster = booster, _fitted(booster, "get_booster")()
+            best = getattr(model, "best_iteration", None)
         if not isinstance(booster, xgboost.Booster):
             raise ValueError(f"booster must be an xgboost.Booster or XGBModel, got {booster!r}")
-        best = booster.attr("best_iteration")
-        self.n_iterations = booster.num_boosted_rounds() if best is None else int(best) + 1
         self.booster: Any = booster
+        if self.facts()["gradient_booster"]["name"] == "gblinear":
+            raise ValueError("booster must have trees, got one of booster='gblinear'")
+        self.n_iterations = booster.num_boosted_rounds() if best is None else best + 1
+
+    def facts(self) -> dict[str, Any]:
+        """Return what XGBoost says of the kind of the booster and of its objective."""
+        facts: dict[str, Any] = json.loads(self.booster.save_config())["learner"]
+        return facts
 
     def __call__(self, X: Any) -> NDArray[np.int32]:
         """Return leaf ids, (n, n_trees)."""
@@ -95,6 +141,14 @@ class XGBoostLeaves:
             options: dict[str, Any] = {"missing": self.missing, "nthread": self.n_threads}
             options["feature_types"] = None if has_names else types
             X = xgboost.DMatrix(X, enable_categorical=True, **options)
+        _check_width("XGBoost", X.num_col(), self.booster.num_features())
+        if hasattr(self.booster, "get_categories"):
+            of_fit, given = _category_positions(self.booster), _category_positions(X)
+            if of_fit != given:
+                raise ValueError(
+                    f"X must have categories in the columns {of_fit} (from 0), as XGBoost's fit "
+                    f"had, got categories in {given}"
+                )
         trees: dict[str, Any] = {"pred_leaf": True, "iteration_range": (0, self.n_iterations)}
         leaves: NDArray[np.float32] = self.booster.predict(X, **trees)
         if leaves.size > 0 and leaves.max() >= 2**24:
@@ -111,6 +165,8 @@ class XGBoostLeaves:
 class CatBoostLeaves:
     """The function from rows to leaf ids of a fitted CatBoost model; it can be pickled.
 
+    Columns are found by name; without names there must be as many as in the fit.
+
     Parameters
     ----------
     booster : fitted catboost.CatBoost
@@ -125,6 +181,7 @@ class CatBoostLeaves:
         if not booster.is_fitted():
             raise ValueError("booster must be fitted, got a CatBoost model that is not")
         self.booster: Any = booster
+        self.known: dict[str, set[str]] = {}  # categories, as far as `learn` saw them
 
     @property
     def n_leaves(self) -> NDArray[np.int64]:
@@ -133,9 +190,34 @@ class CatBoostLeaves:
 
     def __call__(self, X: Any) -> NDArray[np.int32]:
         """Return leaf ids, (n, n_trees)."""
+        of_fit, names = self.booster.feature_names_, frame_of(X).names
+        if names is None or not set(of_fit) <= set(names):
+            shape = X.shape if hasattr(X, "shape") else np.shape(X)
+            _check_width("CatBoost", shape[-1], len(of_fit))
         threads = self.booster.get_param("thread_count")
         leaves = self.booster.calc_leaf_indexes(X, thread_count=-1 if threads is None else threads)
         return np.asarray(leaves, dtype=np.int32)
+
+    def learn(self, X: Any) -> None:
+        """Keep the categories of the rows of the fit, which CatBoost keeps as hashes alone."""
+        self.known = {name: set(cells) for name, cells in self._categories(X).items()}
+
+    def unseen(self, X: Any) -> dict[str, int]:
+        """Return how many cells of columns are of categories that `learn` did not see."""
+        given = self._categories(X)
+        return {
+            name: sum(cell not in known for cell in given.get(name, ()))
+            for name, known in self.known.items()
+        }
+
+    def _categories(self, X: Any) -> dict[str, list[str]]:
+        """Return the cells of the columns of categories as CatBoost compares them; {} of a Pool."""
+        frame, of_fit = frame_of(X), self.booster.feature_names_
+        if frame.n_rows is None:
+            return {}
+        at = {name: j for j, name in enumerate(frame.names or ())}
+        columns = {of_fit[j]: j for j in self.booster.get_cat_feature_indices()}
+        return {name: [*map(str, frame.column(at.get(name, j)))] for name, j in columns.items()}
 
     def __repr__(self) -> str:
         return f"CatBoostLeaves({self.booster.tree_count_} trees)"
@@ -149,8 +231,8 @@ def from_lightgbm(
     Parameters
     ----------
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
-        A forest (``boosting_type="rf"``), or boosted trees; see the notes of `LeafModel`. Up to the
-        best iteration if it was stopped early.
+        A forest (``boosting_type="rf"``); boosted trees get a warning (:doc:`/other_forests`). Up
+        to the best iteration if it was stopped early.
     X, y, sample_weight, n_jobs : rows as LightGBM predicts them, arrays, and threads
         As of `LeafModel` and its `fit`. Columns of categories are read as the library does.
 
@@ -160,7 +242,11 @@ def from_lightgbm(
         Its `apply` is a `hdiforest.adapters.boosters.LightGBMLeaves`, with which `LeafModel.load`
         opens what `save` wrote.
     """
-    return LeafModel(LightGBMLeaves(booster), n_jobs=n_jobs).fit(X, y, sample_weight)
+    apply = LightGBMLeaves(booster)
+    facts = apply.booster.dump_model(num_iteration=1)
+    n_rounds = 1 if facts["average_output"] else apply.booster.current_iteration()
+    _warn_if_boosted(n_rounds, facts.get("objective"))
+    return LeafModel(apply, n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
 def from_xgboost(
@@ -177,7 +263,7 @@ def from_xgboost(
     Parameters
     ----------
     booster : xgboost.Booster or fitted xgboost.XGBModel
-        A forest (XGBRFRegressor), or boosted trees. Leaf ids must be below 2**24.
+        A forest (XGBRFRegressor); boosted trees get a warning. Leaf ids must be below 2**24.
     X, y, sample_weight, n_jobs : rows as xgboost.DMatrix takes them, or a DMatrix, and options
         As in `from_lightgbm`.
     missing : float, default=nan
@@ -189,6 +275,7 @@ def from_xgboost(
         Its `apply` is a `hdiforest.adapters.boosters.XGBoostLeaves`.
     """
     apply = XGBoostLeaves(booster, missing=missing)
+    _warn_if_boosted(apply.n_iterations, apply.facts()["objective"]["name"])
     return LeafModel(apply, n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
@@ -200,8 +287,8 @@ def from_catboost(
     Parameters
     ----------
     booster : fitted catboost.CatBoost
-        Boosted trees. Leaves of symmetric trees in which no row of X lies say nothing about new
-        rows there.
+        Boosted trees, which get a warning. Leaves of symmetric trees in which no row of X lies say
+        nothing about new rows there.
     X, y, sample_weight, n_jobs : rows as CatBoost predicts them, or a catboost.Pool, and options
         As in `from_lightgbm`.
 
@@ -211,6 +298,8 @@ def from_catboost(
         Its `apply` is a `hdiforest.adapters.boosters.CatBoostLeaves`.
     """
     apply = CatBoostLeaves(booster)
+    apply.learn(X)
+    _warn_if_boosted(booster.tree_count_, booster.get_param("loss_function"))
     return LeafModel(apply, n_leaves=apply.n_leaves, n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
@@ -219,3 +308,33 @@ def _fitted(model: Any, part: str) -> Any:
     if not model.__sklearn_is_fitted__():
         raise ValueError(f"booster must be fitted, got {type(model).__name__}, which is not")
     return getattr(model, part)
+
+
+def _warn_if_boosted(n_rounds: int, objective: str | None) -> None:
+    """Warn of the width of intervals from trees of more than one round."""
+    if n_rounds < 2:
+        return
+    way = "HDIForestRegressor().fit(X, y).calibrate(mean=booster) has narrower ones"
+    said = "intervals from the leaves of boosted trees are often more than twice as wide as need be"
+    if "quantile" in (objective or "").lower():
+        said = f"the quantiles that the booster predicts are not used, and {said}"
+        way = "HDIForestRegressor().fit(X, y) has all quantiles in narrower ones"
+    warn_caller(f"{said}, also after calibrate; {way}")
+
+
+def _kind(categories: list[Any]) -> str:
+    """Return the kind of the type that numpy gives some categories; all numbers are of one."""
+    return np.asarray(categories).dtype.kind.replace("i", "f").replace("u", "f")
+
+
+def _category_positions(data: Any) -> list[int]:
+    """Return which columns of a Booster or DMatrix have a list of categories."""
+    if data.get_categories().empty():
+        return []
+    return [j for j, kind in enumerate(data.feature_types) if kind == "c"]
+
+
+def _check_width(library: str, n_columns: int, expected: int) -> None:
+    """Raise ValueError unless there are as many columns as in the fit."""
+    if n_columns != expected:
+        raise ValueError(f"X must have {expected} columns, as {library}'s fit had, got {n_columns}")
