@@ -133,7 +133,27 @@ std::size_t position_of(std::vector<Part>& parts, const Part& part) {
 
 }  // namespace
 
-ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts)
+StoredCalibration read_calibration(const TensorFile& file, const std::string& prefix,
+                                   const ModelFacts& facts) {
+    if (!facts.parts.calibration) return {};
+    return of_part("calibration", [&] {
+        return StoredCalibration::read(*facts.parts.calibration,
+                                       FactArrays(file, prefix + "calibration."), facts.n_features);
+    });
+}
+
+FurtherArrays further_of(const StoredCalibration& stored, std::size_t n_outputs, bool is_whole) {
+    FurtherArrays further{"", stored.n_left_out, n_outputs, is_whole};
+    for (const std::string& family : stored.families) {
+        if (family == "raw") continue;
+        if (!further.family.empty()) refuse("the calibration does not fit the mean of the model");
+        further.family = family;
+    }
+    return further;
+}
+
+ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
+                     bool is_whole)
     : forest_(read_forest(file, prefix + "forest", facts.n_features)),
       index_(std::make_shared<const LeafIndex>(read_index(file, prefix + "index"))),
       rounds_labels_(!facts.feature_names.empty()) {
@@ -144,11 +164,19 @@ ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const Mo
     if (facts.scalar_output && index_->n_outputs() != 1) {
         refuse("scalar_output must be false for an index of several outputs");
     }
-    if (!facts.calibration) return;
-    stored_ = of_part("calibration", [&] {
-        return StoredCalibration::read(*facts.calibration, file, prefix + "calibration.",
-                                       facts.n_features);
-    });
+    if (facts.n_target_names > 0 && facts.n_target_names != index_->n_outputs()) {
+        refuse("it names " + std::to_string(facts.n_target_names) + " targets of " +
+               std::to_string(index_->n_outputs()));
+    }
+    stored_ = read_calibration(file, prefix, facts);
+    check_further(file, prefix, facts, further_of(stored_, index_->n_outputs(), is_whole));
+    if (stored_.n_left_out > 0) {
+        const Tensor& drawn = file.tensors.at(prefix + "jackknife.drawn");
+        const std::vector<std::uint64_t> shape{stored_.n_left_out, forest_.n_trees()};
+        if (drawn.type != "U8" || drawn.shape != shape) {
+            refuse("jackknife.drawn must be of the rows of the calibration, and of the trees");
+        }
+    }
     if (!stored_.calibration) return;
     const auto& levels = stored_.calibration->levels;
     const bool is_centred =

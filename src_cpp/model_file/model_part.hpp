@@ -12,16 +12,24 @@
 #include "index/leaf_index.hpp"
 #include "model_file/calibration.hpp"
 #include "model_file/facts.hpp"
+#include "model_file/stored_calibration.hpp"
 #include "model_file/tensor_file.hpp"
 
 namespace hdicore {
+
+// The calibration of the model whose arrays begin with `prefix`; nothing of it if there is none.
+// Both throw std::invalid_argument if it is damaged.
+StoredCalibration read_calibration(const TensorFile& file, const std::string& prefix,
+                                   const ModelFacts& facts);
+FurtherArrays further_of(const StoredCalibration& stored, std::size_t n_outputs, bool is_whole);
 
 // A whole model, or what is calibrated of one of its outputs. Immutable.
 class ModelPart {
   public:
     // Of the arrays whose names begin with `prefix`. Throws std::invalid_argument if they are
     // damaged, or do not fit each other.
-    ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts);
+    ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
+              bool is_whole);
 
     const Forest& forest() const noexcept { return forest_; }
     const std::shared_ptr<const LeafIndex>& index() const noexcept { return index_; }

@@ -17,7 +17,6 @@ from hdiforest._cli.arguments import UsageError, command_parser, with_options
 from hdiforest._cli.console import report_error, report_warning
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
-_POLLS = 20  # every 10 ms, in which the main thread mostly runs the handler
 # Plain attributes: a handler interrupts other handlers, and would wait for its own thread's lock.
 _signals = SimpleNamespace(heard=False, over=False)
 
@@ -36,9 +35,8 @@ def stoppable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     # nohup and background jobs of shells ignore some signals; a handler that is None is not ours.
-    known = {number: signal.getsignal(number) for number in numbers}
+    known = {n: signal.getsignal(n) for name in _SIGNALS if (n := getattr(signal, name, 0))}
     before = {n: handler for n, handler in known.items() if handler not in (signal.SIG_IGN, None)}
     _signals.heard = _signals.over = False
     with _passed_on(list(before)) if hasattr(signal, "pthread_kill") else nullcontext():
@@ -61,7 +59,7 @@ def _passed_on(numbers: Sequence[int]) -> Iterator[None]:
 
     def pass_on() -> None:
         while number := os.read(receiver, 1):
-            for _ in range(_POLLS):
+            for _ in range(20):  # in which the main thread mostly runs the handler
                 if _signals.heard or number[0] not in numbers:
                     break
                 time.sleep(0.01)
@@ -84,11 +82,9 @@ def _stop(number: int, _: FrameType | None) -> None:
     """Raise `Stopped`, unless an earlier signal is being handled: that must not be interrupted."""
     _signals.heard = True
     error = sys.exception()
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return
+    while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
-    if not _signals.over:
+    if error is None and not _signals.over:
         raise Stopped(number)
 
 
