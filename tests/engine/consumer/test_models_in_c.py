@@ -414,8 +414,8 @@ def write_parts(path, facts, arrays, respell=str):
     ("name", "pattern", "other"),
     [
         ("out_of_bag", r"(?<=[ \[])(\d+\.\d+)(?=[,}\]])", r"\g<1>000"),
-        ("out_of_bag", r"(?<=[ \[])0\.(\d)(\d*)(?=[,}\]])", r"\1.\2E-01"),
-        ("recalibrated", r"(?<=[ \[])(\d+)\.(\d+)(?=[,}\]])", r"\1\2e-\2@"),
+        ("out_of_bag", r"(?<=[ \[])0\.([1-9])(\d+)(?=[,}\]])", r"\1.\2E-01"),
+        ("recalibrated", r"(?<=[ \[])([1-9]\d*)\.(\d+)(?=[,}\]])", r"\1\2e-\2@"),
         ("two_calibrated", r", ", ",\n  "),
         ("groups", r'"m', r'"\\u006d'),
     ],
@@ -447,7 +447,7 @@ def set_fact(*names):
 
 def set_array(name, value):
     def change(facts, arrays):
-        arrays[name] = value(arrays.get(name))
+        arrays[name] = np.ascontiguousarray(value(arrays.get(name)))
 
     return change
 
@@ -514,8 +514,6 @@ CHANGES = {
     ),
     "a range of three rows": ("leaf_1", set_array("feature_range", lambda own: own[[0, 1, 1]])),
     "a range that descends": ("leaf_1", set_array("feature_range", lambda own: own[::-1])),
-    "a reference of wrong features": ("leaf_1", set_array("reference.mean", lambda own: own[:2])),
-    "a threshold below 0": ("leaf_1", set_fact("reference", "threshold", -0.5)),
     **{
         f"{name} is not known": (model, set_array(name, lambda own: np.ones(3)))
         for model, name in (
@@ -552,20 +550,20 @@ def test_what_python_refuses_is_refused(case, files, ask, tmp_path):
     assert "checksum" not in found.message
 
 
-@pytest.mark.parametrize("method", ["cv+", "jackknife+", "local", "regions"])
+@pytest.mark.parametrize("method", ["cv+", "jackknife+", "local", "regions", "reference"])
 def test_parts_that_are_not_read_are_checked(method, ask, tmp_path):
     if method == "cv+":
         model = raw().calibrate(method=CVPlus(3), coverage=LEVELS)
         changes = [
             set_element("calibration.scores", (0, 0), np.nan),
-            set_array("fold2.training.X", lambda own: np.ones(3)),
+            set_array("fold2.training.Z", lambda own: np.ones(3)),
             set_array("fold1.index.more", lambda own: np.ones(3)),
             set_array("fold3.index.atoms", lambda own: np.ones(3)),
             set_fact("folds", 1, "n_features", -1),
             set_fact("calibration", "scores", [N]),
         ]
     elif method == "jackknife+":
-        model = raw(n_trees=40, leaf=20).calibrate(method="jackknife+", coverage=LEVELS[:1])
+        model = raw(n_trees=150).calibrate(method="jackknife+", coverage=LEVELS[:1])
         changes = [
             set_array("jackknife.drawn", lambda own: own[:, 1:]),
             set_array("inbag.more", lambda own: np.ones(3)),
@@ -578,15 +576,25 @@ def test_parts_that_are_not_read_are_checked(method, ask, tmp_path):
             set_fact("mean", None),
             set_fact("mean", "share", "much"),
         ]
+    elif method == "reference":
+        model = raw()
+        changes = [
+            set_array("reference.mean", lambda own: own[:2]),
+            set_element("reference.sd", 0, -1.0),
+            set_fact("reference", "threshold", -0.5),
+            set_fact("reference", "categorical", [4]),
+            set_fact("reference", None),
+        ]
     else:
-        model = raw().calibrate_region()
+        model = raw(n_trees=100).calibrate_region()
         changes = [
             set_fact("regions", "shape", "max_pieces", 9),
             set_fact("regions", "shape", "gap", {"float": "inf"}),
             set_fact("regions", "q_hat", {"float": "nan"}),
             set_array("regions.more", lambda own: np.ones(3)),
         ]
-    model.save(tmp_path / "model")
+    is_small = method == "reference"
+    model.save(tmp_path / "model", training_rows=not is_small, diagnostics=is_small)
     (found,) = ask([tmp_path / "model"], NEW, LEVELS, kind=0)
     same(found.intervals, model.predict_interval(NEW, LEVELS, kind="hdi"))
     for change in changes:
