@@ -56,7 +56,9 @@ void take_versions(Members& facts) {
         if (version.empty()) refuse(std::string("the fact ") + name + " is missing");
         if (name == std::string_view("format_version")) continue;
         const std::string written = version.mapped().text();
-        if (written.empty() || written.size() > 400) refuse(std::string(name) + " is no version");
+        // Bytes of UTF-8 that begin a character.
+        const auto n = std::ranges::count_if(written, [](char c) { return (c & 0xc0) != 0x80; });
+        if (n < 1 || n > 100) refuse(std::string(name) + " is no version");
     }
 }
 
@@ -121,6 +123,39 @@ void check_range(const TensorFile& file, const std::string& name, std::uint64_t 
         refuse(name +
                " must hold finite numbers, the least not above the greatest, or NaN for both");
     }
+}
+
+// Refuses an array that is there and has another type or shape.
+void check_shape(const TensorFile& file, const std::string& name,
+                 std::initializer_list<std::string_view> types,
+                 const std::vector<std::uint64_t>& shape) {
+    const auto found = file.tensors.find(name);
+    if (found == file.tensors.end()) return;
+    const bool has_type = std::ranges::find(types, found->second.type) != types.end();
+    if (has_type && found->second.shape == shape) return;
+    refuse("the tensor " + printable(name) + " has another type or shape");
+}
+
+void check_training(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
+                    const FurtherArrays& further) {
+    const std::uint64_t n = facts.n_training_rows;
+    const auto has = [&](const char* name) { return file.tensors.contains(prefix + name); };
+    const bool has_rows = has("training.X");
+    for (const char* name : {"training.y", "training.sample_weight", "training.counts"}) {
+        const bool is_needed = has_rows && name == std::string_view("training.y");
+        if (is_needed ? !has(name) : has(name) && !has_rows) {
+            refuse("the training rows must have X and y");
+        }
+    }
+    std::vector<std::uint64_t> of_targets{n};
+    if (!facts.scalar_output) of_targets.push_back(further.n_outputs);
+    const auto n_features = static_cast<std::uint64_t>(facts.n_features);
+    check_shape(file, prefix + "training.X", {"F32"}, {n, n_features});
+    check_shape(file, prefix + "training.y", {"F64"}, of_targets);
+    check_shape(file, prefix + "training.sample_weight", {"F64"}, {n});
+    check_shape(file, prefix + "training.counts", {"U8", "U16", "U32", "U64"},
+                {n, further.n_trees});
+    check_shape(file, prefix + "jackknife.drawn", {"U8"}, {further.n_left_out, further.n_trees});
 }
 
 // Groups of a model, of whose mean the facts are `mean`.
@@ -263,6 +298,7 @@ void check_further(const TensorFile& file, const std::string& prefix, const Mode
         refuse("the tensor " + prefix + std::string(group.name) + " is missing");
     }
     check_range(file, prefix + "feature_range", n_features);
+    check_training(file, prefix, facts, further);
 }
 
 }  // namespace hdicore

@@ -33,11 +33,12 @@ struct ModelFacts {
     static ModelFacts read(const Json& json, bool whole);
 };
 
-// Arrays that a model of these facts may have, beside its forest and its index.
+// What else says which arrays a model may have, beside its forest and its index.
 struct FurtherArrays {
     std::string family;          // of its residuals; none: it has none
     std::size_t n_left_out = 0;  // rows of its jackknife+
     std::size_t n_outputs = 1;
+    std::size_t n_trees = 1;
     bool is_whole = true;  // not an output or a fold
 };
 

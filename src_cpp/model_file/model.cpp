@@ -43,16 +43,17 @@ std::vector<ModelPart> read_outputs(const TensorFile& file, const ModelFacts& wh
     return outputs;
 }
 
-// Folds are not read.
-void check_folds(const TensorFile& file, const ModelFacts& whole, std::size_t n_forests) {
-    if (whole.parts.folds.size() != n_forests) {
-        refuse("the calibration does not fit the folds of the model");
-    }
-    for (std::size_t i = 0; i < n_forests; ++i) {
-        const std::string prefix = "fold" + std::to_string(i) + ".";
-        const ModelFacts facts = ModelFacts::read(whole.parts.folds[i], false);
-        const StoredCalibration stored = read_calibration(file, prefix, facts);
-        check_further(file, prefix, facts, further_of(stored, 1, false));
+// No answer comes from the forests of folds.
+void check_folds(const TensorFile& file, const ModelFacts& facts, const ModelPart& whole) {
+    const char* const misfit = "the calibration does not fit the folds of the model";
+    if (facts.parts.folds.size() != whole.stored().n_forests) refuse(misfit);
+    for (std::size_t i = 0; i < facts.parts.folds.size(); ++i) {
+        const std::string name = "fold" + std::to_string(i);
+        const ModelFacts own = ModelFacts::read(facts.parts.folds[i], false);
+        if (ModelPart(file, name + ".", own, false).index()->n_outputs() !=
+            whole.index()->n_outputs()) {
+            refuse(misfit);
+        }
     }
 }
 
@@ -121,7 +122,7 @@ Model::Model(const TensorFile& file)
       outputs_(read_outputs(file, facts_, whole_.index()->n_outputs())),
       coverages_(coverages_of(whole_, outputs_)) {
     check_same_labels(outputs_);
-    check_folds(file, facts_, whole_.stored().n_forests);
+    check_folds(file, facts_, whole_);
     // What is in the document of the file goes with it.
     facts_.parts = {};
 }

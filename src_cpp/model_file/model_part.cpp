@@ -131,8 +131,6 @@ std::size_t position_of(std::vector<Part>& parts, const Part& part) {
     return at;
 }
 
-}  // namespace
-
 StoredCalibration read_calibration(const TensorFile& file, const std::string& prefix,
                                    const ModelFacts& facts) {
     if (!facts.parts.calibration) return {};
@@ -142,8 +140,8 @@ StoredCalibration read_calibration(const TensorFile& file, const std::string& pr
     });
 }
 
-FurtherArrays further_of(const StoredCalibration& stored, std::size_t n_outputs, bool is_whole) {
-    FurtherArrays further{"", stored.n_left_out, n_outputs, is_whole};
+FurtherArrays further_of(const StoredCalibration& stored, const LeafIndex& index, bool is_whole) {
+    FurtherArrays further{"", stored.n_left_out, index.n_outputs(), index.n_trees(), is_whole};
     for (const std::string& family : stored.families) {
         if (family == "raw") continue;
         if (!further.family.empty()) refuse("the calibration does not fit the mean of the model");
@@ -151,6 +149,8 @@ FurtherArrays further_of(const StoredCalibration& stored, std::size_t n_outputs,
     }
     return further;
 }
+
+}  // namespace
 
 ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
                      bool is_whole)
@@ -169,14 +169,7 @@ ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const Mo
                std::to_string(index_->n_outputs()));
     }
     stored_ = read_calibration(file, prefix, facts);
-    check_further(file, prefix, facts, further_of(stored_, index_->n_outputs(), is_whole));
-    if (stored_.n_left_out > 0) {
-        const Tensor& drawn = file.tensors.at(prefix + "jackknife.drawn");
-        const std::vector<std::uint64_t> shape{stored_.n_left_out, forest_.n_trees()};
-        if (drawn.type != "U8" || drawn.shape != shape) {
-            refuse("jackknife.drawn must be of the rows of the calibration, and of the trees");
-        }
-    }
+    check_further(file, prefix, facts, further_of(stored_, *index_, is_whole));
     if (!stored_.calibration) return;
     const auto& levels = stored_.calibration->levels;
     const bool is_centred =

@@ -17,12 +17,6 @@
 
 namespace hdicore {
 
-// The calibration of the model whose arrays begin with `prefix`; nothing of it if there is none.
-// Both throw std::invalid_argument if it is damaged.
-StoredCalibration read_calibration(const TensorFile& file, const std::string& prefix,
-                                   const ModelFacts& facts);
-FurtherArrays further_of(const StoredCalibration& stored, std::size_t n_outputs, bool is_whole);
-
 // A whole model, or what is calibrated of one of its outputs. Immutable.
 class ModelPart {
   public:
