@@ -28,7 +28,7 @@ class GivenRows {
 
     const unsigned n_threads;
 
-    RowLeaves rows() const { return {matrix_of(leaves_), offsets_}; }
+    LeavesOfRows rows() const { return {matrix_of(leaves_), offsets_}; }
     Shape shape() const { return {leaves_.shape(0), leaves_.shape(1)}; }
     py::ssize_t n_rows() const { return leaves_.shape(1); }
     py::ssize_t n_leaves() const { return static_cast<py::ssize_t>(offsets_.back()); }

@@ -668,9 +668,10 @@ class LeafIndex:
     ) -> _Floats:
         """Mean of the conditional distribution of each row.
 
-        The mean of its leaves' means, which are kept from the first request for many rows on. To
-        2^-31 of the range of the row's targets, and 2^-59 of that of all targets for each tree.
-        Where leaves are pooled, the latter is over the mean share of a tree that they weigh.
+        The mean of its leaves' means, which are kept from the first request for many rows on. Of
+        leaves that hold one target alone it is this target; else it is right to 2^-31 of the range
+        of the row's targets, 2^-51 and for each tree 2^-59 of that of all targets, and 2^-53 of
+        itself. Where leaves are pooled, 2^-59 is over the mean share of a tree that they weigh.
 
         Parameters
         ----------
@@ -805,9 +806,10 @@ class Scorer:
     ) -> _Floats:
         """Mean of the conditional distribution of each row.
 
-        The mean of its leaves' means, which are kept from the first request for many rows on. To
-        2^-31 of the range of the row's targets, and 2^-59 of that of all targets for each tree.
-        Where leaves are pooled, the latter is over the mean share of a tree that they weigh.
+        The mean of its leaves' means, which are kept from the first request for many rows on. Of
+        leaves that hold one target alone it is this target; else it is right to 2^-31 of the range
+        of the row's targets, 2^-51 and for each tree 2^-59 of that of all targets, and 2^-53 of
+        itself. Where leaves are pooled, 2^-59 is over the mean share of a tree that they weigh.
 
         Parameters
         ----------
@@ -993,7 +995,8 @@ class Scorer:
         price is searched; what it leaves open between two corners of the lower hull of cost by mass
         is filled heuristically. No region costs more than the HDI. A bound is the greatest of
         ``cost + price * (needed mass - mass)`` over the prices asked, less what rounding may add to
-        it; that of one piece is its length, that of regions which single atoms make up is 0.
+        it. That of one piece is its length, less the 2^-48 of the largest atom by which widths tie
+        and a quarter more; that of regions which single atoms make up is 0.
 
         On a grid, an atom at an edge counts in the bin above, atoms outside in the first or the
         last bin. The kernel is read at centres of bins up to 4 standard deviations, and divided for

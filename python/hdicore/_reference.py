@@ -819,7 +819,11 @@ def region(
     problem = RegionProblem(z, w, gap, thickness)
     lower, upper = hdi(atoms, coverage)
     found = [(lower, upper)]
-    cost = bound = (upper / unit - lower / unit) if grid is None else (upper - lower + thickness)
+    cost = bound = upper - lower + thickness
+    if grid is None:
+        cost = upper / unit - lower / unit
+        # The HDI may be wider than the least width: widths tie, and a quarter is for rounding.
+        bound = max(cost - 1.25 * 2.0**-48 * (largest / unit), 0.0)
     if max_pieces > 1:
         pieces, bound = problem.search(needed(atoms, coverage), max_pieces)
         if len(pieces) > 1 and problem.cost(pieces) < cost:
@@ -893,15 +897,19 @@ def interval(atoms: Atoms, coverage: float, kind: str = "hdi") -> tuple[float, f
 def mean(leaves: ArrayLike, y: ArrayLike, query: ArrayLike, **options: Any) -> float:
     """Conditional mean, eq. (11), of whole numbers of steps; arguments as of `merge`.
 
-    Steps are counted from the smallest target, and a power of two that lets the sums of all trees
-    fit 62 bits. The mean of a leaf, weighed by its share of a tree, is cut to a whole number of
-    them. Targets are scaled by a power of two to at most 1, so that no difference overflows.
+    Leaves that hold one target alone have it as their mean. Of others steps are counted from the
+    smallest target, and a power of two that lets the sums of all trees fit 62 bits. The mean of a
+    leaf, weighed by its share of a tree, is cut to a whole number of them. Targets are scaled by a
+    power of two to at most 1, so that no difference overflows.
     """
     y = np.asarray(y, dtype=np.float64) + 0.0
     others = np.arange(len(y)) != options.get("leave_out")
     row = leaves_of_row(leaves, y, query, **options)
     if not row.leaves:
         return math.nan
+    held = {float(z) for leaf in row.leaves for z in leaf.targets}
+    if len(held) == 1:
+        return held.pop()
     low, high = float(y[others].min()), float(y[others].max())
     exponent = math.frexp(max(abs(low), abs(high)))[1]
 

@@ -202,8 +202,10 @@ class PriceSearch:
         self.low, self.high = 0.0, math.inf
         with np.errstate(over="ignore"):
             unit = float(np.ptp(_index_of(source).atoms()))
-        if not unit <= _MAX_RANGE:
-            raise ValueError(f"source must have targets in a range of at most 2**900, got {unit:g}")
+        if not (unit == 0 or 1 / _MAX_RANGE <= unit <= _MAX_RANGE):
+            raise ValueError(
+                f"source must have targets in a range from 2**-900 to 2**900, or of 0, got {unit:g}"
+            )
         self._unit = unit or 1.0
 
     def prices(self, slopes: Array | None = None) -> Array:

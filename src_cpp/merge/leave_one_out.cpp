@@ -48,7 +48,10 @@ Pmf LeaveOneOut::merge(Accumulator& accumulator, std::size_t output, RowSlices s
         for (std::size_t k = 0; k < n; ++k) accumulator.add(leaf_ranks_[k], leaf_units_[k]);
         if (scale) sum += mean_of_rest(*scale, output, n);
     }
-    if (scale) *mean = scale->mean(sum);
+    if (scale) {
+        const bool holds_one = n_trees > 0 && bounds.first == bounds.last;
+        *mean = holds_one ? index_.atoms(output)[bounds.first] : scale->mean(sum);
+    }
     if (n_trees == 0) return accumulator.read_empty();
     return accumulator.read(output, n_trees, bounds);
 }

@@ -1,80 +1,19 @@
-// model_file/facts.cpp: each entry must be known, as it could change what the others mean
+// model_file/facts.cpp: what a model consists of, by its facts and by its arrays
 // SPDX-License-Identifier: BSD-3-Clause
 #include "model_file/facts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
-#include <stdexcept>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/refusal.hpp"
+#include "model_file/stored_calibration.hpp"
 
 namespace hdicore {
 namespace {
-
-using Members = std::map<std::string, Json>;
-
-// The entries of an object, which must be these.
-Members entries(Members found, std::initializer_list<const char*> names) {
-    for (const char* name : names) {
-        if (!found.contains(name)) refuse(std::string("the fact ") + name + " is missing");
-    }
-    for (const auto& [name, value] : found) {
-        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-        refuse("it has the fact " + printable(name) + ", which this version does not know");
-    }
-    return found;
-}
-Members entries(const Json& json, std::initializer_list<const char*> names) {
-    return entries(json.members(), names);
-}
-
-// Calls read(value) of an entry; errors begin with its name.
-template <class Read>
-auto of(const Members& members, const char* name, const Read& read) {
-    try {
-        return read(members.at(name));
-    } catch (const std::invalid_argument& error) {
-        const std::string why = error.what();
-        throw std::invalid_argument(std::string(name) + (why.starts_with("must") ? " " : ": ") +
-                                    why);
-    }
-}
-
-bool truth(const Members& members, const char* name) {
-    return of(members, name, [](const Json& json) { return json.truth(); });
-}
-std::string text(const Members& members, const char* name) {
-    return of(members, name, [](const Json& json) { return json.text(); });
-}
-std::uint64_t whole(const Members& members, const char* name) {
-    return of(members, name, [](const Json& json) {
-        const std::uint64_t n = json.whole();
-        if (n >= std::uint64_t{1} << 63) refuse("must be a whole number below 2**63");
-        return n;
-    });
-}
-
-double real_of(const Json& json) {
-    if (!json.is_object()) return json.number();
-    const Members members = json.members();
-    const auto found = members.find("float");
-    const std::string word =
-        members.size() == 1 && found != members.end() ? found->second.text() : "";
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (word == "inf") return infinity;
-    if (word == "-inf") return -infinity;
-    if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-    refuse("must be a number");
-}
-double real(const Members& members, const char* name) {
-    return of(members, name, real_of);
-}
-
-std::vector<Json> items(const Members& members, const char* name) {
-    return of(members, name, [](const Json& json) { return json.items(); });
-}
 
 std::vector<std::string> names_of(const Json& json) {
     std::vector<std::string> names;
@@ -102,121 +41,167 @@ void check_encoder(const Json& json, const std::vector<std::string>& feature_nam
     if (names != feature_names) refuse("the encoder does not fit the features of the model");
 }
 
-BaseInterval base_of(const Json& json, bool& is_stacked, std::uint64_t& min_samples_leaf) {
-    const Members members = entries(json, {"family", "kind", "level", "min_samples_leaf"});
-    BaseInterval base;
-    const std::string family = text(members, "family");
-    if (family == "stacked") {
-        is_stacked = true;
-    } else if (family != "raw" && family != "centred") {
-        refuse("family must be raw, centred or stacked, got " + printable(family));
-    }
-    base.centred = family != "raw";
-    const std::string kind = text(members, "kind");
-    if (kind == "hdi") {
-        base.kinds = {Kind::hdi};
-    } else if (kind == "equal_tailed") {
-        base.kinds = {Kind::equal_tailed};
-    } else if (kind == "averaged") {
-        base.kinds = {Kind::hdi, Kind::equal_tailed};
-    } else if (kind == "smoothed_hdi") {
-        base.kinds = {Kind::smoothed_hdi};
-    } else {
-        refuse("kind must be one of intervals, got " + printable(kind));
-    }
-    base.level = real(members, "level");
-    min_samples_leaf = whole(members, "min_samples_leaf");
-    if (!(base.level > 0 && base.level < 1)) refuse("level must be in (0, 1)");
-    if (min_samples_leaf == 0) refuse("min_samples_leaf must be positive");
-    return base;
+std::optional<Json> object_or_null(const Members& members, const char* name) {
+    return is_there(members, name) ? std::optional(members.at(name)) : std::nullopt;
 }
 
-CalibratedLevel level_of(const Json& json, bool& is_stacked, std::uint64_t& min_samples_leaf) {
+bool is_digest(const std::string& text) {
+    return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+// Takes away the versions of a whole model.
+void take_versions(Members& facts) {
+    for (const char* name : {"format_version", "hdicore", "scikit_learn"}) {
+        const auto version = facts.extract(name);
+        if (version.empty()) refuse(std::string("the fact ") + name + " is missing");
+        if (name == std::string_view("format_version")) continue;
+        const std::string written = version.mapped().text();
+        // Bytes of UTF-8 that begin a character.
+        const auto n = std::ranges::count_if(written, [](char c) { return (c & 0xc0) != 0x80; });
+        if (n < 1 || n > 100) refuse(std::string(name) + " is no version");
+    }
+}
+
+using Names = std::span<const std::string_view>;
+constexpr std::string_view itself[] = {""};
+constexpr std::string_view of_forest[] = {"nodes", "tree_offsets", "leaf_nodes"};
+constexpr std::string_view of_index[] = {"leaf_offsets", "atom_offsets", "atoms",
+                                         "tree_begin",   "leaf_begin",   "ranks",
+                                         "units",        "copies",       "seen"};
+constexpr std::string_view of_training[] = {"X", "y", "sample_weight", "counts"};
+constexpr std::string_view of_centred[] = {"leaf_means"};
+constexpr std::string_view of_jackknife[] = {"drawn"};
+
+enum class Presence { never, optional, always };
+Presence always_if(bool condition) {
+    return condition ? Presence::always : Presence::never;
+}
+
+// Arrays of one group of names.
+struct KnownGroup {
+    std::string_view name;
+    Names arrays;
+    Presence presence;
+};
+
+void check_reference(const Json& json, FactArrays arrays, std::uint64_t n_features) {
     const Members members =
-        entries(json, {"coverage", "mean_width", "realised", "cross_check", "base", "q_hat",
-                       "slope", "unit", "interval_score", "later"});
-    const auto base = of(members, "base", [&](const Json& own) {
-        return base_of(own, is_stacked, min_samples_leaf);
-    });
-    CalibratedLevel level{real(members, "coverage"), base, real(members, "q_hat"),
-                          real(members, "slope"), real(members, "unit")};
-    if (!(level.coverage > 0 && level.coverage < 1)) refuse("coverage must be in (0, 1)");
-    if (!(level.q_hat > -std::numeric_limits<double>::infinity())) {
-        refuse("q_hat must be a number or infinite");
+        entries(json, {"rows", "importance", "mean", "sd", "categorical", "scale", "threshold"});
+    const auto rows = arrays.take<float>("rows", members.at("rows"), {n_features});
+    if (std::ranges::any_of(rows.view(), [](float x) { return std::isinf(x); })) {
+        refuse("the rows of a reference must be without infinity");
     }
-    if (!(level.slope >= 0 && std::isfinite(level.slope))) {
-        refuse("slope must be finite and not negative");
+    for (const char* name : {"importance", "mean", "sd"}) {
+        const auto values = arrays.take(name, members.at(name));
+        const bool is_signed = name == std::string_view("mean");
+        if (values.size() != n_features || !all_finite(values.view()) ||
+            (!is_signed && std::ranges::min(values.view()) < 0)) {
+            refuse(std::string(name) + " of a reference must be a number of each feature");
+        }
     }
-    if (!(level.unit > 0 && std::isfinite(level.unit))) {
-        refuse("unit must be finite and positive");
+    for (const Json& feature : items(members, "categorical")) {
+        if (feature.whole() >= n_features) refuse("a reference must have features that it has");
     }
-    return level;
+    const double scale = real(members, "scale"), threshold = not_negative(members, "threshold");
+    if (!(scale > 0) || std::isinf(scale) || std::isinf(threshold)) {
+        refuse("scale and threshold of a reference must be finite and not negative");
+    }
+    arrays.require_none();
 }
 
-// An array of numbers, whose length or lengths are in its place among the facts.
-Array<double> numbers(const TensorFile& file, const std::string& name, const Json& length,
-                      std::size_t n_columns = 0) {
+void check_range(const TensorFile& file, const std::string& name, std::uint64_t n_features) {
+    const Tensor& found = file.tensors.at(name);
+    if (found.shape != std::vector<std::uint64_t>{2, n_features}) {
+        refuse(name + " must have two rows of as many numbers as there are features");
+    }
+    const auto range = file.array<float>(found);
+    for (std::size_t i = 0; i < n_features; ++i) {
+        const float low = range[i], high = range[n_features + i];
+        if (std::isnan(low) && std::isnan(high)) continue;
+        if (std::isfinite(low) && std::isfinite(high) && low <= high) continue;
+        refuse(name +
+               " must hold finite numbers, the least not above the greatest, or NaN for both");
+    }
+}
+
+// Refuses an array that is there and has another type or shape.
+void check_shape(const TensorFile& file, const std::string& name,
+                 std::initializer_list<std::string_view> types,
+                 const std::vector<std::uint64_t>& shape) {
     const auto found = file.tensors.find(name);
-    if (found == file.tensors.end()) refuse("the tensor " + printable(name) + " is missing");
-    std::vector<std::uint64_t> shape{length.whole()};
-    if (n_columns > 0) shape.push_back(n_columns);
-    if (found->second.shape != shape)
-        refuse("the tensor " + printable(name) + " has another shape");
-    return file.array<double>(found->second);
+    if (found == file.tensors.end()) return;
+    const bool has_type = std::ranges::find(types, found->second.type) != types.end();
+    if (has_type && found->second.shape == shape) return;
+    refuse("the tensor " + printable(name) + " has another type or shape");
 }
 
-PostProcess postprocess_of(const Json& json, const TensorFile& file, const std::string& group) {
-    const Members members = entries(json, {"low", "high", "lattice", "clip", "targets"});
-    std::optional<Lattice> lattice;
-    if (const Json& own = members.at("lattice"); !own.is_null()) {
-        const Members points = entries(own, {"base", "step", "slack"});
-        lattice = {real(points, "base"), real(points, "step"), real(points, "slack")};
+void check_training(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
+                    const FurtherArrays& further) {
+    const std::uint64_t n = facts.n_training_rows;
+    const auto has = [&](const char* name) { return file.tensors.contains(prefix + name); };
+    const bool has_rows = has("training.X");
+    for (const char* name : {"training.y", "training.sample_weight", "training.counts"}) {
+        const bool is_needed = has_rows && name == std::string_view("training.y");
+        if (is_needed ? !has(name) : has(name) && !has_rows) {
+            refuse("the training rows must have X and y");
+        }
     }
-    Array<double> targets;
-    if (const Json& own = members.at("targets"); !own.is_null()) {
-        targets = numbers(file, group + "postprocess.targets", own);
-    }
-    return {real(members, "low"), real(members, "high"), truth(members, "clip"), lattice,
-            targets.view()};
+    std::vector<std::uint64_t> of_targets{n};
+    if (!facts.scalar_output) of_targets.push_back(further.n_outputs);
+    const auto n_features = static_cast<std::uint64_t>(facts.n_features);
+    check_shape(file, prefix + "training.X", {"F32"}, {n, n_features});
+    check_shape(file, prefix + "training.y", {"F64"}, of_targets);
+    check_shape(file, prefix + "training.sample_weight", {"F64"}, {n});
+    check_shape(file, prefix + "training.counts", {"U8", "U16", "U32", "U64"},
+                {n, further.n_trees});
+    check_shape(file, prefix + "jackknife.drawn", {"U8"}, {further.n_left_out, further.n_trees});
 }
 
-// Nothing if the groups are no column of the rows.
-std::optional<CalibrationGroups> groups_of(const Json& json, const TensorFile& file,
-                                           const std::string& group, std::size_t n_levels,
-                                           std::int64_t n_features) {
-    const Members members = entries(json, {"labels", "counts", "q_hat", "feature"});
-    CalibrationGroups groups{};
-    for (const Json& label : items(members, "labels")) {
-        // A text is no number, and so the label of no row.
-        constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-        groups.labels.push_back(label.is_null()   ? std::nullopt
-                                : label.is_text() ? std::optional(nan)
-                                                  : std::optional(real_of(label)));
+// Groups of a model, of whose mean the facts are `mean`.
+std::vector<KnownGroup> known_groups(const ModelFacts& facts, const FurtherArrays& further) {
+    const bool is_stacked = further.family == "stacked";
+    bool has_trees = false;
+    if (facts.parts.mean) {
+        const Members mean = entries(*facts.parts.mean, {"share", "baseline"});
+        real(mean, "share");
+        has_trees = !mean.at("baseline").is_null();
+        if (has_trees) real(mean, "baseline");
     }
-    const Json& length = members.at("q_hat");
-    const auto q_hat = numbers(file, group + "groups.q_hat", length, n_levels);
-    if (length.whole() != groups.labels.size()) refuse("groups must have quantiles for each label");
-    groups.q_hat.assign(q_hat.view().begin(), q_hat.view().end());
-    for (const double q : groups.q_hat) {
-        if (std::isinf(q)) refuse("the quantiles of groups must be finite or NaN");
+    if (is_stacked != facts.parts.mean.has_value()) {
+        refuse("the calibration does not fit the mean of the model");
     }
-    if (members.at("feature").is_null()) return std::nullopt;
-    groups.feature = whole(members, "feature");
-    if (groups.feature >= static_cast<std::uint64_t>(n_features)) {
-        refuse("the groups of the calibration must be those of a feature");
-    }
-    return groups;
+    const Presence residuals = always_if(!further.family.empty());
+    const Presence objects = further.is_whole ? Presence::optional : Presence::never;
+    const Presence left_out = always_if(further.n_left_out > 0);
+    return {{"forest", of_forest, Presence::always},
+            {"index", of_index, Presence::always},
+            {"feature_range", itself, Presence::always},
+            {"training", of_training, Presence::optional},
+            {"residuals", of_index, residuals},
+            {"centred", of_centred, residuals},
+            {"mean_forest", of_forest, always_if(has_trees)},
+            {"mean_values", itself, always_if(has_trees)},
+            {"inbag", of_index, left_out},
+            {"jackknife", of_jackknife, left_out},
+            {"objects", itself, objects}};
+}
+
+// Whether a name is of an output or a fold, whose arrays are checked with its facts.
+bool is_of_part(const std::string& name, const ModelFacts& facts) {
+    const auto begins = [&](const char* kind, std::size_t n) {
+        for (std::size_t i = 0; i < n; ++i) {
+            if (name.starts_with(kind + std::to_string(i) + ".")) return true;
+        }
+        return false;
+    };
+    return begins("output", facts.parts.outputs.size()) || begins("fold", facts.parts.folds.size());
 }
 
 }  // namespace
 
-ModelFacts ModelFacts::read(const Json& json, bool whole_model) {
+ModelFacts ModelFacts::read(const Json& json, bool is_whole) {
     Members found = json.members();
-    for (const char* version : {"format_version", "hdicore", "scikit_learn"}) {
-        if (whole_model && found.erase(version) == 0) {
-            refuse(std::string("the fact ") + version + " is missing");
-        }
-    }
+    if (is_whole) take_versions(found);
     const Members members =
         entries(std::move(found),
                 {"weights", "n_training_rows", "allow_nan", "matches_forest", "training_digest",
@@ -227,14 +212,21 @@ ModelFacts ModelFacts::read(const Json& json, bool whole_model) {
     if (weights != "all" && weights != "inbag" && weights != "oob" && weights != "monotonic") {
         refuse("weights must be all, inbag, oob or monotonic, got " + printable(weights));
     }
-    ModelFacts facts{weights == "monotonic",
-                     whole(members, "n_training_rows"),
-                     truth(members, "allow_nan"),
-                     static_cast<std::int64_t>(whole(members, "n_features")),
-                     of(members, "feature_names", names_of),
-                     truth(members, "scalar_output"),
-                     std::nullopt,
-                     items(members, "outputs")};
+    ModelFacts facts{
+        weights == "monotonic",
+        whole(members, "n_training_rows"),
+        truth(members, "allow_nan"),
+        static_cast<std::int64_t>(whole(members, "n_features")),
+        of(members, "feature_names", names_of),
+        truth(members, "scalar_output"),
+        of(members, "target_names", names_of).size(),
+        {object_or_null(members, "calibration"), object_or_null(members, "mean"),
+         object_or_null(members, "boxes"), object_or_null(members, "reference"),
+         object_or_null(members, "regions"), items(members, "outputs"), items(members, "folds")}};
+    for (const char* name : {"matches_forest", "counts_are_weighted"}) truth(members, name);
+    if (!is_digest(text(members, "training_digest"))) {
+        refuse("training_digest must be 32 hexadecimal digits");
+    }
     const bool has_names = !members.at("feature_names").is_null();
     if (has_names && facts.feature_names.size() != static_cast<std::size_t>(facts.n_features)) {
         refuse("it names " + std::to_string(facts.feature_names.size()) + " features of " +
@@ -246,48 +238,60 @@ ModelFacts ModelFacts::read(const Json& json, bool whole_model) {
             "computed from C; fit the forest alone on their result");
     }
     check_encoder(members.at("encoder"), facts.feature_names);
-    if (const Json& own = members.at("calibration"); !own.is_null()) facts.calibration = own;
+    const auto& [calibration, mean, boxes, reference, regions, outputs, folds] = facts.parts;
+    if (boxes.has_value() == outputs.empty()) refuse("boxes must be those of several outputs");
+    if (!is_whole && !(outputs.empty() && folds.empty())) {
+        refuse("a part of a model must be without folds and outputs");
+    }
     return facts;
 }
 
-StoredCalibration StoredCalibration::read(const Json& json, const TensorFile& file,
-                                          const std::string& group, std::int64_t n_features) {
-    const Members all = json.members();
-    const auto method = all.find("method");
-    const std::string name = method == all.end() ? "" : method->second.text();
-    if (name == "cv+" || name == "jackknife+") {
-        return {std::nullopt, "they were calibrated by " + name +
-                                  ", and are read from a forest for each of its folds or rows"};
-    }
-    if (name != "oob" && name != "split") refuse("method must be oob or split");
-    const Members members = entries(json, {"method", "levels", "postprocess", "n", "confidence",
-                                           "weighted", "groups", "distribution", "recent"});
-    std::vector<CalibratedLevel> levels;
-    bool is_stacked = false;
-    std::uint64_t first_size = 0;
-    for (const Json& own : items(members, "levels")) {
-        std::uint64_t size = 0;
-        levels.push_back(level_of(own, is_stacked, size));
-        if (levels.size() == 1) first_size = size;
-        if (size != first_size) refuse("levels must be of trees with one min_samples_leaf");
-        if (levels.size() > 1 && !(levels.back().coverage > levels[levels.size() - 2].coverage)) {
-            refuse("coverages must ascend");
+void check_further(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
+                   const FurtherArrays& further) {
+    const auto n_features = static_cast<std::uint64_t>(facts.n_features);
+    const auto& [calibration, mean, boxes, reference, regions, outputs, folds] = facts.parts;
+    const auto inside = [&](const char* group) { return FactArrays(file, prefix + group + "."); };
+    const auto check = [&](const char* group, const std::optional<Json>& own, const auto& use) {
+        FactArrays arrays = inside(group);
+        try {
+            own ? use(*own, std::move(arrays)) : arrays.require_none();
+        } catch (const std::invalid_argument& error) {
+            refuse(std::string(group) + ": " + error.what());
         }
-    }
-    if (levels.empty()) refuse("coverages must be one or more");
-    if (is_stacked) {
-        return {std::nullopt, "the mean of another regressor is in them"};
-    }
-    PostProcess postprocess = of(members, "postprocess",
-                                 [&](const Json& own) { return postprocess_of(own, file, group); });
-    std::optional<CalibrationGroups> groups;
-    if (const Json& own = members.at("groups"); !own.is_null()) {
-        groups = groups_of(own, file, group, levels.size(), n_features);
-        if (!groups) {
-            return {std::nullopt, "groups of rows have quantiles of their own, and are no feature"};
+    };
+    check("boxes", boxes, [&](const Json& own, FactArrays arrays) {
+        check_boxes(own, std::move(arrays), further.n_outputs);
+    });
+    check("regions", regions, check_regions);
+    check("reference", reference, [&](const Json& own, FactArrays arrays) {
+        check_reference(own, std::move(arrays), n_features);
+    });
+    if (!calibration) inside("calibration").require_none();
+    const std::vector<KnownGroup> known = known_groups(facts, further);
+    std::set<std::string_view> met{"boxes", "regions", "reference", "calibration"};
+    for (auto at = file.tensors.lower_bound(prefix); at != file.tensors.end(); ++at) {
+        if (!at->first.starts_with(prefix)) break;
+        if (is_of_part(at->first, facts)) continue;
+        const std::string_view name = std::string_view(at->first).substr(prefix.size());
+        const std::size_t dot = std::min(name.find('.'), name.size());
+        const std::string_view own = dot < name.size() ? name.substr(dot + 1) : "";
+        const auto group = std::ranges::find(known, name.substr(0, dot), &KnownGroup::name);
+        const bool is_known =
+            group == known.end() ? met.contains(name.substr(0, dot)) && dot < name.size()
+                                 : group->presence != Presence::never &&
+                                       std::ranges::find(group->arrays, own) != group->arrays.end();
+        if (!is_known) {
+            refuse("it has the tensor " + printable(at->first) +
+                   ", which this version does not know, or not in such a model");
         }
+        if (group != known.end()) met.insert(group->name);
     }
-    return {Calibration{std::move(levels), std::move(postprocess), std::move(groups)}, ""};
+    for (const KnownGroup& group : known) {
+        if (group.presence != Presence::always || met.contains(group.name)) continue;
+        refuse("the tensor " + prefix + std::string(group.name) + " is missing");
+    }
+    check_range(file, prefix + "feature_range", n_features);
+    check_training(file, prefix, facts, further);
 }
 
 }  // namespace hdicore

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <iomanip>
 #include <locale>
 #include <optional>
 #include <sstream>
@@ -147,6 +148,63 @@ void append_quoted(std::string_view utf8, std::string& text) {
     text.push_back('"');
 }
 
+// The nearest double; nothing if it is not finite.
+std::optional<double> parsed(const std::string& text) {
+    double value = 0;
+    std::istringstream stream{text};
+    stream.imbue(std::locale::classic());
+    stream >> value;
+    return stream.fail() || !std::isfinite(value) ? std::nullopt : std::optional(value);
+}
+
+// The nearest number of n digits, as d.ddde-05.
+std::string rounded(double value, int n) {
+    std::ostringstream stream;
+    stream.imbue(std::locale::classic());
+    stream << std::scientific << std::setprecision(n - 1) << value;
+    return stream.str();
+}
+
+// The next greater number of as many digits; 9.99 has none.
+std::string raised(std::string text) {
+    for (std::size_t i = text.find('e'); i-- > 0;) {
+        if (text[i] == '.') continue;
+        if (text[i]++ != '9') break;
+        text[i] = '0';
+    }
+    return text;
+}
+
+// The fewest digits that are read as the positive number.
+std::string shortest(double value) {
+    constexpr int always_read = 15;  // digits that are read again if fewer are
+    for (int n = parsed(rounded(value, always_read)) == value ? 1 : always_read + 1;; ++n) {
+        const std::string nearest = rounded(value, n);
+        if (parsed(nearest) == value) return nearest;
+        // From a power of two the doubles above are twice as far as those below.
+        const std::string above = raised(nearest);
+        if (parsed(above) == value) return above;
+    }
+}
+
+// What Python's repr is of a finite number. std::to_chars of it is missing in old macOS.
+std::string repr(double value) {
+    const std::string sign = std::signbit(value) ? "-" : "";
+    if (value == 0) return sign + "0.0";
+    const std::string text = shortest(std::fabs(value));
+    const std::size_t end = text.find('e');
+    const int exponent = std::stoi(text.substr(end + 1));
+    if (exponent < -4 || exponent >= 16) return sign + text;
+    std::string digits = text.substr(0, end);
+    if (digits.size() > 1) digits.erase(1, 1);
+    if (exponent < 0) {
+        return sign + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
+    }
+    const auto n_whole = static_cast<std::size_t>(exponent) + 1;
+    if (digits.size() <= n_whole) digits.resize(n_whole + 1, '0');
+    return sign + digits.insert(n_whole, 1, '.');
+}
+
 }  // namespace
 
 // Recursive descent, whose depth is limited.
@@ -232,12 +290,14 @@ class JsonDocument::Parser {
     }
 
     void number() {
+        const std::size_t first = at_;
         if (peek() == '-') ++at_;
         if (peek() == '0') {
             ++at_;
         } else {
             digits();
         }
+        if (at_ - first > max_whole_digits) malformed("has a number that is too long", first);
         if (peek() == '.') {
             ++at_;
             digits();
@@ -294,6 +354,9 @@ bool Json::is_text() const noexcept {
 bool Json::is_number() const noexcept {
     return token().front() == '-' || is_digit(token().front());
 }
+bool Json::is_whole_number() const noexcept {
+    return is_number() && token().find_first_of(".eE") == std::string_view::npos;
+}
 bool Json::is_list() const noexcept {
     return token().front() == '[';
 }
@@ -321,12 +384,9 @@ std::uint64_t Json::whole() const {
 
 double Json::number() const {
     if (!is_number()) refuse("a number");
-    double value = 0;
-    std::istringstream stream{std::string(token())};
-    stream.imbue(std::locale::classic());
-    stream >> value;
-    if (stream.fail() || !std::isfinite(value)) refuse("a finite number");
-    return value;
+    const std::optional<double> value = parsed(std::string(token()));
+    if (!value) refuse("a finite number");
+    return *value;
 }
 
 std::vector<Json> Json::items() const {
@@ -375,8 +435,10 @@ void Json::append_sorted(std::string& text) const {
         text.push_back(']');
     } else if (is_text()) {
         append_quoted(this->text(), text);
+    } else if (is_number() && !is_whole_number()) {
+        text += repr(number());
     } else {
-        text += token();
+        text += token() == "-0" ? "0" : token();
     }
 }
 

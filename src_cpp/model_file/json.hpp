@@ -20,6 +20,7 @@ class Json {
     bool is_null() const noexcept;
     bool is_text() const noexcept;
     bool is_number() const noexcept;
+    bool is_whole_number() const noexcept;  // without a fraction and an exponent
     bool is_list() const noexcept;
     bool is_object() const noexcept;
 
@@ -34,8 +35,8 @@ class Json {
     // By name. Refuses two of one name.
     std::map<std::string, Json> members() const;
 
-    // The text that the standard encoder with sorted names and ASCII alone makes of the value;
-    // numbers stay as they are written.
+    // The text that Python's encoder with sorted names and ASCII alone makes of the value: numbers
+    // with the fewest digits that are read as them. Refuses numbers that are not finite.
     std::string sorted_text() const;
 
   private:
@@ -57,6 +58,7 @@ class JsonDocument {
   public:
     static constexpr std::size_t max_bytes = 100'000'000;
     static constexpr int max_depth = 64;
+    static constexpr std::size_t max_whole_digits = 4300;  // with a sign; as Python's
 
     // Throws std::invalid_argument unless the text is one value of JSON in valid UTF-8.
     explicit JsonDocument(std::string text);

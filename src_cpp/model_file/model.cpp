@@ -19,56 +19,42 @@ namespace {
 // Rows whose base intervals are in memory at once.
 constexpr std::size_t rows_at_once = std::size_t{1} << 16;
 
-// Groups of arrays that a model may have, beside numbered ones.
-constexpr std::string_view known_groups[] = {
-    "forest",    "index",   "feature_range", "training",    "calibration",
-    "residuals", "centred", "mean_forest",   "mean_values", "reference",
-    "regions",   "inbag",   "jackknife",     "boxes",       "objects",
-};
-
-bool is_known(std::string_view group) {
-    for (const std::string_view kind : {"fold", "output"}) {
-        const std::string_view number = group.substr(std::min(kind.size(), group.size()));
-        if (group.starts_with(kind) && !number.empty() &&
-            number.find_first_not_of("0123456789") == number.npos) {
-            return true;
-        }
-    }
-    return std::find(std::begin(known_groups), std::end(known_groups), group) !=
-           std::end(known_groups);
-}
-
-void check_groups(const Tensors& tensors) {
-    for (const auto& [name, tensor] : tensors) {
-        if (is_known(std::string_view(name).substr(0, name.find('.')))) continue;
-        refuse("it has the tensor " + printable(name) + ", which this version does not know");
-    }
-}
-
 TensorFile open_file(const std::string& path, bool mapped) {
     const auto bytes = std::make_shared<const FileBytes>(path, mapped);
-    TensorFile file = TensorFile::read(bytes, "hdicore_model", !mapped);
-    check_groups(file.tensors);
-    return file;
+    return TensorFile::read(bytes, "hdicore_model", !mapped);
 }
 
 std::vector<ModelPart> read_outputs(const TensorFile& file, const ModelFacts& whole,
                                     std::size_t n_outputs) {
     std::vector<ModelPart> outputs;
-    if (whole.outputs.empty()) return outputs;
-    if (whole.outputs.size() != n_outputs || n_outputs == 1) {
+    if (whole.parts.outputs.empty()) return outputs;
+    if (whole.parts.outputs.size() != n_outputs || n_outputs == 1) {
         refuse("outputs must be as many as the targets, or none");
     }
-    for (const Json& own : whole.outputs) {
+    for (const Json& own : whole.parts.outputs) {
         const std::string name = "output" + std::to_string(outputs.size());
         const ModelFacts facts = ModelFacts::read(own, false);
-        if (!facts.outputs.empty() || !facts.calibration || facts.n_features != whole.n_features) {
+        if (!facts.parts.calibration || facts.n_features != whole.n_features) {
             refuse(name + " must be calibrated, and of the features of the model");
         }
-        outputs.emplace_back(file, name + ".", facts);
+        outputs.emplace_back(file, name + ".", facts, false);
         if (outputs.back().index()->n_outputs() != 1) refuse(name + " must have one output");
     }
     return outputs;
+}
+
+// No answer comes from the forests of folds.
+void check_folds(const TensorFile& file, const ModelFacts& facts, const ModelPart& whole) {
+    const char* const misfit = "the calibration does not fit the folds of the model";
+    if (facts.parts.folds.size() != whole.stored().n_forests) refuse(misfit);
+    for (std::size_t i = 0; i < facts.parts.folds.size(); ++i) {
+        const std::string name = "fold" + std::to_string(i);
+        const ModelFacts own = ModelFacts::read(facts.parts.folds[i], false);
+        if (ModelPart(file, name + ".", own, false).index()->n_outputs() !=
+            whole.index()->n_outputs()) {
+            refuse(misfit);
+        }
+    }
 }
 
 std::vector<double> coverages_of(const ModelPart& whole, std::span<const ModelPart> outputs) {
@@ -88,6 +74,24 @@ std::vector<double> coverages_of(const ModelPart& whole, std::span<const ModelPa
         }
     }
     return found;
+}
+
+// Labels that are texts are NaN, and match no row.
+void check_same_labels(std::span<const ModelPart> outputs) {
+    const auto same = [](const std::optional<double>& a, const std::optional<double>& b) {
+        return a == b || (a && b && std::isnan(*a) && std::isnan(*b));
+    };
+    for (const ModelPart& part : outputs) {
+        const auto& first = outputs.front().stored().calibration;
+        const auto& own = part.stored().calibration;
+        if (!first || !own) continue;
+        if (first->groups.has_value() == own->groups.has_value() &&
+            (!own->groups ||
+             std::ranges::equal(first->groups->labels, own->groups->labels, same))) {
+            continue;
+        }
+        refuse("the groups of all outputs must be the same");
+    }
 }
 
 RowMatrix slice(const RowMatrix& rows, std::size_t begin, std::size_t n) {
@@ -114,12 +118,13 @@ Model::Model(const std::string& path, bool mapped) : Model(open_file(path, mappe
 Model::Model(const TensorFile& file)
     : bytes_(file.bytes),
       facts_(ModelFacts::read(file.facts, true)),
-      whole_(file, "", facts_),
+      whole_(file, "", facts_, true),
       outputs_(read_outputs(file, facts_, whole_.index()->n_outputs())),
       coverages_(coverages_of(whole_, outputs_)) {
+    check_same_labels(outputs_);
+    check_folds(file, facts_, whole_);
     // What is in the document of the file goes with it.
-    facts_.calibration.reset();
-    facts_.outputs.clear();
+    facts_.parts = {};
 }
 
 void Model::check_rows(const RowMatrix& rows) const {

@@ -131,9 +131,29 @@ std::size_t position_of(std::vector<Part>& parts, const Part& part) {
     return at;
 }
 
+StoredCalibration read_calibration(const TensorFile& file, const std::string& prefix,
+                                   const ModelFacts& facts) {
+    if (!facts.parts.calibration) return {};
+    return of_part("calibration", [&] {
+        return StoredCalibration::read(*facts.parts.calibration,
+                                       FactArrays(file, prefix + "calibration."), facts.n_features);
+    });
+}
+
+FurtherArrays further_of(const StoredCalibration& stored, const LeafIndex& index, bool is_whole) {
+    FurtherArrays further{"", stored.n_left_out, index.n_outputs(), index.n_trees(), is_whole};
+    for (const std::string& family : stored.families) {
+        if (family == "raw") continue;
+        if (!further.family.empty()) refuse("the calibration does not fit the mean of the model");
+        further.family = family;
+    }
+    return further;
+}
+
 }  // namespace
 
-ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts)
+ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
+                     bool is_whole)
     : forest_(read_forest(file, prefix + "forest", facts.n_features)),
       index_(std::make_shared<const LeafIndex>(read_index(file, prefix + "index"))),
       rounds_labels_(!facts.feature_names.empty()) {
@@ -144,11 +164,12 @@ ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const Mo
     if (facts.scalar_output && index_->n_outputs() != 1) {
         refuse("scalar_output must be false for an index of several outputs");
     }
-    if (!facts.calibration) return;
-    stored_ = of_part("calibration", [&] {
-        return StoredCalibration::read(*facts.calibration, file, prefix + "calibration.",
-                                       facts.n_features);
-    });
+    if (facts.n_target_names > 0 && facts.n_target_names != index_->n_outputs()) {
+        refuse("it names " + std::to_string(facts.n_target_names) + " targets of " +
+               std::to_string(index_->n_outputs()));
+    }
+    stored_ = read_calibration(file, prefix, facts);
+    check_further(file, prefix, facts, further_of(stored_, *index_, is_whole));
     if (!stored_.calibration) return;
     const auto& levels = stored_.calibration->levels;
     const bool is_centred =

@@ -12,6 +12,7 @@
 #include "index/leaf_index.hpp"
 #include "model_file/calibration.hpp"
 #include "model_file/facts.hpp"
+#include "model_file/stored_calibration.hpp"
 #include "model_file/tensor_file.hpp"
 
 namespace hdicore {
@@ -21,7 +22,8 @@ class ModelPart {
   public:
     // Of the arrays whose names begin with `prefix`. Throws std::invalid_argument if they are
     // damaged, or do not fit each other.
-    ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts);
+    ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
+              bool is_whole);
 
     const Forest& forest() const noexcept { return forest_; }
     const std::shared_ptr<const LeafIndex>& index() const noexcept { return index_; }

@@ -63,7 +63,7 @@ struct TensorFile {
             return {{reinterpret_cast<const Element*>(tensor.bytes.data()), n}, bytes};
         }
         std::vector<Element> copy(n);
-        std::memcpy(copy.data(), tensor.bytes.data(), n * sizeof(Element));
+        if (n > 0) std::memcpy(copy.data(), tensor.bytes.data(), n * sizeof(Element));
         return Array<Element>(std::move(copy));
     }
 };

@@ -38,7 +38,9 @@ Region RegionSearch::find(const Pmf& pmf, mass_t needed, const RegionShape& shap
                                                 : (hdi.upper - hdi.lower) + thickness_;
 
     Choice best;
-    double bound = of_hdi;
+    // The HDI may be wider than the least width: widths tie, and a quarter is for their rounding.
+    const double tied = 1.25 * tie_tolerance * (pmf.max_abs() / unit);
+    double bound = shape.grid == nullptr ? std::max(of_hdi - tied, 0.0) : of_hdi;
     if (max_pieces_ > 1) search(best, bound);
 
     Region region;

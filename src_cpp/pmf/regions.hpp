@@ -19,7 +19,7 @@ inline constexpr std::size_t max_region_pieces = 8;
 struct Region {
     std::size_t n_pieces = 0;
     std::array<Interval, max_region_pieces> pieces{};  // ascending
-    double bound = 0;  // no region of as many pieces or fewer costs less, to within rounding
+    double bound = 0;  // no region of as many pieces or fewer costs less
 };
 
 struct RegionShape {
@@ -40,7 +40,8 @@ struct RegionShape {
 // so is a region that costs no less.
 //
 // The bound is the greatest of cost + price * (needed - mass) over the prices asked: the Lagrangian
-// bound, less what rounding may add to it. O(max_pieces * atoms) for each scan, 5 to 10 scans.
+// bound, less what rounding may add to it; of one piece the width of the HDI, less what widths that
+// tie with the least may have more. O(max_pieces * atoms) for each scan, 5 to 10 scans.
 class RegionSearch {
   public:
     // Scratch memory, 18 bytes for each atom or 42 for each bin, is allocated here.

@@ -12,7 +12,7 @@ namespace hdicore {
 namespace {
 
 // The leaf of a row, which is checked each time: its memory may be the caller's.
-std::size_t leaf_of(const RowLeaves& rows, std::size_t tree, std::size_t row) {
+std::size_t leaf_of(const LeavesOfRows& rows, std::size_t tree, std::size_t row) {
     const auto leaf = static_cast<std::size_t>(rows.leaves(tree, row));
     if (leaf >= rows.n_leaves(tree)) {
         throw std::invalid_argument("leaves must name leaves of the forest, got " +
@@ -24,7 +24,7 @@ std::size_t leaf_of(const RowLeaves& rows, std::size_t tree, std::size_t row) {
 
 // Calls use(tree) for each.
 template <class Use>
-void each_tree(const RowLeaves& rows, unsigned n_threads, Interruption& interruption,
+void each_tree(const LeavesOfRows& rows, unsigned n_threads, Interruption& interruption,
                const Use& use) {
     const auto make_worker = [&]() -> Worker {
         return [&](std::size_t tree) {
@@ -37,7 +37,7 @@ void each_tree(const RowLeaves& rows, unsigned n_threads, Interruption& interrup
 
 }  // namespace
 
-void relabel(const RowLeaves& rows, std::span<const leaf_t> new_leaves, Matrix<leaf_t> result,
+void relabel(const LeavesOfRows& rows, std::span<const leaf_t> new_leaves, Matrix<leaf_t> result,
              unsigned n_threads, Interruption& interruption) {
     each_tree(rows, n_threads, interruption, [&](std::size_t tree) {
         const leaf_t* of_tree = new_leaves.data() + rows.offsets[tree];
@@ -48,8 +48,8 @@ void relabel(const RowLeaves& rows, std::span<const leaf_t> new_leaves, Matrix<l
 }
 
 template <class Count>
-void count_drawn(const RowLeaves& rows, Matrix<const Count> counts, std::span<std::int64_t> sizes,
-                 unsigned n_threads, Interruption& interruption) {
+void count_drawn(const LeavesOfRows& rows, Matrix<const Count> counts,
+                 std::span<std::int64_t> sizes, unsigned n_threads, Interruption& interruption) {
     std::ranges::fill(sizes, 0);
     each_tree(rows, n_threads, interruption, [&](std::size_t tree) {
         std::int64_t* of_tree = sizes.data() + rows.offsets[tree];
@@ -60,7 +60,7 @@ void count_drawn(const RowLeaves& rows, Matrix<const Count> counts, std::span<st
 }
 
 template <class Count>
-void find_oob_means(const RowLeaves& rows, Matrix<const Count> counts, std::span<const double> y,
+void find_oob_means(const LeavesOfRows& rows, Matrix<const Count> counts, std::span<const double> y,
                     std::span<const double> draw_weight, const OutOfBagMeans& means,
                     unsigned n_threads, Interruption& interruption) {
     std::ranges::fill(means.leaf_means, 0);
@@ -105,15 +105,15 @@ void find_oob_means(const RowLeaves& rows, Matrix<const Count> counts, std::span
     parallel_for((rows.n_rows() + at_once - 1) / at_once, n_threads, make_worker, interruption);
 }
 
-template void count_drawn(const RowLeaves&, Matrix<const std::uint8_t>, std::span<std::int64_t>,
+template void count_drawn(const LeavesOfRows&, Matrix<const std::uint8_t>, std::span<std::int64_t>,
                           unsigned, Interruption&);
-template void count_drawn(const RowLeaves&, Matrix<const std::uint32_t>, std::span<std::int64_t>,
+template void count_drawn(const LeavesOfRows&, Matrix<const std::uint32_t>, std::span<std::int64_t>,
                           unsigned, Interruption&);
-template void find_oob_means(const RowLeaves&, Matrix<const std::uint8_t>, std::span<const double>,
-                             std::span<const double>, const OutOfBagMeans&, unsigned,
-                             Interruption&);
-template void find_oob_means(const RowLeaves&, Matrix<const std::uint32_t>, std::span<const double>,
-                             std::span<const double>, const OutOfBagMeans&, unsigned,
-                             Interruption&);
+template void find_oob_means(const LeavesOfRows&, Matrix<const std::uint8_t>,
+                             std::span<const double>, std::span<const double>, const OutOfBagMeans&,
+                             unsigned, Interruption&);
+template void find_oob_means(const LeavesOfRows&, Matrix<const std::uint32_t>,
+                             std::span<const double>, std::span<const double>, const OutOfBagMeans&,
+                             unsigned, Interruption&);
 
 }  // namespace hdicore

@@ -28,7 +28,12 @@ void RowMeans::find(std::size_t begin, const RowBlock& block) {
             }
         }
         for (std::size_t p = 0; p < n; ++p) {
-            const double mean = scale.mean(sums_[p]);
+            // Of leaves with one target the steps are as many in each tree; of others seldom.
+            const mass_t n_trees = sums_[p].units >> index_.shift();
+            const bool may_be_one =
+                index_.arrays().pooled || (n_trees > 0 && sums_[p].steps % n_trees == 0);
+            const auto only = may_be_one ? only_target(o, block, p) : std::nullopt;
+            const double mean = only ? *only : scale.mean(sums_[p]);
             for (const std::uint32_t row : block.rows_at(p, p + 1)) {
                 results_[(begin + row) * index_.n_outputs() + o] = mean;
             }
@@ -88,6 +93,22 @@ void RowMeans::add_entries(const MeanScale& scale, std::size_t output, const Row
             sums_[p] += mean_of_leaf(index_, scale, output, t, leaf);
         });
     }
+}
+
+std::optional<double> RowMeans::only_target(std::size_t output, const RowBlock& block,
+                                            std::size_t place) const {
+    std::optional<rank_t> only;
+    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+        const leaf_t leaf = block.leaves[t * block.stride() + place];
+        if (leaf == no_leaf) continue;
+        const EntrySlice slice = index_.entries(output, t, leaf);
+        if (slice.n == 0) continue;
+        const rank_t first = index_.rank(slice.begin);
+        const bool holds_one = index_.rank(slice.begin + slice.n - 1) == first;
+        if (!holds_one || only.value_or(first) != first) return std::nullopt;
+        only = first;
+    }
+    return only ? std::optional(index_.atoms(output)[*only]) : std::nullopt;
 }
 
 // Reading a clock takes as long as some leaves.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,9 @@ class RowMeans {
     // Of rows [first, end) of the block.
     void add_entries(const MeanScale& scale, std::size_t output, const RowBlock& block,
                      std::size_t first, std::size_t end);
+    // The target that all leaves of a row hold; nothing if they hold several.
+    std::optional<double> only_target(std::size_t output, const RowBlock& block,
+                                      std::size_t place) const;
     // Of which each reads so much.
     static std::size_t trees_between_checks(std::size_t n_read) noexcept;
 

@@ -247,14 +247,14 @@ def test_bad_arguments(options, message):
             find_rule(lambda _: [], index, **options)
 
 
-def test_several_targets_and_too_wide_a_range_are_refused():
+def test_several_targets_and_too_wide_or_narrow_a_range_are_refused():
     leaves = np.zeros((2, 1), int)
     several = LeafIndex(leaves, np.array([[0.0, 1.0], [2.0, 3.0]]))
     with pytest.raises(ValueError, match="source must be of one target, got 2"):
         predict_batch(several, leaves)
-    wide = LeafIndex(leaves, np.array([-1e300, 1e308]))
-    with pytest.raises(ValueError, match=re.escape("in a range of at most 2**900")):
-        predict_batch(wide, leaves)
+    for ends in ([-1e300, 1e308], [-1e308, 1e308], [0, 3e-320], [0, 5e-324], [1e-290, 2e-290]):
+        with pytest.raises(ValueError, match=re.escape("range from 2**-900 to 2**900, or of 0")):
+            predict_batch(LeafIndex(leaves, np.array(ends)), leaves)
 
 
 def test_sums_of_shares_are_exact_in_any_order():

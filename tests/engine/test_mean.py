@@ -86,11 +86,68 @@ def test_the_error_is_a_unit_of_a_leaf_and_two_steps(n_trees):
         sum(map(Fraction, y[own].tolist())) / int(own.sum()) for own in (leaves == query).T
     ) / len(query)
     found = LeafIndex(leaves, y).mean([query])[0]
-    steps = Fraction(n_trees, 2**59)
-    assert abs(Fraction(found) - exact) <= Fraction(np.ptp(y)) * (Fraction(1, 2**31) + steps)
-    alone = LeafIndex(np.arange(50)[:, None].repeat(n_trees, axis=1), y)
-    of_single_rows = alone.mean(np.arange(50)[:, None].repeat(n_trees, axis=1))
-    np.testing.assert_allclose(of_single_rows, y, rtol=0, atol=float(np.ptp(y) * steps) + 1e-15)
+    error = Fraction(np.ptp(y)) * (
+        Fraction(1, 2**31) + Fraction(1, 2**51) + Fraction(n_trees, 2**59)
+    )
+    assert abs(Fraction(found) - exact) <= error + abs(exact) / 2**53
+
+
+@pytest.mark.parametrize("n_trees", [2, 5, 400])
+def test_the_error_of_leaves_without_rounded_weights(n_trees):
+    """Each holds one target, and a power of two of them are several: no share of a leaf is cut."""
+    rng = np.random.default_rng(n_trees)
+    for k in range(200):
+        y = rng.normal(size=8) * 10.0 ** rng.integers(-3, 4) + rng.choice([0, 1e3, -0.3])
+        leaves = np.arange(8)[:, None].repeat(n_trees, axis=1)
+        query = rng.integers(0, 8, n_trees)
+        exact = sum(map(Fraction, y[query].tolist())) / n_trees
+        error = Fraction(np.ptp(y)) * (Fraction(1, 2**51) + Fraction(n_trees, 2**59))
+        found = Fraction(LeafIndex(leaves, y, pooled=k % 2 == 1).mean([query])[0])
+        assert abs(found - exact) <= error + abs(exact) / 2**53
+
+
+FAR = {
+    "ordinary": [0.3, 0.5, 0.0, 0.2, -0.1, 0.1, 0.7, 1e-3],
+    "far smaller than the range": [1e-20, 2e-20, -3e-25, 1.0, 0.1, 7e-19, 1e6, 0.0],
+    "of all sizes": [LEAST, 1e-300, 0.1, 3e100, LARGEST, -LARGEST, 1 / 3, -1e-9],
+    "large": [1e15 + 0.125, 1e15 + 0.25, 1e15 + 0.375, 1e15, 3.0, -2.5, 7e15, 0.7],
+}
+
+
+@pytest.mark.parametrize("targets", FAR)
+@pytest.mark.parametrize("options", ["none", "weights", "pooled", "counts"])
+@pytest.mark.parametrize("n_trees", [1, 3, 100])
+def test_leaves_that_hold_one_target_have_it_as_their_mean(targets, options, n_trees):
+    rng = np.random.default_rng(n_trees)
+    y = np.repeat(FAR[targets], 3)
+    row_leaves = np.column_stack([rng.permutation(8) for _ in range(n_trees)])[np.arange(24) // 3]
+    given = {
+        "none": {},
+        "weights": {"sample_weight": rng.random(24) + 0.1},
+        "pooled": {"pooled": True, "sample_weight": rng.random(24) + 0.1},
+        "counts": {"counts": rng.integers(1, 4, (24, n_trees))},
+    }[options]
+    index = LeafIndex(row_leaves, y, **given)
+    np.testing.assert_array_equal(index.mean(row_leaves), y)
+    np.testing.assert_array_equal(index.mean(np.tile(row_leaves, (40, 1))), np.tile(y, 40))
+    if n_trees > 1:
+        some = np.where(np.arange(n_trees) == rng.integers(n_trees), -1, row_leaves)
+        np.testing.assert_array_equal(index.mean(some), y)
+    both = LeafIndex(row_leaves, np.column_stack([y, y[::-1]]), **given)
+    np.testing.assert_array_equal(both.mean(row_leaves), np.column_stack([y, y[::-1]]))
+    if options in ("none", "weights"):
+        kept = LeafIndex(row_leaves, y, keep_row_weights=True, **given)
+        np.testing.assert_array_equal(kept.mean(row_leaves, leave_out=np.arange(24)), y)
+
+
+def test_equal_means_of_leaves_with_several_targets_are_not_taken_for_one():
+    """Both leaves have as many steps as that of a single target, 2, would have."""
+    index = LeafIndex([[0], [0], [1], [2], [2]], [1.0, 3.0, 2.0, 0.0, 4.0])
+    np.testing.assert_array_equal(index.mean([[0], [1], [2]]), [2, 2, 2])
+    tiny = LeafIndex([[0, 0], [1, 1], [2, 2], [3, 3]], [1e-20, 3e-20, 1.0, 0.0])
+    found = tiny.mean([[0, 1], [1, 0], [0, 3]])
+    assert found[0] == found[1]
+    assert ((found >= 0) & (found < 1e-17)).all()
 
 
 def large_index(options):

@@ -119,6 +119,38 @@ def test_most_small_regions_cost_least_and_every_bound_holds():
     assert n_least >= 390
 
 
+@pytest.mark.parametrize("exponent", [30, 48, 50, 52, 53, 60, 900, -1000])
+def test_bounds_hold_where_widths_tie_that_differ(exponent):
+    """From 2^48 on widths of whole numbers tie that differ by 1 and more."""
+    rng = np.random.default_rng(abs(exponent))
+    n_lower = 0
+    for k in range(150):
+        z, w, max_pieces, _ = random_case(rng, 7)
+        unit = 2.0 ** max(0, exponent - 52)
+        if exponent < 0:
+            z = np.array(z) * 2.0**exponent
+        else:
+            z = np.unique((2.0**exponent - np.array(z) * unit) * (-1) ** k)
+        w, unit = w[: len(z)], 2.0**exponent if exponent < 0 else unit
+        gap = float(rng.choice([0, 1, 3])) * unit
+        least = int(rng.integers(1, sum(w) + 1))
+        costs = [exact_mass_and_cost(z.tolist(), w, p, gap) for p in all_sets(len(z), max_pieces)]
+        optimum = min(cost for mass, cost in costs if mass >= least)
+        for pieces_at_most in {1, max_pieces}:
+            found = one_leaf_index(z, sample_weight=w).regions(
+                [[0]], least / sum(w), pieces_at_most, gap
+            )
+            cost = sum(Fraction(b) - Fraction(a) for a, b in pieces_of(found))
+            cost += Fraction(gap) * (len(pieces_of(found)) - 1)
+            if pieces_at_most == max_pieces:
+                assert 0 <= Fraction(found[2][0]) <= optimum
+            assert 0 <= found[2][0] <= cost
+            n_lower += pieces_at_most == 1 and found[2][0] < cost
+            tolerance = Fraction(1.5 * 2.0**-48) * Fraction(float(np.abs(z).max()))
+            assert pieces_at_most > 1 or cost - Fraction(found[2][0]) <= tolerance
+    assert n_lower > 0
+
+
 def test_two_normals():
     rng = np.random.default_rng(2)
     ratios = []

@@ -6,18 +6,19 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 from hdiforest._cli.arguments import UsageError, command_parser, in_options
 from hdiforest._cli.console import report_error, report_warning
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
-_PATIENCE = 0.2  # seconds in which the main thread mostly hears of a signal
-_heard = threading.Event()
+# Plain attributes: a handler interrupts other handlers, and would wait for its own thread's lock.
+_signals = SimpleNamespace(heard=False, over=False)
 
 
 class Stopped(KeyboardInterrupt):
@@ -34,14 +35,17 @@ def stoppable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     # nohup and background jobs of shells ignore some signals; a handler that is None is not ours.
-    ours = [n for n in numbers if signal.getsignal(n) not in (signal.SIG_IGN, None)]
-    with _passed_on(ours) if hasattr(signal, "pthread_kill") else nullcontext():
-        before = {number: signal.signal(number, _stop) for number in ours}
+    known = {n: signal.getsignal(n) for name in _SIGNALS if (n := getattr(signal, name, 0))}
+    before = {n: handler for n, handler in known.items() if handler not in (signal.SIG_IGN, None)}
+    _signals.heard = _signals.over = False
+    with _passed_on(list(before)) if hasattr(signal, "pthread_kill") else nullcontext():
         try:
+            for number in before:
+                signal.signal(number, _stop)
             yield
         finally:
+            _signals.over = True  # no call before it, in which a handler could run
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -52,11 +56,14 @@ def _passed_on(numbers: Sequence[int]) -> Iterator[None]:
     receiver, sender = os.pipe()
     os.set_blocking(sender, False)
     before = signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
-    _heard.clear()
 
     def pass_on() -> None:
         while number := os.read(receiver, 1):
-            if number[0] in numbers and not _heard.wait(_PATIENCE):
+            for _ in range(20):  # in which the main thread mostly runs the handler
+                if _signals.heard or number[0] not in numbers:
+                    break
+                time.sleep(0.01)
+            else:
                 signal.pthread_kill(threading.main_thread().ident or 0, number[0])
 
     thread = threading.Thread(target=pass_on, name="hdiforest-signals", daemon=True)
@@ -65,7 +72,7 @@ def _passed_on(numbers: Sequence[int]) -> Iterator[None]:
         yield
     finally:
         signal.set_wakeup_fd(before)
-        _heard.set()
+        _signals.heard = True
         os.close(sender)
         thread.join()
         os.close(receiver)
@@ -73,13 +80,12 @@ def _passed_on(numbers: Sequence[int]) -> Iterator[None]:
 
 def _stop(number: int, _: FrameType | None) -> None:
     """Raise `Stopped`, unless an earlier signal is being handled: that must not be interrupted."""
-    _heard.set()
+    _signals.heard = True
     error = sys.exception()
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return
+    while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
-    raise Stopped(number)
+    if error is None and not _signals.over:
+        raise Stopped(number)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,11 +96,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     with warnings.catch_warnings():
         warnings.showwarning = report_warning
-        with stoppable():  # around the message too, which a second signal must not interrupt
-            try:
-                return _code_of(argv)
-            except Stopped as stop:
-                return report_error(str(stop), 128 + stop.number)
+        try:
+            with stoppable():  # around the message too, which a second signal must not interrupt
+                try:
+                    return _code_of(argv)
+                except Stopped as stop:
+                    return report_error(str(stop), 128 + stop.number)
+        except Stopped as stop:  # while the command begins or ends
+            return 128 + stop.number
 
 
 def _code_of(argv: Sequence[str] | None) -> int:

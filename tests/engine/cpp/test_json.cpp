@@ -37,6 +37,32 @@ void texts_are_sorted_and_ascii() {
     CHECK(sorted("[[1,2],\"x\"]") == "[[1, 2], \"x\"]");
 }
 
+void numbers_are_written_as_python_does() {
+    const char* const pairs[][2] = {{"0.50", "0.5"},
+                                    {"-0", "0"},
+                                    {"-0e5", "-0.0"},
+                                    {"1E2", "100.0"},
+                                    {"12.5e1", "125.0"},
+                                    {"100", "100"},
+                                    {"1e-4", "0.0001"},
+                                    {"0.000012", "1.2e-05"},
+                                    {"1e15", "1000000000000000.0"},
+                                    {"1e16", "1e+16"},
+                                    {"123456789012345678.0", "1.2345678901234568e+17"},
+                                    {"0.1000000000000000055511151231257827", "0.1"},
+                                    {"-0.30000000000000004", "-0.30000000000000004"},
+                                    {"3e-324", "5e-324"},
+                                    {"2.2250738585072014e-308", "2.2250738585072014e-308"},
+                                    // 2^-1017, whose nearest number of 16 digits is too small.
+                                    {"7.1202363472230444e-307", "7.120236347223045e-307"},
+                                    {"17976931348623157e292", "1.7976931348623157e+308"},
+                                    {"9007199254740993", "9007199254740993"}};
+    for (const auto& [written, again] : pairs) CHECK(sorted(written) == again);
+    CHECK_REFUSED(sorted("[1, 1e400]"), "must be a finite number");
+    CHECK(check::accepted([] { sorted(std::string(4300, '7')); }));
+    CHECK_REFUSED(sorted(std::string(4301, '7')), "too long");
+}
+
 void other_texts_are_refused() {
     for (const char* text : {"",
                              " ",
@@ -112,6 +138,7 @@ void what_is_printed_is_one_line() {
 int main() {
     values_are_read();
     texts_are_sorted_and_ascii();
+    numbers_are_written_as_python_does();
     other_texts_are_refused();
     other_types_are_refused();
     what_is_printed_is_one_line();

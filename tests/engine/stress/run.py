@@ -25,6 +25,7 @@ NAMES = (
     "replaced",
     "disk",
     "interrupts",
+    "signals",
     "uninitialised",
 )
 

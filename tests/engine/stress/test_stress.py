@@ -69,6 +69,11 @@ def test_a_long_call_can_be_made():
     assert float(subprocess.check_output(command)) > 0
 
 
+@linux
+def test_two_signals_at_once_end_a_program_and_the_command():
+    stress("signals", "--pairs", "60", "--commands", "1")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_member_of_an_uninitialised_object_raises_type_error():
     stress("uninitialised")
