@@ -436,6 +436,47 @@ def test_text_as_rows():
     np.testing.assert_allclose(model.predict(texts), fitted.predict(texts), rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["str", "object", "string", "category", "polars", "pyarrow"])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_column_of_text_as_rows(kind, frozen):
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    pa = pytest.importorskip("pyarrow")
+    texts = (X["city"].fillna("none") + " " + X["kind"] + "x").to_numpy(object)
+    makers = {"polars": pl.Series, "pyarrow": pa.array}
+
+    def column(kind, cells):
+        return makers[kind](cells) if kind in makers else pd.Series(cells, dtype=kind)
+
+    def unfitted():
+        return make_pipeline(CountVectorizer(), forest())
+
+    rows = column(kind, texts)
+    expected = HDIForestRegressor(unfitted(), calibration=False).fit(texts.tolist(), Y)
+    if frozen and kind != "pyarrow":  # whose cells CountVectorizer itself does not read
+        model = HDIForestRegressor.from_forest(unfitted().fit(rows, Y), rows, Y)
+    else:
+        model = HDIForestRegressor(unfitted(), calibration=False).fit(rows, Y)
+    for each in ("str", "polars", "pyarrow"):
+        new = column(each, texts[:9])
+        assert_array_equal(model.predict_interval(new), expected.predict_interval(texts[:9]))
+        assert_array_equal(expected.predict_interval(new), expected.predict_interval(texts[:9]))
+
+
+@pytest.mark.parametrize("index", [["size"], ["kind", "age"]])
+def test_tables_of_arrow_with_an_index_of_pandas(index, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    table, new = (pa.Table.from_pandas(rows.set_index(index)) for rows in (X, X_NEW))
+    model = HDIForestRegressor(pipeline(), calibration=False).fit(table, Y)
+    assert set(model.feature_names_in_) == set(X.columns)
+    model.save(tmp_path / "steps.hdi")
+    scored = BatchScorer(tmp_path / "steps.hdi")(new)
+    expected = model.predict(X_NEW[list(model.feature_names_in_)])
+    assert_array_equal(scored["prediction"], expected)
+    before = HDIForestRegressor.from_forest(pipeline().fit(X, Y), X, Y)
+    assert_array_equal(before.predict_interval(new), before.predict_interval(X_NEW))
+
+
 @pytest.mark.parametrize("store", ["pickle", "joblib", "skops"])
 def test_stored_by_others(store, tmp_path):
     model = HDIForestRegressor(pipeline(n=5), calibration=False).fit(X, Y)

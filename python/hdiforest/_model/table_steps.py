@@ -170,7 +170,7 @@ def number_columns_of(table: Any) -> tuple[str, ...]:
     """Return the names of the columns of a DataFrame of pandas or polars that hold numbers."""
     if hasattr(table, "schema"):
         return tuple(name for name, kind in table.schema.items() if kind.is_numeric())
-    types = table.dtypes.items() if hasattr(table, "dtypes") else ()
+    types = table.dtypes.items() if hasattr(table, "columns") else ()
     return tuple(str(name) for name, kind in types if getattr(kind, "kind", None) in {*"iuf"})
 
 
