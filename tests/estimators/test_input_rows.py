@@ -207,7 +207,7 @@ def test_all_bad_columns_of_arrow_data_are_named_with_their_types(model):
 )
 def test_times_of_pandas_are_no_numbers(others, cell):
     rows = pd.DataFrame(X, columns=NAMES)[others].assign(sold=pd.Series([cell] * 200))
-    message = r"X must hold numbers, but does not in the columns 'sold' .*; models of fit_table take"
+    message = r"X must hold numbers, but does not in the columns 'sold' .*; models of fit_table"
     with pytest.raises(ValueError, match=message):
         HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(rows, Y)
 
@@ -223,7 +223,7 @@ def test_columns_that_the_fit_did_not_have_are_named(frame, cells, model):
 
 
 def test_a_record_names_who_takes_it(model):
-    with pytest.raises(ValueError, match=r"'width' is one cell, 1\.5: .* BatchScorer takes records"):
+    with pytest.raises(ValueError, match=r"'width' is one cell, 1\.5: .*; BatchScorer takes rec"):
         model.predict_interval({"width": 1.5, "age": 2.5, "height": 0.5})
 
 
