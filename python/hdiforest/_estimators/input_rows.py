@@ -101,7 +101,7 @@ def rows_for_sklearn(X: Any, names: Sequence[str] | None = None) -> Any:
     frame = frame_of(X)
     try:
         frame = frame.sliceable()
-        known = frame.names if names is None else names
+        known = dict.fromkeys(names or frame.names or ())
         if more := [name for name in frame.names or () if name not in known]:
             columns = f"unexpected column{'s' * (len(more) > 1)} {listed(map(repr, more))}"
             raise ValueError(f"X has the {columns}; the model was fitted on {listed(known)}")

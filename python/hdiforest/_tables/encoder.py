@@ -190,7 +190,7 @@ def _learned(name: str, column: Any, is_categorical: bool) -> Column:
             may_be = "an id, free text, or dates that are not written as 2024-05-31"
             raise ColumnError(f"has {what}: {may_be}")
     order = np.argsort(-counts, kind="stable")  # the most frequent first
-    return kinds.CategoryColumn(name, tuple(distinct.take(pa.array(order)).to_pylist()))
+    return kinds.CategoryColumn(name, kinds.categories(distinct.take(pa.array(order))))
 
 
 def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
