@@ -43,30 +43,58 @@ def is_duration(kind: Any) -> bool:
     return bool(pa.types.is_duration(kind) or pa.types.is_time(kind))
 
 
-def decoded(array: Any) -> Any:
-    """Return the values of a pyarrow Array whose type is a dictionary, and others as they are."""
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+def with_leaves(kind: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a pyarrow type with others in place of those of its cells, in lists and structs too."""
+    types = pa.types
+    if types.is_list(kind) or types.is_large_list(kind):
+        make = pa.list_ if types.is_list(kind) else pa.large_list
+        return make(with_leaves(kind.value_type, change))
+    if types.is_struct(kind):
+        inner = (kind.field(i) for i in range(kind.num_fields))
+        return pa.struct([each.with_type(with_leaves(each.type, change)) for each in inner])
+    return change(kind)
+
+
+def _without_view(kind: Any) -> Any:
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_view(kind.value_type), kind.ordered)
+    views = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
+    return views.get(str(kind), kind)
+
+
+def plain_type(kind: Any) -> Any:
+    """Return the type of `plain` arrays."""
+    return with_leaves(with_leaves(kind, _without_view), _of_values)
+
+
+def _of_values(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def plain(array: Any) -> Any:
+    """Return an Array or a ChunkedArray with values in place of dictionaries and views.
+
+    Not all kernels and formats of pyarrow take these, and no file dictionaries that change.
+    """
+    if (kind := plain_type(array.type)) == array.type:
+        return array
+    return array.cast(with_leaves(array.type, _without_view)).cast(kind)
 
 
 def kind_of_cells(array: Any) -> Any:
     """Return the type of the cells of an Array, of a dictionary those of its values."""
-    return array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    return _of_values(array.type)
 
 
 def present_text(text: Any) -> Any:
     """Return an Array of text with null in place of empty cells."""
-    if pa.types.is_string_view(text.type):
-        text = text.cast(pa.large_string())
+    text = plain(text)
     return pc.if_else(pc.equal(text, ""), None, text)
 
 
 def dictionary_of(array: Any) -> Any:
     """Return an Array of categories as pyarrow's DictionaryArray."""
-    if pa.types.is_dictionary(array.type):
-        return array
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    return array.dictionary_encode()
+    return array if pa.types.is_dictionary(array.type) else plain(array).dictionary_encode()
 
 
 Facts = dict[str, Any]
@@ -234,7 +262,7 @@ class CategoryColumn(Column):
         values = self.values
         if not isinstance(values, tuple):
             raise ValueError("values must be a list")
-        are_numbers = all(type(each) in (int, float) and abs(each) <= _MAX for each in values)
+        are_numbers = all(type(v) in (int, float) and -_MAX <= v <= _MAX for v in values)
         # Arrow cannot hold halves of surrogate pairs.
         are_texts = all(
             isinstance(each, str) and 0 < len(each) == len(each.encode(errors="ignore").decode())
@@ -375,7 +403,7 @@ class DateColumn(Column):
     @classmethod
     def learned(cls, name: str, array: Any) -> Self:
         """Return a column for the dates of an Array: whole numbers near the median, if possible."""
-        array = decoded(array)
+        array = plain(array)
         zoned = getattr(array.type, "tz", None) is not None
         if is_text(array.type):
             first = present_text(array).drop_null().slice(0, 1)

@@ -122,7 +122,7 @@ def _codes(entry: Column, column: Any) -> Codes:
             if pa.types.is_null(kinds.kind_of_cells(chunk)):
                 parts.append(Codes(np.full(len(chunk), np.nan)))
             else:
-                parts.append(entry.codes(chunk if entry.has_categories else kinds.decoded(chunk)))
+                parts.append(entry.codes(chunk if entry.has_categories else kinds.plain(chunk)))
         except ColumnError as error:
             row = None if error.row is None else begin + error.row
             raise ColumnError(error.clause, row) from None
@@ -204,6 +204,6 @@ def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
         return None
     if n_dates < len(distinct):
         other = distinct[are_dates.index(False).as_py()].as_py()
-        row = kinds.decoded(array).cast(pa.large_string()).index(other).as_py()
+        row = kinds.plain(array).cast(pa.large_string()).index(other).as_py()
         raise ColumnError(f"holds dates, but {kinds.shown(other)}", row)
     return kinds.DateColumn.learned(name, array)

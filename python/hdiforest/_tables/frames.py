@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import EncodingError, is_number, require_columns
+from hdiforest._tables.columns import EncodingError, is_number, plain, require_columns
 from hdiforest._utils.checks import check_choice
 from hdiforest._utils.optional import need, pa
 
@@ -182,7 +182,7 @@ class Table(Frame):
         for name, kind in (types or {}).items():
             column = self.arrow([name]).column(0).combine_chunks()
             try:
-                columns[name] = self._from_arrow(column.cast(kind))
+                columns[name] = self._from_arrow(plain(column).cast(kind))
             except pa.ArrowException as error:
                 what = f"must be kept as {kind}, but is {column.type}: {error}"
                 raise ValueError(f"column '{name}' {what}") from None
