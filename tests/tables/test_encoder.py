@@ -242,6 +242,52 @@ def test_numbers_that_are_no_rounded_whole_ones_do_not_warn(column):
         encoder.encode(pa.table({"n": column}))
 
 
+SECONDS = 1_650_000_000 + np.arange(2000) / 16
+FRACTIONS = {
+    "epoch seconds": SECONDS,
+    "easting": 4_321_987 + np.arange(60) / 100,
+    "day": 2_451_545.5 + np.arange(90) / 900,
+    "pressure": 101_325 + np.append(NAN, np.arange(40) / 10_000),
+}
+
+
+@pytest.mark.parametrize("name", FRACTIONS)
+@pytest.mark.parametrize("mixed", [False, True])
+def test_fractions_that_float32_merges_warn(name, mixed):
+    cells = np.random.default_rng(0).permutation(FRACTIONS[name][:1000])
+    table = pa.table({"x": np.arange(len(cells)) / 7, name: cells})
+    if mixed:  # the values need not be alike
+        table = pa.concat_tables([table.slice(0, 5), pa.table({"x": [0.5], name: [0.0]}), table])
+    message = rf"float32 merges .* in the column '{name}' \(\d+ become \d+\); subtract a constant"
+    with pytest.warns(UserWarning, match=message):
+        learn(table).encode(table)
+
+
+def test_fractions_are_counted_in_the_first_rows():
+    table = pa.table({"t": SECONDS, "u": np.append(SECONDS[:-1], NAN)})
+    message = r"columns 't' \(1024 of the first 1,024 become 1\), 'u' \(1024 of the first"
+    with pytest.warns(UserWarning, match=message):
+        learn(table).encode(table)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        np.random.default_rng(1).normal(size=5000),
+        101_325 + np.arange(900) / 10,
+        SECONDS[:2000:250],
+        np.repeat(SECONDS[0], 50),
+        np.arange(50) * 1e-30,
+        np.full(30, NAN),
+    ],
+)
+def test_fractions_that_stay_apart_do_not_warn(cells):
+    table = pa.table({"n": cells})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learn(table).encode(table)
+
+
 KINDS = {
     "number": [1.0, 2.0, 3.0],
     "boolean": [True, None, False],

@@ -22,6 +22,7 @@ from hdiforest._tables import names as table_names
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.checks import (
+    as_written,
     check_choice,
     check_flag,
     check_size,
@@ -240,14 +241,14 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         that was not calibrated, and one-sided bounds of one by folds, are a ValueError. O(entries
         of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
-        resolved = self._kind(kind)
+        resolved, coverage = self._kind(kind), as_written(coverage)
         check_choice("kind", resolved, table_names.ENDS)
         check_flag("joint", joint)
         if (resolved == "price") != (miss_cost is not None):
             what = "be given" if miss_cost is None else "be None"
             raise ValueError(f"miss_cost must {what} with kind={resolved!r}")
         if miss_cost is not None:
-            coverage = positive_numbers("miss_cost", miss_cost)
+            coverage = positive_numbers("miss_cost", as_written(miss_cost))
         if resolved != "calibrated" and (by is not None or joint):
             what = "joint must be False" if joint else "by must be None"
             raise ValueError(f"{what} with kind={resolved!r}")
@@ -454,6 +455,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             (n, n_outputs[, k]) with several outputs. Calibrated ones at 0 and 1 are the ends of the
             range of the training targets, or infinite without clipping.
         """
+        quantiles = as_written(quantiles)
         calibrated = distributions_of(getattr(self, "calibration_", None), kind)
         if calibrated is None:
             function = query_of("quantiles", quantiles, interpolation or "inverted_cdf")

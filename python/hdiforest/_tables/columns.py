@@ -44,7 +44,7 @@ def is_duration(kind: Any) -> bool:
 
 
 def with_leaves(kind: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a pyarrow type with others in place of those of its cells, in lists and structs too."""
+    """Return a pyarrow type with changed types of its cells, in lists and structs too."""
     types = pa.types
     if types.is_list(kind) or types.is_large_list(kind):
         make = pa.list_ if types.is_list(kind) else pa.large_list
@@ -262,7 +262,7 @@ class CategoryColumn(Column):
         values = self.values
         if not isinstance(values, tuple):
             raise ValueError("values must be a list")
-        are_numbers = all(type(v) in (int, float) and -_MAX <= v <= _MAX for v in values)
+        are_numbers = all(not isinstance(v, str | bool) and -_MAX <= v <= _MAX for v in values)
         # Arrow cannot hold halves of surrogate pairs.
         are_texts = all(
             isinstance(each, str) and 0 < len(each) == len(each.encode(errors="ignore").decode())
