@@ -551,5 +551,5 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
     def _learn_labels(self, X: Any, y: Any) -> None:
         """Remember what the tables of a fit say of its rows and targets."""
-        self._target_names = frame_of(y).names
+        self._target_names = frame_of(y, "y").names
         self._row_labels = frame_of(X).index

@@ -152,7 +152,7 @@ def checked_table_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
 
 def _require_distinct_targets(y: ArrayLike) -> None:
     """Raise ValueError if two columns of targets have one name."""
-    for name, n in Counter(frame_of(y).names or ()).items():
+    for name, n in Counter(frame_of(y, "y").names or ()).items():
         if n > 1:
             raise ValueError(f"y must have columns of distinct names, got {n} columns {name!r}")
 

@@ -262,7 +262,8 @@ class CategoryColumn(Column):
         values = self.values
         if not isinstance(values, tuple):
             raise ValueError("values must be a list")
-        are_numbers = all(not isinstance(v, str | bool) and -_MAX <= v <= _MAX for v in values)
+        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+        are_numbers = len(numbers) == len(values) and all(-_MAX <= v <= _MAX for v in numbers)
         # Arrow cannot hold halves of surrogate pairs.
         are_texts = all(
             isinstance(each, str) and 0 < len(each) == len(each.encode(errors="ignore").decode())

@@ -90,11 +90,13 @@ class Frame:
         ImportError without pyarrow; ValueError if this is no table, or Arrow cannot hold it.
         """
         wanted = "a table with names of columns (pandas, polars, pyarrow, or a dict of columns)"
-        raise ValueError(f"{self.argument} must be {wanted}, got {type(self.native).__name__}")
+        kind = type(self.native).__name__
+        got = "records, which BatchScorer takes" if _are_records(self.native) else kind
+        raise ValueError(f"{self.argument} must be {wanted}, got {got}")
 
     def numbers(self) -> Any:
         """Return a pyarrow Table of floats, or what is pandas' or no table; raises as `arrow`."""
-        return self.native
+        return self.arrow() if _are_records(self.native) else self.native
 
     def in_library(self, library: Library | None) -> Any:  # noqa: ARG002
         """Return a table as one of that library, and what is no table as it is.
@@ -427,7 +429,7 @@ def _kind(X: Any, argument: str) -> type[Frame]:
 
 def batch_of(rows: Any) -> Table:
     """Return rows for which results can be made: of a known library, or records."""
-    if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
+    if isinstance(rows, list) and (not rows or _are_records(rows)):
         return _Records(rows)
     frame = frame_of(rows, "the batch")
     if isinstance(frame, _Dict):
@@ -441,6 +443,10 @@ def batch_of(rows: Any) -> Table:
         others = "a dict of columns, a record (a dict of cells) or a list of records"
         raise ValueError(f"a batch must be {tables}, {others}, got {type(rows).__name__}")
     return frame
+
+
+def _are_records(rows: Any) -> bool:
+    return isinstance(rows, list) and len(rows) > 0 and all(isinstance(r, Mapping) for r in rows)
 
 
 def _is_cell(value: Any) -> bool:
