@@ -229,11 +229,10 @@ def test_a_record_names_who_takes_it(model):
 
 def test_records_name_who_takes_them(model):
     rows = [{"width": 1.5, "age": 2.5, "height": 0.5}] * 2
-    for ask in (model.predict, HDIForestRegressor(RandomForestRegressor(5)).fit):
-        with pytest.raises(
-            ValueError, match="X must be a table .*, got records, which BatchScorer"
-        ):
-            ask(rows, *([[0.0, 1.0]] if ask != model.predict else []))
+    unfitted = HDIForestRegressor(RandomForestRegressor(5))
+    for ask in (model.predict, lambda rows: unfitted.fit(rows, [0.0, 1.0])):
+        with pytest.raises(ValueError, match=r"X must be a table .*, got records, which Batch"):
+            ask(rows)
 
 
 def test_other_errors_name_no_column(model):
