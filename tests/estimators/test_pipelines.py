@@ -463,6 +463,19 @@ def test_a_column_of_text_as_rows(kind, frozen):
         assert_array_equal(expected.predict_interval(new), expected.predict_interval(texts[:9]))
 
 
+def test_nullable_booleans_of_pandas_are_those_of_arrow():
+    pa = pytest.importorskip("pyarrow")
+    X_flag, new = (
+        rows[["age"]].assign(flag=pd.Series(np.resize([True, None, False, True], len(rows))))
+        for rows in (X, X_NEW)
+    )
+    X_flag, new = (rows.astype({"flag": "boolean"}) for rows in (X_flag, new))
+    steps = make_column_transformer((OneHotEncoder(), ["flag"]), remainder="passthrough")
+    model = HDIForestRegressor(make_pipeline(steps, forest()), calibration=False).fit(X_flag, Y)
+    for table in (pa.Table.from_pandas(new), pa.table(new.to_dict("list"))):
+        assert_array_equal(model.predict(table), model.predict(new))
+
+
 @pytest.mark.parametrize("index", [["size"], ["kind", "age"]])
 def test_tables_of_arrow_with_an_index_of_pandas(index, tmp_path):
     pa = pytest.importorskip("pyarrow")
