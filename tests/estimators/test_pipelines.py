@@ -510,6 +510,8 @@ def test_searches_out_of_bag_take_pipelines():
     candidates = [pipeline(n=60), make_pipeline(encoder(), ExtraTreesRegressor(60, bootstrap=True))]
     search = ForestSearchOOB(candidates, random_state=0).fit(X, Y)
     assert search.predict_interval(X_NEW).shape == (M, 2)
+    of_polars = ForestSearchOOB(candidates[:1], random_state=0).fit(pl.from_pandas(X), Y)
+    assert of_polars.best_estimator_.feature_names_in_.tolist() == list(X.columns)
     seeds = {each[-1].random_state for each in search.results_["forest"]}
     assert 0 in seeds
     assert None not in seeds
