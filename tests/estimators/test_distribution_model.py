@@ -113,6 +113,31 @@ def test_names_of_intervals():
     assert table.column_names == ["prediction", "one_sided_upper_0.5", "one_sided_upper_1"]
 
 
+@pytest.mark.parametrize(
+    ("levels", "written"),
+    [
+        (np.float32(0.8), [0.8]),
+        (np.float16(0.3), [0.3]),
+        ([np.float32(0.95), 0.6], [0.95, 0.6]),
+        (np.array([0.7, 0.95], np.float32), [0.7, 0.95]),
+        (pd.Series([0.35, 0.7], dtype="float32"), [0.35, 0.7]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "price", "quantiles"])
+def test_levels_of_fewer_bits_are_those_that_are_written(levels, written, kind):
+    model = model_named("forest")
+
+    def ask(levels):
+        if kind == "quantiles":
+            return model.predict_quantiles(X_NEW, levels, output="pandas")
+        name = "miss_cost" if kind == "price" else "coverage"
+        return model.predict_interval(X_NEW, **{name: levels}, kind=kind, output="pandas")
+
+    pd.testing.assert_frame_equal(ask(levels), ask(written), check_exact=True)
+    calibrated = forest_model().calibrate(coverage=levels)
+    assert calibrated.calibration_.coverages == tuple(sorted(written))
+
+
 @pytest.mark.parametrize("output", KINDS)
 @pytest.mark.parametrize("make", [forest_model, leaf_model])
 @pytest.mark.parametrize("several", [False, True])

@@ -200,6 +200,41 @@ def test_all_bad_columns_of_arrow_data_are_named_with_their_types(model):
         model.predict(table)
 
 
+@pytest.mark.parametrize("others", [NAMES, []])
+@pytest.mark.parametrize(
+    "cell",
+    [pd.Timestamp("2021-07-04"), pd.Timestamp("2021-07-04 12:00Z"), pd.Timedelta("3h")],
+)
+def test_times_of_pandas_are_no_numbers(others, cell):
+    rows = pd.DataFrame(X, columns=NAMES)[others].assign(sold=pd.Series([cell] * 200))
+    message = r"X must hold numbers, but does not in the columns 'sold' .*; models of fit_table"
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(rows, Y)
+
+
+@pytest.mark.parametrize("frame", [pa.table, Stream, dict, pl.DataFrame, pd.DataFrame])
+@pytest.mark.parametrize("cells", [["Paris"] * 200, [7] * 200])
+def test_columns_that_the_fit_did_not_have_are_named(frame, cells, model):
+    columns = {name: X[:, j] for j, name in enumerate(NAMES)} | {"city": cells, "floor": X[:, 0]}
+    rows = Stream(pa.table(columns)) if frame is Stream else frame(columns)
+    message = "X has the unexpected columns 'city', 'floor'; the model was fitted on width, age, he"
+    with pytest.raises(ValueError, match=message):
+        model.predict_interval(rows)
+
+
+def test_a_record_names_who_takes_it(model):
+    with pytest.raises(ValueError, match=r"'width' is one cell, 1\.5: .*; BatchScorer takes rec"):
+        model.predict_interval({"width": 1.5, "age": 2.5, "height": 0.5})
+
+
+def test_records_name_who_takes_them(model):
+    rows = [{"width": 1.5, "age": 2.5, "height": 0.5}] * 2
+    unfitted = HDIForestRegressor(RandomForestRegressor(5))
+    for ask in (model.predict, lambda rows: unfitted.fit(rows, [0.0, 1.0])):
+        with pytest.raises(ValueError, match=r"X must be a table .*, got records, which Batch"):
+            ask(rows)
+
+
 def test_other_errors_name_no_column(model):
     frame = pd.DataFrame(X, columns=NAMES)
     frame.loc[3, "age"] = np.inf
@@ -215,7 +250,6 @@ def test_other_errors_name_no_column(model):
         pa.chunked_array([[1.0]]),
         pl.Series([1.0]),
         {"width": X, "age": Y, "height": Y},
-        {"width": 1.0, "age": 2.0, "height": 3.0},
         {"width": [1.0], "age": [1.0, 2.0], "height": [1.0]},
         {1: [1.0]},
     ],

@@ -436,6 +436,60 @@ def test_text_as_rows():
     np.testing.assert_allclose(model.predict(texts), fitted.predict(texts), rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["str", "object", "string", "category", "polars", "pyarrow"])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_column_of_text_as_rows(kind, frozen):
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    pa = pytest.importorskip("pyarrow")
+    texts = (X["city"].fillna("none") + " " + X["kind"] + "x").to_numpy(object)
+    makers = {"polars": pl.Series, "pyarrow": pa.array}
+
+    def column(kind, cells):
+        return makers[kind](cells) if kind in makers else pd.Series(cells, dtype=kind)
+
+    def unfitted():
+        return make_pipeline(CountVectorizer(), forest())
+
+    rows = column(kind, texts)
+    expected = HDIForestRegressor(unfitted(), calibration=False).fit(texts.tolist(), Y)
+    if frozen and kind != "pyarrow":  # whose cells CountVectorizer itself does not read
+        model = HDIForestRegressor.from_forest(unfitted().fit(rows, Y), rows, Y)
+    else:
+        model = HDIForestRegressor(unfitted(), calibration=False).fit(rows, Y)
+    for each in ("str", "polars", "pyarrow"):
+        new = column(each, texts[:9])
+        assert_array_equal(model.predict_interval(new), expected.predict_interval(texts[:9]))
+        assert_array_equal(expected.predict_interval(new), expected.predict_interval(texts[:9]))
+
+
+def test_nullable_booleans_of_pandas_are_those_of_arrow():
+    pa = pytest.importorskip("pyarrow")
+    X_flag, new = (
+        rows[["age"]].assign(flag=pd.Series(np.resize([True, None, False, True], len(rows))))
+        for rows in (X, X_NEW)
+    )
+    X_flag, new = (rows.astype({"flag": "boolean"}) for rows in (X_flag, new))
+    steps = make_column_transformer((OneHotEncoder(), ["flag"]), remainder="passthrough")
+    model = HDIForestRegressor(make_pipeline(steps, forest()), calibration=False).fit(X_flag, Y)
+    for table in (pa.Table.from_pandas(new), pa.table(new.to_dict("list"))):
+        assert_array_equal(model.predict(table), model.predict(new))
+
+
+@pytest.mark.parametrize("index", [["size"], ["kind", "age"]])
+def test_tables_of_arrow_with_an_index_of_pandas(index, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    table, new = (pa.Table.from_pandas(rows.set_index(index)) for rows in (X, X_NEW))
+    model = HDIForestRegressor(pipeline(), calibration=False).fit(table, Y)
+    assert set(model.feature_names_in_) == set(X.columns)
+    model.save(tmp_path / "steps.hdi")
+    scored = BatchScorer(tmp_path / "steps.hdi")(new)
+    expected = model.predict(X_NEW[list(model.feature_names_in_)])
+    assert_array_equal(scored["prediction"], expected)
+    before = HDIForestRegressor.from_forest(pipeline().fit(X, Y), X, Y)
+    assert_array_equal(before.predict_interval(new), before.predict_interval(X_NEW))
+
+
 @pytest.mark.parametrize("store", ["pickle", "joblib", "skops"])
 def test_stored_by_others(store, tmp_path):
     model = HDIForestRegressor(pipeline(n=5), calibration=False).fit(X, Y)
@@ -456,6 +510,8 @@ def test_searches_out_of_bag_take_pipelines():
     candidates = [pipeline(n=60), make_pipeline(encoder(), ExtraTreesRegressor(60, bootstrap=True))]
     search = ForestSearchOOB(candidates, random_state=0).fit(X, Y)
     assert search.predict_interval(X_NEW).shape == (M, 2)
+    of_polars = ForestSearchOOB(candidates[:1], random_state=0).fit(pl.from_pandas(X), Y)
+    assert of_polars.best_estimator_.feature_names_in_.tolist() == list(X.columns)
     seeds = {each[-1].random_state for each in search.results_["forest"]}
     assert 0 in seeds
     assert None not in seeds

@@ -122,6 +122,30 @@ def test_every_library_gets_its_own_kind_back(scorer):
             assert_array_equal(column, expected[name])
 
 
+def test_columns_of_polars_are_kept_as_types_of_arrow(folder):
+    polars = pytest.importorskip("polars")
+    kinds = {"enum": polars.Enum(["x", "y"]), "category": polars.Categorical, "text": polars.String}
+    notes = polars.Series(ROWS["note"].tolist())
+    batch = polars.DataFrame({name: ROWS[name].to_numpy() for name in NAMES})
+    batch = batch.with_columns(notes.cast(kind).alias(name) for name, kind in kinds.items())
+    for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())):
+        scorer = BatchScorer(folder / "raw.hdi", keep=dict.fromkeys(kinds, kind))
+        for rows in (batch, batch.to_arrow()):
+            scored = scorer(rows)
+            assert all(list(map(str, scored[name])) == list(notes) for name in kinds)
+
+
+@pytest.mark.parametrize("library", ["dask", "polars"])
+def test_batches_that_are_not_in_memory_are_refused(scorer, library):
+    if library == "dask":
+        dask = pytest.importorskip("dask.dataframe")
+        batch, instead = dask.from_pandas(ROWS, npartitions=2), "hdiforest.adapters.dask"
+    else:
+        batch, instead = pytest.importorskip("polars").LazyFrame({"a": [1]}), r"collect\(\)"
+    with pytest.raises(ValueError, match=f"the batch must be in memory, but is .*{instead}"):
+        scorer(batch)
+
+
 RECORD = {"day": date(2024, 5, 31), "town": "Lyon", "size": 3, "id": 2**40, "tags": ["x"]}
 
 

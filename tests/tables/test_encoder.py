@@ -4,6 +4,7 @@ import datetime
 import json
 import pickle
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -61,6 +62,55 @@ def test_numbers_that_are_declared_categories():
     np.testing.assert_array_equal(
         encoded([7, 5, 7], ["5", "7.0", "x"], categorical=["c"]), [1, 0, NAN]
     )
+
+
+BIG = 2**53
+
+
+@pytest.mark.parametrize(
+    ("train", "values"),
+    [
+        (pa.array([BIG, BIG + 1, BIG, -BIG - 1]), (BIG, BIG + 1, -BIG - 1)),
+        (pa.array([2**64 - 1, 2**64 - 2], pa.uint64()), (2**64 - 1, 2**64 - 2)),
+        (pa.array([BIG + 1, BIG]).dictionary_encode(), (BIG + 1, BIG)),
+        (pa.array([Decimal(10**30 + 1), Decimal(10**30)]), (10**30 + 1, 10**30)),
+        (pa.array([Decimal("0.10"), Decimal("2.00")]), (0.1, 2)),
+        (pa.array([Decimal(f"{BIG}.25"), Decimal(f"{BIG}.50")]), (f"{BIG}.25", f"{BIG}.50")),
+        (pa.array([2.0**60, 0.5, -0.0, 0.0, NAN]), (0.0, 2.0**60, 0.5)),
+    ],
+)
+def test_numbers_that_are_categories_stay_exact(train, values):
+    table = pa.table({"c": train})
+    encoder = learn(table, categorical=["c"])
+    assert encoder.entries[0].values == values
+    again = TableEncoder.from_facts(json.loads(json.dumps(encoder.facts())))
+    X, counts = again.encode(table)
+    np.testing.assert_array_equal(X, encoder.encode(table)[0])
+    assert len(np.unique(X[~np.isnan(X)])) == len(values)
+    assert not counts.unseen["c"]
+    texts = pa.array([str(value) for value in values])  # as a CSV has them
+    X, counts = encoder.encode(pa.table({"c": texts}))
+    np.testing.assert_array_equal(X[:, 0], range(len(values)))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pa.array([BIG + 4, None, BIG + 3]),
+        pa.array([BIG + 4, None, BIG + 3], pa.uint64()).dictionary_encode(),
+        pa.array([Decimal(BIG + 4), None, Decimal(BIG + 3)]),
+        pa.array([f"{BIG + 4}", "", f"{BIG + 3}"]),
+        pa.array([f" {BIG + 4}.0", None, f"{BIG + 3}.5"]),
+        pa.array([2.0**53 + 4, NAN, 2.0**60]),
+        pa.array(["9007199254740996e0", None, "1e400"]),
+    ],
+)
+def test_neighbours_of_large_categories_are_unseen(new):
+    for train in (pa.array([BIG, BIG + 4]), pa.array([2.0**53, 2.0**53 + 4])):
+        encoder = learn(pa.table({"c": train}), categorical=["c"])
+        X, counts = encoder.encode(pa.table({"c": new}))
+        np.testing.assert_array_equal(X[:, 0], [1, NAN, NAN])
+        assert counts.unseen == {"c": 1}
 
 
 def test_texts_are_compared_with_numbers_as_texts():
@@ -192,6 +242,52 @@ def test_numbers_that_are_no_rounded_whole_ones_do_not_warn(column):
         encoder.encode(pa.table({"n": column}))
 
 
+SECONDS = 1_650_000_000 + np.arange(2000) / 16
+FRACTIONS = {
+    "epoch seconds": SECONDS,
+    "easting": 4_321_987 + np.arange(60) / 100,
+    "day": 2_451_545.5 + np.arange(90) / 900,
+    "pressure": 101_325 + np.append(NAN, np.arange(40) / 10_000),
+}
+
+
+@pytest.mark.parametrize("name", FRACTIONS)
+@pytest.mark.parametrize("mixed", [False, True])
+def test_fractions_that_float32_merges_warn(name, mixed):
+    cells = np.random.default_rng(0).permutation(FRACTIONS[name][:1000])
+    table = pa.table({"x": np.arange(len(cells)) / 7, name: cells})
+    if mixed:  # the values need not be alike
+        table = pa.concat_tables([table.slice(0, 5), pa.table({"x": [0.5], name: [0.0]}), table])
+    message = rf"float32 merges .* in the column '{name}' \(\d+ become \d+\); subtract a constant"
+    with pytest.warns(UserWarning, match=message):
+        learn(table).encode(table)
+
+
+def test_fractions_are_counted_in_the_first_rows():
+    table = pa.table({"t": SECONDS, "u": np.append(SECONDS[:-1], NAN)})
+    message = r"columns 't' \(1024 of the first 1,024 become 1\), 'u' \(1024 of the first"
+    with pytest.warns(UserWarning, match=message):
+        learn(table).encode(table)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        np.random.default_rng(1).normal(size=5000),
+        101_325 + np.arange(900) / 10,
+        SECONDS[:2000:250],
+        np.repeat(SECONDS[0], 50),
+        np.arange(50) * 1e-30,
+        np.full(30, NAN),
+    ],
+)
+def test_fractions_that_stay_apart_do_not_warn(cells):
+    table = pa.table({"n": cells})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learn(table).encode(table)
+
+
 KINDS = {
     "number": [1.0, 2.0, 3.0],
     "boolean": [True, None, False],
@@ -250,10 +346,12 @@ def column(**facts):
         (column(kind="category", values=["a", 1.0]), "values must be texts"),
         (column(kind="category", values=["a", ""]), "values must be texts"),
         (column(kind="category", values=["\ud800"]), "values must be texts"),
-        (column(kind="category", values=[1]), "values must be texts"),
+        (column(kind="category", values=[True]), "values must be texts"),
+        (column(kind="category", values=[10**400]), "values must be texts"),
         (column(kind="category", values=[[]]), "values must be texts"),
         (column(kind="category", values=[NAN]), "values must be texts"),
         (column(kind="category", values=["a", "a"]), "values must be distinct"),
+        (column(kind="category", values=[2**60, 2.0**60]), "values must be distinct"),
         (column(kind="category", values=[0.0, -0.0]), "values must be distinct"),
     ],
 )

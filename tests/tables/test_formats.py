@@ -449,3 +449,103 @@ def test_missing_file_and_folder(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(OSError, match=r"folder\.csv"):
         open_table(tmp_path / "folder.csv")
+
+
+def dictionaries(*chunks, kind):
+    """A column whose chunks have dictionaries of their own, of values of some type."""
+    own = [pa.array(chunk).dictionary_encode() for chunk in chunks]
+    types = [pa.dictionary(each.type.index_type, kind) for each in own]
+    return pa.chunked_array([each.cast(t) for each, t in zip(own, types, strict=True)])
+
+
+HALVES = ["Rome", "Oslo", None] * 10, ["Turin", "Rome", "Bari"] * 10
+WORDS = [*HALVES[0], *HALVES[1]]
+CODED = {
+    "day": dictionaries(["2024-01-01", None] * 15, ["2024-01-02"] * 30, kind=pa.string_view()),
+    "town": dictionaries(*HALVES, kind=pa.string_view()),
+    "plain": dictionaries(*HALVES, kind=pa.string()),
+    "rank": dictionaries([4, 2, None] * 10, [7, 4, 7] * 10, kind=pa.int64()),
+    "view": pa.array(WORDS, pa.string_view()),
+    "bytes": pa.array([word and word.encode() for word in WORDS], pa.binary_view()),
+    "nested": dictionaries(*HALVES, kind=pa.string_view()),
+}
+
+
+@pytest.fixture(scope="module")
+def coded(tmp_path_factory):
+    """A stream of Arrow of `CODED`, and a model of its columns."""
+    folder = tmp_path_factory.mktemp("coded")
+    columns = CODED | {"price": np.arange(60.0)}
+    chunks = (pa.ListArray.from_arrays(range(31), each) for each in columns.pop("nested").chunks)
+    table = pa.table(columns | {"nested": pa.chunked_array(chunks)})
+    with pa.ipc.new_stream(folder / "t.arrow", table.schema) as stream:
+        stream.write_table(table, 30)
+    fit = ["fit", folder / "t.arrow", "--target", "price", "-o", folder / "m.hdi", "--trees", 20]
+    features = ["--drop", "nested", "view", "bytes", "plain", "--calibrate", "none"]
+    assert run([*fit, *features]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_dictionaries_views_and_bytes_go_to_every_format(coded, tmp_path, ending):
+    out = tmp_path / f"o{ending}"
+    nested = [] if ending.startswith((".csv", ".tsv")) else ["nested"]
+    names = [name for name in CODED if name != "nested"] + nested
+    score = ["score", coded / "m.hdi", coded / "t.arrow", "-o", out, "--keep", *names]
+    assert run([*score, "--batch-rows", 20]) == 0
+    found = read(out, ["prediction"], names)
+    for name in names:
+        cells, expected = found[name].to_pylist(), CODED[name].to_pylist()
+        if name == "nested":
+            cells = [cell[0] for cell in cells]
+        if name == "rank" and ending.startswith((".csv", ".tsv")):
+            expected = ["" if cell is None else str(cell) for cell in expected]
+        if name == "bytes" and ending not in (".parquet", ".feather", ".arrow"):
+            expected = WORDS
+        assert [cell or None for cell in cells] == [cell or None for cell in expected]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl.gz", ".parquet"])
+def test_bytes_that_are_no_text_are_refused_where_only_text_goes(tmp_path, ending):
+    table = pa.table({"x": [1.0, 2.0], "hash": pa.array([b"ab", b"\xff\x00"], pa.binary(2))})
+    path = tmp_path / f"t{ending}"
+    if ending == ".parquet":
+        assert pq.read_table(written(path, table)).equals(table)
+    else:
+        with pytest.raises(TableError, match="column 'hash' holds bytes that are no UTF-8 text"):
+            written(path, table)
+        assert not path.exists()
+
+
+WHOLE = [2**63, 17, None, 2**63 + 1, -(2**63) - 1, 2**64 + 5]
+
+
+@pytest.mark.parametrize("first", [0, 5])
+@pytest.mark.parametrize("more", [[], [10**37], [2**128 - 1, 10**75 + 1]])
+def test_whole_numbers_of_json_lines_keep_their_digits(tmp_path, monkeypatch, first, more):
+    from hdiforest._tables import read as json_lines
+
+    monkeypatch.setattr(json_lines, "_JSON_BLOCK_BYTES", 64)
+    path, ids = tmp_path / "t.jsonl", [*range(first), *WHOLE, *more]
+    path.write_text("".join(json.dumps({"x": 1.5, "id": each}) + "\n" for each in ids))
+    for ending in (".csv", ".jsonl", ".parquet", ".arrow"):
+        out = tmp_path / f"o{ending}"
+        with open_table(path) as table:
+            schema = pa.schema([pa.field("x", pa.float64()), *table.fields(["id"])])
+            with write_table(out, schema) as write:
+                for part in table.batches(["x"], ["id"], 4):
+                    write(part)
+        found = read(out, ["x"], ["id"])["id"].to_pylist()
+        assert [int(each) if each not in ("", None) else None for each in found] == ids
+    lines = (tmp_path / "o.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ids
+
+
+@pytest.mark.parametrize("later", [0.5, 1e300])
+def test_other_numbers_of_json_lines_are_floating(tmp_path, monkeypatch, later):
+    from hdiforest._tables import read as json_lines
+
+    monkeypatch.setattr(json_lines, "_JSON_BLOCK_BYTES", 64)
+    path, numbers = tmp_path / "t.jsonl", [2**63, 2**64, 5, 6, 7, later]
+    path.write_text("".join(json.dumps({"x": 1.5, "id": each}) + "\n" for each in numbers))
+    assert read(path, ["x"], ["id"])["id"].to_pylist() == [float(each) for each in numbers]

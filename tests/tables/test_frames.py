@@ -79,7 +79,7 @@ def test_streams_are_read_once_and_not_before():
 def test_what_has_no_names_is_no_table(rows):
     frame = frame_of(rows)
     assert (frame.names, frame.n_rows) == (None, 3)
-    assert frame.numbers() is frame.in_library("polars") is frame.native is rows
+    assert frame.numbers() is frame.in_library("pandas") is frame.native is rows
     assert frame_of(frame) is frame
     assert [block.n_rows for _, block in frame.blocks(2)] == [2, 1]
     assert type(frame.rows(slice(1, 3))) is type(rows)
@@ -103,6 +103,80 @@ def test_names_that_are_no_texts():
 def test_nan_in_a_list_of_texts_is_a_missing_cell():
     cells = frame_of({"town": ["Nice", float("nan")]}).arrow().column("town")
     assert cells.to_pylist() == ["Nice", None]
+
+
+@pytest.mark.parametrize("index", [["town"], ["rooms", "town"], ["area", "rooms"]])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_that_pandas_wrote_as_an_index_stay_columns(index, library):
+    table = pa.Table.from_pandas(pd.DataFrame(COLUMNS).set_index(index))
+    for rows in (table, table.to_batches()[0], table.to_reader()):
+        made = frame_of(rows).in_library(library)
+        assert sorted(made.columns) == sorted(COLUMNS)
+        assert list(made["rooms"]) == COLUMNS["rooms"]
+
+
+TOWNS = ["Nice", "Lyon", "Rome"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(TOWNS, index=[4, 5, 5]),
+        pl.Series(TOWNS),
+        pa.array(TOWNS),
+        pa.chunked_array([TOWNS[:1], TOWNS[1:]]).cast(pa.string_view()),
+    ],
+)
+def test_columns_without_a_name_become_those_of_the_library(column):
+    frame = frame_of(column)
+    assert (frame.names, frame.n_rows) == (None, 3)
+    assert frame.library == ("polars" if isinstance(column, pl.Series) else "pandas")
+    for library, kind in (("pandas", pd.Series), ("polars", pl.Series)):
+        made = frame.in_library(library)
+        assert isinstance(made, kind)
+        assert list(made) == TOWNS
+    assert list(frame.in_library(None)) == TOWNS
+    assert [list(block.in_library(None)) for _, block in frame.blocks(2)] == [TOWNS[:2], TOWNS[2:]]
+
+
+def lazy(kind):
+    if kind == "polars":
+        return pl.LazyFrame(COLUMNS)
+    if kind == "pyarrow":
+        return pytest.importorskip("pyarrow.dataset").dataset(ARROW)
+    if kind.startswith("dask"):
+        dask = pytest.importorskip("dask.dataframe")
+        frame = dask.from_pandas(TABLES["pandas"].reset_index(drop=True), npartitions=2)
+        return frame if kind == "dask" else frame["area"]
+    module, _, name = kind.rpartition(".")
+    own = {"__module__": module, "columns": [*COLUMNS], "iloc": None}
+    return type(name, (), own)()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("polars", r"X must be in memory, but is a LazyFrame of polars: call collect\(\)"),
+        ("pyarrow", r"a InMemoryDataset of pyarrow: call to_table\(\)"),
+        ("dask", "a DataFrame of dask: score it by hdiforest.adapters.dask"),
+        ("dask series", "a Series of dask: score it by hdiforest.adapters.dask"),
+        ("pyspark.sql.classic.dataframe.DataFrame", "a DataFrame of pyspark: .* mapInArrow"),
+        ("pyspark.pandas.frame.DataFrame", "a DataFrame of pyspark: .* a pandas DataFrame"),
+        ("ray.data.dataset.Dataset", "a Dataset of ray: score it by BatchScorer in map_batches"),
+        ("duckdb.DuckDBPyRelation", r"a DuckDBPyRelation of duckdb: call df\(\)"),
+    ],
+)
+def test_tables_that_are_not_in_memory_are_refused(kind, message):
+    for call in (frame_of, lambda rows: batch_of(rows)):
+        with pytest.raises(ValueError, match=message.replace("X", "(X|the batch)")):
+            call(lazy(kind))
+
+
+@pytest.mark.parametrize("cell", [31, "Nice", None, np.float64(2.5), np.array(1)])
+def test_a_record_is_no_dict_of_columns(cell):
+    message = r"X must be a dict of columns, but 'b' is one cell, .*: put cells into lists"
+    with pytest.raises(EncodingError, match=message):
+        frame_of({"a": [1.0], "b": cell}).arrow()
 
 
 @pytest.mark.parametrize("kind", ["pandas", "Table", "RecordBatch", "stream"])

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from hdiforest._cli.arguments import UsageError, text_form
 from hdiforest._model.fitted import FittedForest
-from hdiforest._tables.columns import EncodingError, as_float64
+from hdiforest._tables.columns import EncodingError, as_float64, plain
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
 from hdiforest._tables.names import require_distinct
@@ -263,7 +263,7 @@ class Features:
 
     def kept(self, batch: Any) -> list[Any]:
         """Return the columns of a batch to pass on."""
-        return list(batch.columns[batch.num_columns - len(self.kept_names) :])
+        return [*map(plain, batch.columns[batch.num_columns - len(self.kept_names) :])]
 
     def raw(self, batch: Any) -> Any:
         """Return the columns of the features as a pyarrow Table that `encoder` takes."""

@@ -22,6 +22,7 @@ from hdiforest._tables import names as table_names
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.checks import (
+    as_written,
     check_choice,
     check_flag,
     check_size,
@@ -230,7 +231,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         are a ValueError. O(entries of the row's leaves + distinct targets / 64) per row, and
         O(support) per level.
         """
-        resolved = self._kind(kind)
+        resolved, coverage = self._kind(kind), as_written(coverage)
         check_choice("kind", resolved, table_names.ENDS)
         check_flag("joint", joint)
         if resolved != "calibrated" and (by is not None or joint):
@@ -444,6 +445,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             (n, n_outputs[, k]) with several outputs. Calibrated ones at 0 and 1 are the ends of the
             range of the training targets, or infinite without clipping.
         """
+        quantiles = as_written(quantiles)
         calibrated = distributions_of(getattr(self, "calibration_", None), kind)
         if calibrated is None:
             function = query_of("quantiles", quantiles, interpolation or "inverted_cdf")
@@ -539,5 +541,5 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
     def _learn_labels(self, X: Any, y: Any) -> None:
         """Remember what the tables of a fit say of its rows and targets."""
-        self._target_names = frame_of(y).names
+        self._target_names = frame_of(y, "y").names
         self._row_labels = frame_of(X).index

@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from hdiforest._estimators import hdi_forest
 from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
-from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
+from hdiforest._estimators.input_rows import one_column_as_1d
 from hdiforest._model.fitted import AnyCalibration
 from hdiforest._model.predict import AnyKind
-from hdiforest._tables.frames import Output
+from hdiforest._tables.frames import Output, frame_of
 from hdiforest._utils import Array, checks
 from hdiforest._utils.hints import printing
 from hdiforest._utils.meta_estimators import layers
@@ -131,7 +131,7 @@ class ForestSearchOOB(DistributionModel):
         _check_forests(forests)
         coverage = checks.one_share("coverage", self.coverage)
         checks.check_choice("objective", self.objective, OBJECTIVES)
-        X = rows_for_sklearn(X)
+        X = frame_of(X).sliceable().native  # streams can be read once
         if y is not None:
             y = column_or_1d(one_column_as_1d(np.asarray(y)))
         seed = int(checks.checked_random_state(self.random_state).randint(2**31 - 1))

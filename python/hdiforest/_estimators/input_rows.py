@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -16,7 +16,8 @@ from sklearn.utils.validation import validate_data
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._tables.encoder import TableEncoder
-from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
+from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, not_numbers, two_kinds
+from hdiforest._tables.names import listed
 from hdiforest._utils.checks import check_weights
 from hdiforest._utils.hints import RowsDigest, warn_caller
 from hdiforest.exceptions import TrainingRowsWarning
@@ -50,7 +51,8 @@ def checked_blocks(
         rows = X
         if not is_plain(X, model, fitted):
             options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
-            rows = _validated(model, rows_for_sklearn(X), fitted.allow_nan, **options)
+            rows = rows_for_sklearn(X, fitted.columns)
+            rows = _validated(model, rows, fitted.allow_nan, **options)
         yield Block(rows, X, checked_per_row(per_row, len(rows)))
     else:
         frame = frame_of(X)
@@ -95,15 +97,20 @@ def checked_per_row(y: ArrayLike | None, n: int | None) -> tuple[NDArray[Any], .
     return values
 
 
-def rows_for_sklearn(X: Any) -> Any:
+def rows_for_sklearn(X: Any, names: Sequence[str] | None = None) -> Any:
     """Return tables so that scikit-learn reads their columns by name, never by position.
 
     Tables of polars or pyarrow, other Arrow data (which is read to its end) and mappings from names
     to columns become a pyarrow Table of float columns, or raise ValueError, or ImportError without
-    pyarrow. Anything else is returned as it is.
+    pyarrow. Anything else is returned as it is. ValueError for columns of other `names`.
     """
     frame = frame_of(X)
     try:
+        frame = frame.sliceable()
+        known = dict.fromkeys(names or frame.names or ())
+        if more := [name for name in frame.names or () if name not in known]:
+            columns = f"unexpected column{'s' * (len(more) > 1)} {listed(map(repr, more))}"
+            raise ValueError(f"X has the {columns}; the model was fitted on {listed(known)}")
         rows = frame.numbers()
     except ImportError as error:
         if _has_names(frame.native):
@@ -151,7 +158,7 @@ def checked_table_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
 
 def _require_distinct_targets(y: ArrayLike) -> None:
     """Raise ValueError if two columns of targets have one name."""
-    for name, n in Counter(frame_of(y).names or ()).items():
+    for name, n in Counter(frame_of(y, "y").names or ()).items():
         if n > 1:
             raise ValueError(f"y must have columns of distinct names, got {n} columns {name!r}")
 
@@ -205,7 +212,7 @@ def _validated(
         if bad is None:
             raise
         which = f"the column {bad[0]!r}: {two_kinds(bad[1]) or error}"
-        raise ValueError(f"X must hold numbers, but does not in {which}") from None
+        raise ValueError(not_numbers("X", which)) from None
 
 
 def _are_numbers(cells: Any) -> bool:

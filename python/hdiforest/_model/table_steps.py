@@ -170,12 +170,12 @@ def number_columns_of(table: Any) -> tuple[str, ...]:
     """Return the names of the columns of a DataFrame of pandas or polars that hold numbers."""
     if hasattr(table, "schema"):
         return tuple(name for name, kind in table.schema.items() if kind.is_numeric())
-    types = table.dtypes.items() if hasattr(table, "dtypes") else ()
+    types = table.dtypes.items() if hasattr(table, "columns") else ()
     return tuple(str(name) for name, kind in types if getattr(kind, "kind", None) in {*"iuf"})
 
 
 def texts_of(table: Any) -> dict[str, str]:
-    """Return how columns of text of a pandas DataFrame hold missing cells.
+    """Return how columns of text or booleans of a pandas DataFrame hold missing cells.
 
     "None" or "NaN" for columns of objects, and otherwise the name of the type: steps take None for
     another value than NaN. Columns with both are left out.
@@ -186,7 +186,7 @@ def texts_of(table: Any) -> dict[str, str]:
             are_none = {cell is None for cell in column[column.isna()]}
             if len(are_none) < 2:
                 texts[name] = "None" if True in are_none else "NaN"
-        elif str(column.dtype) in ("str", "string", "category"):
+        elif str(column.dtype) in ("str", "string", "category", "boolean"):
             texts[name] = str(column.dtype)
     return texts
 
@@ -199,7 +199,7 @@ def _with_texts(table: Any, texts: Mapping[str, str]) -> Any:
         column = columns.get(name)
         if column is None or str(column.dtype) == kind:
             continue
-        if kind in ("str", "string"):
+        if kind in ("str", "string", "boolean"):
             changed[name] = column.astype(kind)
         elif column.dtype != object or column.hasnans:
             missing = None if kind == "None" else np.nan

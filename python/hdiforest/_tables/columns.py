@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -42,34 +43,63 @@ def is_duration(kind: Any) -> bool:
     return bool(pa.types.is_duration(kind) or pa.types.is_time(kind))
 
 
-def decoded(array: Any) -> Any:
-    """Return the values of a pyarrow Array whose type is a dictionary, and others as they are."""
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+def with_leaves(kind: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a pyarrow type with changed types of its cells, in lists and structs too."""
+    types = pa.types
+    if types.is_list(kind) or types.is_large_list(kind):
+        make = pa.list_ if types.is_list(kind) else pa.large_list
+        return make(with_leaves(kind.value_type, change))
+    if types.is_struct(kind):
+        inner = (kind.field(i) for i in range(kind.num_fields))
+        return pa.struct([each.with_type(with_leaves(each.type, change)) for each in inner])
+    return change(kind)
+
+
+def _without_view(kind: Any) -> Any:
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_view(kind.value_type), kind.ordered)
+    views = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
+    return views.get(str(kind), kind)
+
+
+def plain_type(kind: Any) -> Any:
+    """Return the type of `plain` arrays."""
+    return with_leaves(with_leaves(kind, _without_view), _of_values)
+
+
+def _of_values(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def plain(array: Any) -> Any:
+    """Return an Array or a ChunkedArray with values in place of dictionaries and views.
+
+    Not all kernels and formats of pyarrow take these, and no file dictionaries that change.
+    """
+    if (kind := plain_type(array.type)) == array.type:
+        return array
+    return array.cast(with_leaves(array.type, _without_view)).cast(kind)
 
 
 def kind_of_cells(array: Any) -> Any:
     """Return the type of the cells of an Array, of a dictionary those of its values."""
-    return array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    return _of_values(array.type)
 
 
 def present_text(text: Any) -> Any:
     """Return an Array of text with null in place of empty cells."""
-    if pa.types.is_string_view(text.type):
-        text = text.cast(pa.large_string())
+    text = plain(text)
     return pc.if_else(pc.equal(text, ""), None, text)
 
 
 def dictionary_of(array: Any) -> Any:
     """Return an Array of categories as pyarrow's DictionaryArray."""
-    if pa.types.is_dictionary(array.type):
-        return array
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    return array.dictionary_encode()
+    return array if pa.types.is_dictionary(array.type) else plain(array).dictionary_encode()
 
 
 Facts = dict[str, Any]
 FLOAT32_MAX = float(np.finfo(np.float32).max)
+_MAX = float(np.finfo(np.float64).max)
 MAX_EXACT = 2**24  # whole numbers up to here are float32
 
 
@@ -222,7 +252,8 @@ def first_failure(failing: Callable[[Any], bool], cells: Any) -> int:
 class CategoryColumn(Column):
     """Categories, which are texts or numbers."""
 
-    # Distinct; the code of each is its position, and every other value is missing.
+    # Distinct; the code of each is its position, and every other value is missing. Whole numbers
+    # are int where they come from such a column: float64 would merge them from 2^53 on.
     values: tuple[str, ...] | tuple[float, ...]
     kind = "category"
     has_categories = True
@@ -231,7 +262,8 @@ class CategoryColumn(Column):
         values = self.values
         if not isinstance(values, tuple):
             raise ValueError("values must be a list")
-        are_numbers = all(isinstance(each, float) and math.isfinite(each) for each in values)
+        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+        are_numbers = len(numbers) == len(values) and all(-_MAX <= v <= _MAX for v in numbers)
         # Arrow cannot hold halves of surrogate pairs.
         are_texts = all(
             isinstance(each, str) and 0 < len(each) == len(each.encode(errors="ignore").decode())
@@ -251,21 +283,33 @@ class CategoryColumn(Column):
         kinds = kind_of_cells(array)
         if not (is_number(kinds) or is_text(kinds)):
             raise ColumnError(f"must hold categories, but is {array.type}")
-        distinct, at = _distinct_cells(array, as_text=is_text(self._value_set.type))
-        codes = as_float64(pc.index_in(distinct, value_set=self._value_set))
+        distinct, at = _distinct_cells(array)
+        if self._numbers is None:
+            places = pc.index_in(distinct.cast(pa.large_string()), value_set=self._texts)
+            codes = as_float64(places)
+        else:
+            cells = map(_exact, distinct.to_pylist())
+            codes = np.array([self._numbers.get(cell, np.nan) for cell in cells], np.float64)
         unseen = distinct.is_valid().to_numpy(False) & np.isnan(codes)
         n_unseen = int(np.append(unseen, False)[at].sum()) if unseen.any() else 0
         return Codes(np.append(codes, np.nan)[at], n_unseen)
 
     @cached_property
-    def _value_set(self) -> Any:
-        numbers = len(self.values) > 0 and isinstance(self.values[0], float)
-        return pa.array(self.values, pa.float64() if numbers else pa.large_string())
+    def _texts(self) -> Any:
+        return pa.array(self.values, pa.large_string())
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int] | None:
+        """The codes of numbers, as they are and as Python writes them; None of texts."""
+        if any(isinstance(each, str) for each in self.values):
+            return None
+        numbers = list(enumerate(self.values))
+        return {Decimal(repr(each)): i for i, each in numbers} | {each: i for i, each in numbers}
 
 
 def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
-    """Return the distinct cells, large_string or float64, that an Array has, and their counts."""
-    cells, at = _distinct_cells(array, as_text=is_text(kind_of_cells(array)))
+    """Return the distinct cells that an Array has, text as large_string, and their counts."""
+    cells, at = _distinct_cells(array)
     n_cells = np.bincount(at, minlength=len(cells) + 1)[:-1]
     distinct = pc.unique(cells.drop_null())  # cells that are written in two ways are one category
     places = as_float64(pc.index_in(cells, value_set=distinct))
@@ -274,25 +318,39 @@ def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
     return distinct, np.bincount(at, n_cells[known], len(distinct)).astype(np.int64)
 
 
-def _distinct_cells(array: Any, *, as_text: bool) -> tuple[Any, NDArray[np.int64]]:
-    """Return distinct cells as large_string or float64, and which each is; missing: beyond."""
+def categories(distinct: Any) -> tuple[Any, ...]:
+    """Return distinct cells as categories; decimals as numbers, or else as text, if they are."""
+    cells = distinct.to_pylist()
+    if not pa.types.is_decimal(distinct.type):
+        return tuple(cells)
+    numbers = [int(each) if int(each) == each else float(each) for each in cells]
+    are_exact = all(Decimal(repr(n)) == each for n, each in zip(numbers, cells, strict=True))
+    return tuple(numbers if are_exact else distinct.cast(pa.large_string()).to_pylist())
+
+
+def _distinct_cells(array: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Return distinct cells, text as large_string, and which each is; missing: beyond."""
     encoded = dictionary_of(array)
     distinct = encoded.dictionary
     at: NDArray[np.int64] = encoded.indices.cast(pa.int64()).fill_null(len(distinct)).to_numpy()
-    distinct = present_text(distinct) if is_text(distinct.type) else distinct
-    if as_text:
-        return distinct.cast(pa.large_string()), at
     if is_text(distinct.type):
-        values = [None if text is None else _number(text) for text in distinct.to_pylist()]
-        return pa.array(values, pa.float64()), at
-    numbers = distinct.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return pa.array(numbers + 0.0, from_pandas=True), at  # minus zero is zero
+        return present_text(distinct).cast(pa.large_string()), at
+    if pa.types.is_floating(distinct.type) or pa.types.is_null(distinct.type):
+        numbers = distinct.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        distinct = pa.array(numbers + 0.0, from_pandas=True)  # minus zero is zero
+    return distinct, at
 
 
-def _number(text: str) -> float:
-    """Return a text as a number; what is none stays unseen, as NaN."""
-    with suppress(ValueError):
-        return float(text)
+def _exact(cell: Any) -> Any:
+    """Return a text or a Decimal as a number equal to it if that is whole; others as they are.
+
+    What is no number stays unseen, as NaN.
+    """
+    if not isinstance(cell, str | Decimal):
+        return cell
+    with suppress(ValueError, ArithmeticError):
+        number = float(cell)
+        return Decimal(cell) if number.is_integer() else number
     return math.nan
 
 
@@ -346,7 +404,7 @@ class DateColumn(Column):
     @classmethod
     def learned(cls, name: str, array: Any) -> Self:
         """Return a column for the dates of an Array: whole numbers near the median, if possible."""
-        array = decoded(array)
+        array = plain(array)
         zoned = getattr(array.type, "tz", None) is not None
         if is_text(array.type):
             first = present_text(array).drop_null().slice(0, 1)

@@ -54,7 +54,7 @@ class TableEncoder:
         """
         kinds.require_columns(self.columns, table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
-        faults, rounded, unseen = {}, [], {}
+        faults, rounded, merged, unseen = {}, [], [], {}
         empty = np.ones(len(X), dtype=bool)
         for j, entry in enumerate(self.entries):
             try:
@@ -66,6 +66,8 @@ class TableEncoder:
             empty &= np.isnan(codes.values)
             if codes.rounded:
                 rounded.append(entry.name)
+            elif isinstance(entry, NumberColumn) and (became := _merged(codes.values)):
+                merged.append(f"{entry.name!r} ({became})")
             if entry.has_categories:
                 unseen[entry.name] = codes.n_unseen
         if faults:
@@ -73,6 +75,10 @@ class TableEncoder:
         if rounded:
             names = f"column{'s' * (len(rounded) > 1)} {', '.join(map(repr, rounded))}"
             warn_caller(f"whole numbers beyond 2^24 are rounded to float32 in the {names}")
+        if merged:
+            names = f"column{'s' * (len(merged) > 1)} {', '.join(merged)}"
+            instead = "subtract a constant, so that they are near 0"
+            warn_caller(f"float32 merges most of the different numbers in the {names}; {instead}")
         counts = count_rows(X, self.ordered, feature_range, empty)
         counts.unseen.update(unseen)
         return X, counts
@@ -122,7 +128,7 @@ def _codes(entry: Column, column: Any) -> Codes:
             if pa.types.is_null(kinds.kind_of_cells(chunk)):
                 parts.append(Codes(np.full(len(chunk), np.nan)))
             else:
-                parts.append(entry.codes(chunk if entry.has_categories else kinds.decoded(chunk)))
+                parts.append(entry.codes(chunk if entry.has_categories else kinds.plain(chunk)))
         except ColumnError as error:
             row = None if error.row is None else begin + error.row
             raise ColumnError(error.clause, row) from None
@@ -133,7 +139,20 @@ def _codes(entry: Column, column: Any) -> Codes:
     return Codes(np.concatenate(values), sum(n_unseen), any(rounded))
 
 
+def _merged(values: NDArray[np.float64]) -> str:
+    """Say how many different ones of the first numbers float32 merges, if these are most."""
+    first = values[:_FIRST]
+    narrow = first.astype(np.float32)
+    if len(first) < _FEWEST or ((narrow == first) | np.isnan(first)).all():
+        return ""
+    n, n_left = (1 + np.count_nonzero(np.diff(np.sort(each)) > 0) for each in (first, narrow))
+    of = f" of the first {_FIRST:,}" if len(values) > _FIRST else ""
+    return f"{n}{of} become {n_left}" if n >= _FEWEST and 2 * n_left < n else ""
+
+
 Categorical = Literal["auto"] | Sequence[str]
+
+_FIRST, _FEWEST = 1024, 10
 
 # A column of text with more distinct cells than this, and than half its rows, names the rows.
 _FEW = 20
@@ -190,7 +209,7 @@ def _learned(name: str, column: Any, is_categorical: bool) -> Column:
             may_be = "an id, free text, or dates that are not written as 2024-05-31"
             raise ColumnError(f"has {what}: {may_be}")
     order = np.argsort(-counts, kind="stable")  # the most frequent first
-    return kinds.CategoryColumn(name, tuple(distinct.take(pa.array(order)).to_pylist()))
+    return kinds.CategoryColumn(name, kinds.categories(distinct.take(pa.array(order))))
 
 
 def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
@@ -204,6 +223,6 @@ def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
         return None
     if n_dates < len(distinct):
         other = distinct[are_dates.index(False).as_py()].as_py()
-        row = kinds.decoded(array).cast(pa.large_string()).index(other).as_py()
+        row = kinds.plain(array).cast(pa.large_string()).index(other).as_py()
         raise ColumnError(f"holds dates, but {kinds.shown(other)}", row)
     return kinds.DateColumn.learned(name, array)

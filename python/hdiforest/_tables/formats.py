@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -52,11 +53,16 @@ class _JsonLinesWriter:
             for name, value in row.items():
                 if isinstance(value, float) and not math.isfinite(value):
                     row[name] = None
-            line = json.dumps(row, default=str, ensure_ascii=False).encode()
+            line = json.dumps(row, default=_as_json, ensure_ascii=False).encode()
             self._stream.write(line + b"\n")
 
     def close(self) -> None:
         pass
+
+
+def _as_json(value: Any) -> Any:
+    is_whole = isinstance(value, Decimal) and value.as_tuple().exponent == 0
+    return int(value) if is_whole else str(value)
 
 
 class _ParquetWriter:
@@ -74,6 +80,30 @@ class _ParquetWriter:
         for group in self._groups.rest():
             self._writer.write_table(group)
         self._writer.close()
+
+
+class _TextWriter:
+    """Writes bytes as the text that they are."""
+
+    def __init__(self, write: Callable[[Any, Any], Any], stream: Any, schema: Any) -> None:
+        self._fields = [_with_text(field) for field in schema]
+        self._writer = write(stream, pa.schema(self._fields))
+        self.close = self._writer.close
+
+    def write_table(self, table: Any) -> None:
+        columns = []
+        for field, column in zip(self._fields, table.columns, strict=True):
+            try:
+                columns.append(column.cast(field.type))
+            except pa.ArrowInvalid:
+                what = f"column {field.name!r} holds bytes that are no UTF-8 text"
+                raise TableError(f"{what}; write .parquet, .feather or .arrow") from None
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=pa.schema(self._fields)))
+
+
+def _with_text(field: Any) -> Any:
+    is_binary = str(field.type).startswith(("binary", "large_binary", "fixed_size_binary"))
+    return field.with_type(pa.large_string()) if is_binary else field
 
 
 def _csv_writer(stream: IO[bytes], schema: Any, sep: str = ",") -> Any:
@@ -97,7 +127,7 @@ def _text(ending: str, read: Any, write: Any) -> dict[str, Format]:
     """Return a format and its compressed forms."""
     packings: dict[str, Packing] = {"": "none", ".gz": "gzip", ".zst": "zstd"}
     return {
-        ending + more: Format(partial(read, packing=packing), write, packing)
+        ending + more: Format(partial(read, packing=packing), partial(_TextWriter, write), packing)
         for more, packing in packings.items()
     }
 

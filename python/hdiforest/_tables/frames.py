@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import EncodingError, is_number, require_columns
+from hdiforest._tables.columns import EncodingError, is_number, plain, require_columns
 from hdiforest._utils.checks import check_choice
 from hdiforest._utils.optional import need, pa
 
@@ -90,11 +90,13 @@ class Frame:
         ImportError without pyarrow; ValueError if this is no table, or Arrow cannot hold it.
         """
         wanted = "a table with names of columns (pandas, polars, pyarrow, or a dict of columns)"
-        raise ValueError(f"{self.argument} must be {wanted}, got {type(self.native).__name__}")
+        kind = type(self.native).__name__
+        got = "records, which BatchScorer takes" if _are_records(self.native) else kind
+        raise ValueError(f"{self.argument} must be {wanted}, got {got}")
 
     def numbers(self) -> Any:
         """Return a pyarrow Table of floats, or what is pandas' or no table; raises as `arrow`."""
-        return self.native
+        return self.arrow() if _are_records(self.native) else self.native
 
     def in_library(self, library: Library | None) -> Any:  # noqa: ARG002
         """Return a table as one of that library, and what is no table as it is.
@@ -152,21 +154,21 @@ class Table(Frame):
 
     def numbers(self) -> Any:
         table = self._distinct()
-        bad = [f"{each.name!r} ({each.type})" for each in table.schema if not is_number(each.type)]
-        if bad:
-            where = f"does not in the columns {', '.join(bad)}"
-            raise ValueError(f"{self.argument} must hold numbers, but {where}")
+        self._require_numbers({f.name: f.type for f in table.schema if not is_number(f.type)})
         are_floats = pa.types.is_floating
         fields = [f if are_floats(f.type) else f.with_type(pa.float64()) for f in table.schema]
         return table.cast(pa.schema(fields), safe=False)
 
+    def _require_numbers(self, others: Mapping[str, Any]) -> None:
+        """Raise ValueError for columns of other types."""
+        if others:
+            which = ", ".join(f"{name!r} ({kind})" for name, kind in others.items())
+            raise ValueError(not_numbers(self.argument, f"the columns {which}"))
+
     def in_library(self, library: Library | None) -> Any:
         if library is None:
             return self.native
-        table = self._distinct()
-        if library == "pandas":
-            return table.to_pandas()
-        return import_module("polars").from_arrow(table)
+        return _of_arrow(self._distinct(), library)
 
     def _distinct(self) -> Any:
         """Return a pyarrow Table, or raise EncodingError if two columns have one name."""
@@ -182,7 +184,7 @@ class Table(Frame):
         for name, kind in (types or {}).items():
             column = self.arrow([name]).column(0).combine_chunks()
             try:
-                columns[name] = self._from_arrow(column.cast(kind))
+                columns[name] = self._from_arrow(plain(column).cast(kind))
             except pa.ArrowException as error:
                 what = f"must be kept as {kind}, but is {column.type}: {error}"
                 raise ValueError(f"column '{name}' {what}") from None
@@ -212,6 +214,32 @@ class _Series(Frame):
     def rows(self, part: slice | NDArray[np.intp]) -> Any:
         return self.native.iloc[part]
 
+    def in_library(self, library: Library | None) -> Any:
+        is_same = library != "polars"
+        return self.native if is_same else import_module("polars").from_pandas(self.native)
+
+
+class _Column(Frame):
+    """A Series of polars, or an Array or a ChunkedArray of pyarrow, whose cells are no text."""
+
+    def __init__(self, rows: Any, argument: str = "X") -> None:
+        super().__init__(rows, argument)
+        self.library = "polars" if hasattr(rows, "to_arrow") else "pandas"
+
+    @property
+    def n_rows(self) -> int | None:
+        return len(self.native)
+
+    def numbers(self) -> Any:
+        return _Stream(self.native, self.argument).numbers()  # which says that it is no table
+
+    def in_library(self, library: Library | None) -> Any:
+        is_polars = self.library == "polars"
+        if is_polars and library == "polars":
+            return self.native
+        array = self.native.to_arrow() if is_polars else self.native
+        return array.to_numpy(False) if library is None else _of_arrow(array, library)
+
 
 class _Pandas(_Series, Table):
     def column(self, position: int) -> NDArray[Any]:
@@ -229,13 +257,15 @@ class _Pandas(_Series, Table):
 
     def numbers(self) -> Any:
         require_columns(self.native.columns, self.native.columns)
+        kinds = self.native.dtypes.items()
+        # scikit-learn takes times for numbers if there is nothing else.
+        self._require_numbers({str(name): kind for name, kind in kinds if kind.kind in "mM"})
         return self.native
 
     def in_library(self, library: Library | None) -> Any:
         if library is not None:
             require_columns(self.names, self.names)
-        is_same = library != "polars"
-        return self.native if is_same else import_module("polars").from_pandas(self.native)
+        return super().in_library(library)
 
     def _from_arrow(self, column: Any) -> Any:
         return column.to_pandas().set_axis(self.index)
@@ -255,7 +285,7 @@ class _Polars(Table):
         return self.native[:, at]
 
     def in_library(self, library: Library | None) -> Any:
-        return self.native.to_arrow().to_pandas() if library == "pandas" else self.native
+        return _of_arrow(self.native.to_arrow(), library) if library == "pandas" else self.native
 
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
         return import_module("polars").DataFrame(columns | results)
@@ -309,6 +339,12 @@ class _Dict(Table):
         return dict(items[j] for j in at)
 
     def _as_arrow(self) -> Any:
+        for name, cells in self.columns():
+            if _is_cell(cells):
+                what = f"a dict of columns, but {name!r} is one cell, {reprlib.repr(cells)}"
+                instead = f"put cells into lists, as {{{name!r}: [...]}}; BatchScorer takes records"
+                raise EncodingError(f"{self.argument} must be {what}: {instead}")
+
         def column(cells: Any) -> Any:  # NaN in a list of texts is a missing cell
             return pa.array(cells, from_pandas=True) if isinstance(cells, list) else cells
 
@@ -340,30 +376,60 @@ class _Records(_Dict):
         return rows[0] if self._is_one else rows
 
 
+def _of_arrow(rows: Any, library: Library) -> Any:
+    """Return a Table or an Array of pyarrow as pandas, where no column is an index, or polars."""
+    if library == "pandas":
+        return rows.to_pandas(ignore_metadata=True)
+    return import_module("polars").from_arrow(rows)
+
+
+# Tables that are not in memory, by the beginnings of their modules, and what to do with them.
+_ELSEWHERE = {
+    "dask.dataframe": "score it by hdiforest.adapters.dask, or call compute()",
+    "dask_expr": "score it by hdiforest.adapters.dask, or call compute()",
+    "polars.lazyframe": "call collect()",
+    "pyspark": "score it by BatchScorer in mapInArrow, or make a pandas DataFrame of it",
+    "ray.data": "score it by BatchScorer in map_batches, or make a pandas DataFrame of it",
+    "duckdb": "call df()",
+    "_duckdb": "call df()",
+    "pyarrow._dataset": "call to_table()",
+}
+
+
 def frame_of(X: Any, argument: str = "X") -> Frame:
-    """Return rows as a frame; one is returned as it is. Nothing is read or copied."""
-    return X if isinstance(X, Frame) else _kind(X)(X, argument)
+    """Return rows as a frame; one is returned as it is. Nothing is read or copied.
+
+    ValueError for tables that are not in memory.
+    """
+    return X if isinstance(X, Frame) else _kind(X, argument)(X, argument)
 
 
-def _kind(X: Any) -> type[Frame]:
+def _kind(X: Any, argument: str) -> type[Frame]:
     if isinstance(X, np.ndarray | list):
         return Frame
-    library = type(X).__module__.partition(".")[0]
+    module = type(X).__module__
+    library = module.partition(".")[0]
+    is_stream = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+    for begin, instead in () if is_stream else _ELSEWHERE.items():
+        if f"{module}.".startswith(f"{begin}."):
+            what = f"a {type(X).__name__} of {library}"
+            raise ValueError(f"{argument} must be in memory, but is {what}: {instead}")
     if hasattr(X, "iloc"):
         return _Pandas if hasattr(X, "columns") else _Series
     if library == "polars" and hasattr(X, "get_column"):
         return _Polars
     if library == "pyarrow" and hasattr(X, "schema") and hasattr(X, "num_rows"):
         return _Arrow
-    if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
-        return _Stream
+    if is_stream:
+        kind = getattr(X, "dtype", getattr(X, "type", None))  # of a column; a struct is a table
+        return _Stream if kind is None or str(kind).lower().startswith("struct") else _Column
     # Some sparse matrices are mappings, too.
     return _Dict if isinstance(X, Mapping) and not hasattr(X, "shape") else Frame
 
 
 def batch_of(rows: Any) -> Table:
     """Return rows for which results can be made: of a known library, or records."""
-    if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
+    if isinstance(rows, list) and (not rows or _are_records(rows)):
         return _Records(rows)
     frame = frame_of(rows, "the batch")
     if isinstance(frame, _Dict):
@@ -379,10 +445,20 @@ def batch_of(rows: Any) -> Table:
     return frame
 
 
+def _are_records(rows: Any) -> bool:
+    return isinstance(rows, list) and len(rows) > 0 and all(isinstance(r, Mapping) for r in rows)
+
+
 def _is_cell(value: Any) -> bool:
     """Whether a value is no column: text, or without a length, as arrays of no dimension are."""
     is_text = isinstance(value, str | bytes)
     return is_text or getattr(value, "shape", None) == () or not hasattr(value, "__len__")
+
+
+def not_numbers(argument: str, where: str) -> str:
+    """Say where rows do not hold numbers, as models that were not fitted by `fit_table` need."""
+    instead = "models of fit_table take text, dates and other categories"
+    return f"{argument} must hold numbers, but does not in {where}; {instead}"
 
 
 def two_kinds(cells: Iterable[Any]) -> str:

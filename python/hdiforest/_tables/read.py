@@ -19,9 +19,9 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from hdiforest._tables.columns import is_number
+from hdiforest._tables.columns import is_number, plain_type, with_leaves
 from hdiforest._tables.names import column_faults, listed
-from hdiforest._utils.optional import need, pa
+from hdiforest._utils.optional import need, pa, pc
 
 try:  # two to three times as fast; not on every platform
     gzip: Any = import_module("isal.igzip")
@@ -206,11 +206,12 @@ class TableReader(ExitStack):
         return None
 
     def fields(self, kept: list[str]) -> list[Any]:
-        """Return the pyarrow fields with which `batches` yields the kept columns."""
+        """Return the pyarrow fields of the kept columns that `batches` yields, if made `plain`."""
         made = set(kept if self.is_text else self._keys)
-        return [
+        fields = (
             pa.field(n, self._key_type(n)) if n in made else self._schema.field(n) for n in kept
-        ]
+        )
+        return [each.with_type(plain_type(each.type)) for each in fields]
 
     @abstractmethod
     def _open(self, stream: Any) -> None:
@@ -372,7 +373,10 @@ class JsonLinesReader(TableReader):
     def _widen(self, columns: list[str]) -> None:
         """Read the file once for types that hold all cells, if those of some columns may not."""
         types, kinds = pa.types, (self._schema.field(name).type for name in columns)
-        may_widen = (types.is_null(k) or types.is_integer(k) or types.is_nested(k) for k in kinds)
+        may_widen = (
+            types.is_null(k) or types.is_integer(k) or types.is_decimal(k) or types.is_nested(k)
+            for k in kinds
+        )
         if self._has_last_types or not any(may_widen):
             return
         self._has_last_types = True
@@ -397,8 +401,17 @@ class JsonLinesReader(TableReader):
             yield self._parsed(block, line, read).cast(asked).select([*number_columns, *kept])
 
     def _schema_of(self, block: bytes, line: int) -> Any:
-        fields = self._parsed(block, line).schema
-        return pa.schema([f.with_type(_with_text(f.type)) for f in fields])
+        table = self._parsed(block, line)
+        fields = [f.with_type(with_leaves(f.type, _with_text)) for f in table.schema]
+        for j, field in enumerate(fields):
+            # pyarrow takes whole numbers beyond int64 for floating ones.
+            if field.type == pa.float64() and (pc.max(pc.abs(table[j])).as_py() or 0) >= 2.0**63:
+                for kind in (pa.decimal128(38), pa.decimal256(76)):
+                    with suppress(TableError):
+                        self._parsed(block, line, pa.schema([field.with_type(kind)]))
+                        fields[j] = field.with_type(kind)
+                        break
+        return pa.schema(fields)
 
     def _parsed(self, block: bytes, line: int, schema: Any = None) -> Any:
         pa_json, others = need("pyarrow.json"), "infer" if schema is None else "ignore"
@@ -430,15 +443,8 @@ def _blocks_of_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
 
 
 def _with_text(kind: Any) -> Any:
-    """Return a type with text in place of the times that pyarrow makes of it."""
-    if pa.types.is_timestamp(kind):
-        return pa.string()
-    if pa.types.is_list(kind):
-        return pa.list_(_with_text(kind.value_type))
-    if pa.types.is_struct(kind):
-        fields = (kind.field(i) for i in range(kind.num_fields))
-        return pa.struct([field.with_type(_with_text(field.type)) for field in fields])
-    return kind
+    """Return text in place of the times that pyarrow makes of it."""
+    return pa.string() if pa.types.is_timestamp(kind) else kind
 
 
 def _wider(schema: Any, other: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import EncodingError, as_float64, decoded, dictionary_of, is_number
+from hdiforest._tables.columns import EncodingError, as_float64, dictionary_of, is_number, plain
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.names import column_faults
@@ -127,7 +127,7 @@ def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True)
 
 
 def _numbers_of(raw: Any, name: str, source: str, what: str) -> Array:
-    column = decoded(raw[name].combine_chunks())
+    column = plain(raw[name].combine_chunks())
     if not is_number(column.type):
         raise TableError(f"{source}: {what} '{name}' must hold numbers, but is {column.type}")
     values = as_float64(column)

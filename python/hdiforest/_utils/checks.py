@@ -63,10 +63,19 @@ class CallError(ValueError):
         return self.form.format_map({f: words.get(f, before_arguments + f) for f in fields})
 
 
+def as_written(levels: Any) -> Any:
+    """Return levels of less than 64 bits as float64 that is written alike, others as they are."""
+    if isinstance(levels, list | tuple):
+        return [as_written(level) for level in levels]
+    numbers = np.asarray(levels) if hasattr(levels, "dtype") else np.array(0)
+    is_narrow = numbers.dtype.kind == "f" and numbers.dtype.itemsize < 8
+    return numbers.astype(str).astype(np.float64)[()] if is_narrow else levels
+
+
 def shares(name: str, value: Any, *, one: bool = False) -> Array:
     """Return coverages or levels above 0 and below 1, or also `one`, as float64 of their shape."""
     try:
-        numbers = np.asarray(value)
+        numbers = np.asarray(as_written(value))
     except ValueError:  # lists of several lengths
         numbers = np.array(None)
     if numbers.dtype.kind not in "iuf":  # such as texts and booleans, which numpy casts
