@@ -353,6 +353,22 @@ def test_forests_and_single_trees_are_no_boosters(tmp_path):
     from_catboost(tree, NUMBERS, Y)
 
 
+class Absolute:
+    """A loss of one's own, which CatBoost takes as an object."""
+
+    def calc_ders_range(self, approxes, targets, weights):
+        return [(np.sign(t - a), -1.0) for t, a in zip(targets, approxes, strict=True)]
+
+
+@pytest.mark.filterwarnings("ignore:Failed to import numba")
+def test_losses_that_are_objects():
+    model = catboost.CatBoostRegressor(
+        **CATBOOST | {"iterations": 2}, loss_function=Absolute(), eval_metric="MAE"
+    ).fit(NUMBERS, Y)
+    with pytest.warns(UserWarning, match="leaves of boosted trees"):
+        from_catboost(model, NUMBERS, Y)
+
+
 def test_boosters_without_trees_are_refused():
     linear = xgboost.XGBRegressor(n_estimators=3, booster="gblinear", n_jobs=1)
     linear.fit(NUMBERS[:400], Y_TRAIN)

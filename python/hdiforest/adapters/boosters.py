@@ -174,6 +174,8 @@ class CatBoostLeaves:
         ``use_best_model=False``.
     """
 
+    known: dict[str, set[str]] | None = None  # categories by column, if `learn` was called
+
     def __init__(self, booster: Any) -> None:
         catboost = need("catboost", "hdiforest.from_catboost", extra=None)
         if not isinstance(booster, catboost.CatBoost):
@@ -181,7 +183,6 @@ class CatBoostLeaves:
         if not booster.is_fitted():
             raise ValueError("booster must be fitted, got a CatBoost model that is not")
         self.booster: Any = booster
-        self.known: dict[str, set[str]] = {}  # categories, as far as `learn` saw them
 
     @property
     def n_leaves(self) -> NDArray[np.int64]:
@@ -207,7 +208,7 @@ class CatBoostLeaves:
         given = self._categories(X)
         return {
             name: sum(cell not in known for cell in given.get(name, ()))
-            for name, known in self.known.items()
+            for name, known in (self.known or {}).items()
         }
 
     def _categories(self, X: Any) -> dict[str, list[str]]:
@@ -310,13 +311,13 @@ def _fitted(model: Any, part: str) -> Any:
     return getattr(model, part)
 
 
-def _warn_if_boosted(n_rounds: int, objective: str | None) -> None:
+def _warn_if_boosted(n_rounds: int, objective: Any) -> None:
     """Warn of the width of intervals from trees of more than one round."""
     if n_rounds < 2:
         return
     way = "HDIForestRegressor().fit(X, y).calibrate(mean=booster) has narrower ones"
     said = "intervals from the leaves of boosted trees are often more than twice as wide as need be"
-    if "quantile" in (objective or "").lower():
+    if "quantile" in str(objective).lower():
         said = f"the quantiles that the booster predicts are not used, and {said}"
         way = "HDIForestRegressor().fit(X, y) has all quantiles in narrower ones"
     warn_caller(f"{said}, also after calibrate; {way}")
