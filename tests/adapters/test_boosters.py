@@ -460,7 +460,7 @@ def test_messages_about_categories():
     with pytest.raises(ValueError, match=r"such as False, .* got categories such as 'False'"):
         model.predict(texts)
     model = from_xgboost(xgboost_forest(), TRAIN, Y_TRAIN)
-    expected = r"categories in the columns \[1\] \(from 0\), as XGBoost's fit had, got .* \[\]"
+    expected = r"categories in the columns \['colour'\], as XGBoost's fit had, got .* \[\]"
     with pytest.raises(ValueError, match=expected):
         model.predict(NEW.assign(colour=1))
 

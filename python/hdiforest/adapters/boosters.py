@@ -143,11 +143,11 @@ class XGBoostLeaves:
             X = xgboost.DMatrix(X, enable_categorical=True, **options)
         _check_width("XGBoost", X.num_col(), self.booster.num_features())
         if hasattr(self.booster, "get_categories"):
-            of_fit, given = _category_positions(self.booster), _category_positions(X)
+            of_fit, given = _category_columns(self.booster), _category_columns(X)
             if of_fit != given:
                 raise ValueError(
-                    f"X must have categories in the columns {of_fit} (from 0), as XGBoost's fit "
-                    f"had, got categories in {given}"
+                    f"X must have categories in the columns {of_fit}, as XGBoost's fit had, got "
+                    f"categories in {given}"
                 )
         trees: dict[str, Any] = {"pred_leaf": True, "iteration_range": (0, self.n_iterations)}
         leaves: NDArray[np.float32] = self.booster.predict(X, **trees)
@@ -328,11 +328,12 @@ def _kind(categories: list[Any]) -> str:
     return np.asarray(categories).dtype.kind.replace("i", "f").replace("u", "f")
 
 
-def _category_positions(data: Any) -> list[int]:
-    """Return which columns of a Booster or DMatrix have a list of categories."""
+def _category_columns(data: Any) -> list[str]:
+    """Return the columns of a Booster or DMatrix that have a list of categories."""
     if data.get_categories().empty():
         return []
-    return [j for j, kind in enumerate(data.feature_types) if kind == "c"]
+    named = zip(data.feature_names, data.feature_types, strict=True)
+    return [name for name, kind in named if kind == "c"]
 
 
 def _check_width(library: str, n_columns: int, expected: int) -> None:
