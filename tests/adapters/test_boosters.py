@@ -353,6 +353,22 @@ def test_forests_and_single_trees_are_no_boosters(tmp_path):
     from_catboost(tree, NUMBERS, Y)
 
 
+class Absolute:
+    """A loss of one's own, which CatBoost takes as an object."""
+
+    def calc_ders_range(self, approxes, targets, weights):
+        return [(np.sign(t - a), -1.0) for t, a in zip(targets, approxes, strict=True)]
+
+
+@pytest.mark.filterwarnings("ignore:Failed to import numba")
+def test_losses_that_are_objects():
+    model = catboost.CatBoostRegressor(
+        **CATBOOST | {"iterations": 2}, loss_function=Absolute(), eval_metric="MAE"
+    ).fit(NUMBERS, Y)
+    with pytest.warns(UserWarning, match="leaves of boosted trees"):
+        from_catboost(model, NUMBERS, Y)
+
+
 def test_boosters_without_trees_are_refused():
     linear = xgboost.XGBRegressor(n_estimators=3, booster="gblinear", n_jobs=1)
     linear.fit(NUMBERS[:400], Y_TRAIN)
@@ -444,7 +460,7 @@ def test_messages_about_categories():
     with pytest.raises(ValueError, match=r"such as False, .* got categories such as 'False'"):
         model.predict(texts)
     model = from_xgboost(xgboost_forest(), TRAIN, Y_TRAIN)
-    expected = r"categories in the columns \[1\] \(from 0\), as XGBoost's fit had, got .* \[\]"
+    expected = r"categories in the columns \['colour'\], as XGBoost's fit had, got .* \[\]"
     with pytest.raises(ValueError, match=expected):
         model.predict(NEW.assign(colour=1))
 

@@ -143,11 +143,11 @@ class XGBoostLeaves:
             X = xgboost.DMatrix(X, enable_categorical=True, **options)
         _check_width("XGBoost", X.num_col(), self.booster.num_features())
         if hasattr(self.booster, "get_categories"):
-            of_fit, given = _category_positions(self.booster), _category_positions(X)
+            of_fit, given = _category_columns(self.booster), _category_columns(X)
             if of_fit != given:
                 raise ValueError(
-                    f"X must have categories in the columns {of_fit} (from 0), as XGBoost's fit "
-                    f"had, got categories in {given}"
+                    f"X must have categories in the columns {of_fit}, as XGBoost's fit had, got "
+                    f"categories in {given}"
                 )
         trees: dict[str, Any] = {"pred_leaf": True, "iteration_range": (0, self.n_iterations)}
         leaves: NDArray[np.float32] = self.booster.predict(X, **trees)
@@ -174,6 +174,8 @@ class CatBoostLeaves:
         ``use_best_model=False``.
     """
 
+    known: dict[str, set[str]] | None = None  # categories by column, if `learn` was called
+
     def __init__(self, booster: Any) -> None:
         catboost = need("catboost", "hdiforest.from_catboost", extra=None)
         if not isinstance(booster, catboost.CatBoost):
@@ -181,7 +183,6 @@ class CatBoostLeaves:
         if not booster.is_fitted():
             raise ValueError("booster must be fitted, got a CatBoost model that is not")
         self.booster: Any = booster
-        self.known: dict[str, set[str]] = {}  # categories, as far as `learn` saw them
 
     @property
     def n_leaves(self) -> NDArray[np.int64]:
@@ -207,7 +208,7 @@ class CatBoostLeaves:
         given = self._categories(X)
         return {
             name: sum(cell not in known for cell in given.get(name, ()))
-            for name, known in self.known.items()
+            for name, known in (self.known or {}).items()
         }
 
     def _categories(self, X: Any) -> dict[str, list[str]]:
@@ -310,13 +311,13 @@ def _fitted(model: Any, part: str) -> Any:
     return getattr(model, part)
 
 
-def _warn_if_boosted(n_rounds: int, objective: str | None) -> None:
+def _warn_if_boosted(n_rounds: int, objective: Any) -> None:
     """Warn of the width of intervals from trees of more than one round."""
     if n_rounds < 2:
         return
     way = "HDIForestRegressor().fit(X, y).calibrate(mean=booster) has narrower ones"
     said = "intervals from the leaves of boosted trees are often more than twice as wide as need be"
-    if "quantile" in (objective or "").lower():
+    if "quantile" in str(objective).lower():
         said = f"the quantiles that the booster predicts are not used, and {said}"
         way = "HDIForestRegressor().fit(X, y) has all quantiles in narrower ones"
     warn_caller(f"{said}, also after calibrate; {way}")
@@ -327,11 +328,12 @@ def _kind(categories: list[Any]) -> str:
     return np.asarray(categories).dtype.kind.replace("i", "f").replace("u", "f")
 
 
-def _category_positions(data: Any) -> list[int]:
-    """Return which columns of a Booster or DMatrix have a list of categories."""
+def _category_columns(data: Any) -> list[str]:
+    """Return the columns of a Booster or DMatrix that have a list of categories."""
     if data.get_categories().empty():
         return []
-    return [j for j, kind in enumerate(data.feature_types) if kind == "c"]
+    named = zip(data.feature_names, data.feature_types, strict=True)
+    return [name for name, kind in named if kind == "c"]
 
 
 def _check_width(library: str, n_columns: int, expected: int) -> None:
