@@ -145,7 +145,8 @@ class ForestSearchOOB(DistributionModel):
             with printing(type(self).__name__, self.verbose, 1):
                 model.fit(X, y, sample_weight)
                 try:
-                    fit = hdi_forest.calibrate_with_cross_fit(model, coverage, self.objective, seed)
+                    own = coverage, self.objective, 0 if self.random_state is None else seed
+                    fit = hdi_forest.calibrate_with_cross_fit(model, *own)
                 except ValueError as error:
                     told = f"cannot be calibrated on {model.n_training_rows_} sample(s): {error}"
                     raise ValueError(f"forests[{index}], {candidate!r}, {told}") from error

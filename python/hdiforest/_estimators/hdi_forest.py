@@ -40,7 +40,7 @@ from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, checks
 from hdiforest._utils.checks import thread_count
 from hdiforest._utils.hints import digest_of, printing, warn_caller
-from hdiforest._utils.meta_estimators import layers, pipelines
+from hdiforest._utils.meta_estimators import layers, pipelines, seeded_clone
 from hdiforest.calibration import Calibration, CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._calibrate import CrossFit
@@ -96,7 +96,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         with ``monotonic_cst``, with targets moved within bounds of leaves (:doc:`/monotonic`).
     calibration : "auto", bool, float or sequence of floats, default="auto"
         Coverages that `fit` calibrates by "oob"; True means the default ones of `calibrate` that
-        there are rows enough for, and "auto" the same, but no error where it cannot be done.
+        there are rows enough for, and "auto" the same, but a warning in place of an error where it
+        cannot be done.
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
@@ -296,14 +297,24 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             calibrate = calibrating.calibrate_finite_coverages
         try:
             calibrating.check_calibration(fitted, settings)
-            return calibrate(fitted, settings, self._n_threads(), blocks)
+            result = calibrate(fitted, settings, self._n_threads(), blocks)
         except ValueError as error:
             if isinstance(self.calibration, str):
+                warn_caller(
+                    f"intervals are not calibrated and may cover less than they say: {error}"
+                )
                 return fitted
             raise ValueError(
                 f"calibration must be 'auto' or False instead of {self.calibration!r}, because "
                 f"{error}"
             ) from None
+        done = cast("AnyCalibration", result.calibration)
+        if left_out := [f"{level:g}" for level in coverages if level not in done.coverages]:
+            warn_caller(
+                f"coverage {', '.join(left_out)} is not calibrated, because {done.n:,} calibration "
+                f"rows are too few; calibration={list(done.coverages)} asks for the others alone"
+            )
+        return result
 
     @property
     def calibration_(self) -> AnyCalibration:
@@ -680,7 +691,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             What training rows are ordered by, such as their time, for "oob": a column, or numbers,
             dates or texts. `calibration_` shows how a forest of the first 3/4 covers later rows.
         random_state : int, RandomState or None, default=None
-            Seed of folds, of "boosting", and of the choice among too many training rows.
+            Seed of folds, of the choice among too many rows, and of forests and regressors that are
+            fitted for the calibration and have none. None is 0, so that a calibration repeats.
 
         Returns
         -------
@@ -712,11 +724,11 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             raise ValueError(f"{what} for a model of several targets, this has {fitted.n_outputs}")
         if order is not None:
             rank = folds.order_of_rows(fitted, order, how)
-            refit = self._refit(fitted, "order")
+            refit = self._refit(fitted, "order", settings.random_state)
         n_threads = self._n_threads()
         with self._told():
             if isinstance(how, CVPlus):
-                refit = self._refit(fitted, "method='cv+'")
+                refit = self._refit(fitted, "method='cv+'", settings.random_state)
                 calibration, forests = folds.fit_folds(*refit, settings, how, n_threads)
                 self._fitted = fitted.uncalibrated(calibration=calibration, folds=forests)
             elif isinstance(how, Split):
@@ -851,7 +863,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         model._fitted = prune(fitted, min_samples_leaf, self._n_threads())
         return model
 
-    def _refit(self, fitted: FittedForest, what: str) -> tuple[Any, Any, Any]:
+    def _refit(self, fitted: FittedForest, what: str, seed: int | None) -> tuple[Any, Any, Any]:
         """Return an unfitted model of the same forest, and the table and rows to fit it on."""
         forest = getattr(self, "estimator_", None)
         if forest is None:
@@ -867,7 +879,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
                 "pickles do not hold; calibrate before pickling"
             )
         options: Any = {"weights": fitted.weights, "calibration": False, "n_jobs": self.n_jobs}
-        return type(self)(clone(forest), **options), X, rows
+        return type(self)(seeded_clone(forest, seed), **options), X, rows
 
     def save(
         self, path: str | os.PathLike[str], *, training_rows: bool = True, diagnostics: bool = False

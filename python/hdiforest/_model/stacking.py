@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
@@ -18,6 +17,7 @@ from hdiforest._model import residuals
 from hdiforest._model.residuals import OutOfBagMeans, RegressorMean, Stacking
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils import Array
+from hdiforest._utils.meta_estimators import seeded_clone
 
 MEANS = ("boosting", "local_linear")
 _N_FOLDS = 5
@@ -31,16 +31,17 @@ def stacked(
     """Fit a regressor on all rows, and in five folds without each of them.
 
     "boosting" is scikit-learn's HistGradientBoostingRegressor. `random_state` is the seed of the
-    folds and of "boosting".
+    folds, and of a regressor without one.
     """
     if isinstance(regressor, str):
-        regressor = HistGradientBoostingRegressor(random_state=random_state)
+        regressor = HistGradientBoostingRegressor()
+    regressor = seeded_clone(regressor, random_state)
     options = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
     folds = KFold(_N_FOLDS, shuffle=True, random_state=random_state)
     X = rows.X.astype(np.float64)  # linear models would reduce y to the type of X
     try:
-        predicted = cross_val_predict(clone(regressor), X, rows.y, cv=folds, params=options)
-        fitted = clone(regressor).fit(X, rows.y, **options)
+        predicted = cross_val_predict(regressor, X, rows.y, cv=folds, params=options)
+        fitted = regressor.fit(X, rows.y, **options)
     except (TypeError, ValueError) as failure:
         raise ValueError(f"the regressor given as mean cannot be fitted: {failure}") from failure
     out_of_fold = residuals.checked_means(predicted, len(rows.y))

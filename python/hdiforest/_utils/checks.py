@@ -245,10 +245,10 @@ def checked_random_state(random_state: Any) -> RandomState:
 
 
 def checked_seed(random_state: Any) -> int:
-    """Return a seed as it is; of a RandomState, or numpy's own for None, a number that it draws."""
-    random = checked_random_state(random_state)
-    is_seed = isinstance(random_state, Integral)
-    return int(random_state) if is_seed else int(random.randint(2**31 - 1))
+    """Return a seed as it is, 0 for None, and of a RandomState a number that it draws."""
+    seed = 0 if random_state is None else random_state
+    random = checked_random_state(seed)
+    return int(seed) if isinstance(seed, Integral) else int(random.randint(2**31 - 1))
 
 
 def check_n_jobs(n_jobs: Any) -> None:

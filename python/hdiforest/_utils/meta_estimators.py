@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -52,6 +53,13 @@ def thawed(estimator: Any) -> Any:
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
+
+
+def seeded_clone(estimator: Any, seed: int | None) -> Any:
+    """Return a clone that has the seed wherever it has none."""
+    copied = clone(estimator)
+    seeds = {n: v for n, v in copied.get_params().items() if n.split("__")[-1] == "random_state"}
+    return copied.set_params(**{name: seed for name, own in seeds.items() if own is None})
 
 
 def transformed_targets(estimators: list[Any], y: NDArray[np.float64]) -> NDArray[np.float64]:
