@@ -189,9 +189,10 @@ class CoverageMonitor:
             What was seen until now. If rows are refused the monitor stays as it was.
         """
         targets = checks.check_targets("y", y)
-        lower, upper = self.model.predict_interval(X, self.coverage, kind="calibrated").T
+        model = self.model._at_once()
+        lower, upper = model.predict_interval(X, self.coverage, kind="calibrated").T
         checks.check_as_many("y", targets, len(lower))
-        raw = self.model.predict_interval(X, 0.8, kind="equal_tailed")
+        raw = model.predict_interval(X, 0.8, kind="equal_tailed")
         checks.check_no_interval_is_empty(lower + upper + raw.sum(axis=1))
         sides = (targets > upper) * 1 - (targets < lower)
         scores = np.maximum(raw[:, 0] - targets, targets - raw[:, 1])  # how far they are outside

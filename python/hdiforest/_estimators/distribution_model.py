@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from html import escape
-from typing import Any, Literal
+from inspect import signature
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,6 +49,43 @@ Source = Scorer | LeafIndex
 Query = Callable[..., Array]
 
 Readings = Sequence[distributions.Reading]  # one for each output
+
+
+_Called = ParamSpec("_Called")
+_Model = TypeVar("_Model", bound="DistributionModel")
+_Result = TypeVar("_Result")
+
+# What stands for an argument of other libraries, or of a forest.
+_INSTEAD = {
+    "alpha": "; alpha=0.1 is coverage=0.9 here",
+    "confidence_level": "; confidence_level=0.9 is coverage=0.9 here",
+    "n_estimators": "; give it to the forest: estimator=ExtraTreesRegressor(100, bootstrap=True)",
+}
+
+
+def known_arguments(
+    method: Callable[Concatenate[_Model, _Called], _Result], *, once: bool = False
+) -> Callable[Concatenate[_Model, _Called], _Result]:
+    """Let a method refuse unknown arguments by the name of the model's class; see `reads_once`."""
+    names = frozenset(signature(method).parameters)
+
+    @wraps(method)
+    def call(model: _Model, /, *args: _Called.args, **options: _Called.kwargs) -> _Result:
+        if not names.issuperset(options):
+            name = next(name for name in options if name not in names)
+            called = f"{type(model).__name__}.{method.__name__}()".replace(".__init__", "")
+            instead = _INSTEAD.get(name, "")
+            raise TypeError(f"{called} got an unexpected keyword argument {name!r}{instead}")
+        return method(model._at_once() if once else model, *args, **options)
+
+    return call
+
+
+def reads_once(
+    method: Callable[Concatenate[_Model, _Called], _Result],
+) -> Callable[Concatenate[_Model, _Called], _Result]:
+    """Let a method see the model as it is when called, though other threads calibrate it."""
+    return known_arguments(method, once=True)
 
 
 def query_of(method: str, *arguments: Any, **options: Any) -> Query:
@@ -91,6 +129,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
     # From the last fit on tables: names of several targets, and the pandas index of the rows.
     _target_names: Sequence[str] | None = None
     _row_labels: Any = None
+
+    def _at_once(self) -> Self:
+        """Return the model as it is now, which another calibration of it does not change."""
+        now = object.__new__(type(self))
+        now.__dict__ = self.__dict__.copy()
+        return now
 
     def _said(self) -> str:
         """Say in numbers what a fitted model holds; empty if it is not fitted."""
@@ -150,6 +194,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         raise AttributeError("this model has no calibration_; call calibrate first")
 
+    @reads_once
     def query(
         self, X: ArrayLike, function: Query, values: ArrayLike | None = None, *, hint: bool = False
     ) -> Any:
@@ -170,6 +215,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         """
         return self._query(X, function, values, hint=hint)
 
+    @reads_once
     def predict(self, X: ArrayLike, *, output: Output = "numpy") -> Any:
         """Mean of the conditional distribution.
 
@@ -192,6 +238,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         """
         return self._format(output, "prediction", partial(self._query, X, query_of("mean")), X)
 
+    @reads_once
     def predict_interval(
         self,
         X: ArrayLike,
@@ -250,7 +297,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             coverage = positive_numbers("miss_cost", miss_cost)
         if resolved != "calibrated" and (by is not None or joint):
             what = "joint must be False" if joint else "by must be None"
-            raise ValueError(f"{what} with kind={resolved!r}")
+            needs = "only calibrated intervals have groups and boxes; call calibrate first"
+            raise ValueError(f"{what} with kind={resolved!r}: {needs}")
         if output == "numpy":
             return self._intervals(X, coverage, resolved, by, joint, with_mean=False)
 
@@ -283,6 +331,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         ends = self._read_distributions(X, bounds, hint=True)
         return join_columns(self._query(X, query_of("mean")), ends) if with_mean else ends
 
+    @reads_once
     def predict_batch(
         self,
         X: ArrayLike,
@@ -329,6 +378,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         columns = *found.interval.T.copy(), found.mass
         return found._replace(interval=self._table(output, table_names.BATCH, columns, X))
 
+    @reads_once
     def predict_region(
         self,
         X: ArrayLike,
@@ -423,6 +473,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         sources, rows, n_threads = zip(*blocks, strict=True)
         return sources[0], np.concatenate(rows), max(n_threads)
 
+    @reads_once
     def predict_quantiles(
         self,
         X: ArrayLike,
@@ -471,6 +522,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         columns = self._read_distributions(X, readings)
         return columns.reshape(*columns.shape[:-1], *levels.shape)
 
+    @reads_once
     def predict_cdf(
         self,
         X: ArrayLike,

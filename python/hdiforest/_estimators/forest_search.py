@@ -16,7 +16,7 @@ from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdiforest._estimators import hdi_forest
-from hdiforest._estimators.distribution_model import DistributionModel
+from hdiforest._estimators.distribution_model import DistributionModel, reads_once
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.fitted import AnyCalibration
@@ -169,6 +169,7 @@ class ForestSearchOOB(DistributionModel):
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
+    @reads_once
     def predict_interval(
         self,
         X: ArrayLike,
@@ -199,6 +200,13 @@ class ForestSearchOOB(DistributionModel):
         with hints_that_name(name, f"{name}(kind='hdi')"):
             options: Any = {"kind": kind, "miss_cost": miss_cost, "by": by, "joint": joint}
             return super().predict_interval(X, coverage, **options, output=output)
+
+    def _at_once(self) -> Self:
+        """Return the search as it is now, with its best model."""
+        now = super()._at_once()
+        if hasattr(now, "best_estimator_"):
+            now.best_estimator_ = now.best_estimator_._at_once()
+        return now
 
     def _query(self, *args: Any, **options: Any) -> Array:
         return self._best()._query(*args, **options)

@@ -154,6 +154,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     _fitted: FittedForest
     _training_table: Any = None  # of the fit, if there are steps; not in pickles
 
+    @models.known_arguments
     def __init__(
         self,
         estimator: Any = None,
@@ -447,13 +448,24 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
 
         return self._by_block(X, answer, values, hint=hint)
 
-    def diagnose(self, X: ArrayLike, coverage: float = 0.9, *, output: Output | None = None) -> Any:
+    @models.reads_once
+    def diagnose(
+        self,
+        X: ArrayLike,
+        coverage: float = 0.9,
+        *,
+        by: ArrayLike | None = None,
+        output: Output | None = None,
+    ) -> Any:
         """Tell which rows are unlike the training rows, and how far their trees agree.
 
         Parameters
         ----------
         X, coverage : rows as in `predict`, and float, default=0.9
             Of intervals of the model's default kind; of a calibrated model one that was calibrated.
+        by : (n,) array, optional
+            As in `predict_interval`. Without the labels of groups that no column of X holds the
+            conformal quantile is that of all rows.
         output : {"pandas", "polars", "pyarrow"}, optional
             A table of that library; by default a dict of arrays.
 
@@ -484,13 +496,14 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             fitted.calibration.positions(level)
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
         parts = []
-        for block in checked_blocks(self, X, fitted):
+        for block in checked_blocks(self, X, fitted, folds.check_labels(by, X)):
             of_folds = [steps.rows(block.given) for steps in steps_of_folds]
-            n_threads = self._n_threads(len(block.rows))
-            parts.append(diagnose(fitted, block.rows, level, n_threads, of_folds))
+            args = level, self._n_threads(len(block.rows)), of_folds, *block.per_row
+            parts.append(diagnose(fitted, block.rows, *args))
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return columns if library is None else table_in(library, columns, frame_of(X).index)
 
+    @models.reads_once
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
 
@@ -511,6 +524,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         indptr, indices, data = scorer.weights(rows, n_threads=self._n_threads(len(rows)))
         return csr_array((data, indices, indptr), shape=(len(rows), fitted.n_training_rows))
 
+    @models.reads_once
     def nearest_rows(self, X: ArrayLike, k: int = 5) -> NearestRows:
         """Training rows that weigh most for each row of X.
 
@@ -527,11 +541,13 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         fitted, size = self.fitted_forest(), checks.check_whole_number("k", k)
         return nearest_rows(fitted, checked_rows(self, X, fitted), size, self._n_threads())
 
+    @models.reads_once
     def explain(
         self,
         X: ArrayLike,
         coverage: float = 0.9,
         *,
+        by: ArrayLike | None = None,
         background: int = 20,
         random_state: int | RandomState | None = None,
     ) -> Explanation:
@@ -541,6 +557,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         ----------
         X, coverage : rows as in `predict`, at most 1,000, and float, default=0.9
             The intervals are those of `predict_interval`: calibrated, or else HDIs.
+        by : (n,) array, optional
+            As in `predict_interval`. Without the labels of groups that no column of X holds the
+            conformal quantile is that of all rows, with a warning.
         background, random_state : int, default=20, and int, RandomState or None
             Training rows to take other values of features from, and the seed of their choice.
             Without training rows these are evenly spaced in each feature's range.
@@ -557,9 +576,14 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             raise ValueError("explain needs features that all forests of a calibration share")
         checks.check_whole_number("background", background)
         random = checks.checked_random_state(random_state)
-        rows = checked_rows(self, X, fitted)
+        rows, labels = checked_rows(self, X, fitted), folds.check_labels(by, X)
         if not 1 <= len(rows) <= MAX_ROWS:
             raise ValueError(f"X must have 1 to {MAX_ROWS:,} rows, got {len(rows):,}")
+        if labels is None and fitted.needs_labels:
+            warn_caller(
+                "intervals take the conformal quantile of all rows: the groups of the calibration "
+                "are no column of X, and by= does not give them"
+            )
         if fitted.training_rows is None:
             low, high = fitted.feature_range.astype(np.float64)
             values = np.linspace(low, high, background)
@@ -567,8 +591,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             training = fitted.require_training_rows()
             usable = np.flatnonzero(training.has_weight)
             values = training.X[random.permutation(usable)[:background]]
-        return Explanation(fitted, rows, level, values, self._n_threads())
+        return Explanation(fitted, rows, level, values, self._n_threads(), labels)
 
+    @models.reads_once
     def sample(
         self,
         X: ArrayLike,
@@ -637,6 +662,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         above: Array = 1 - (below + random.random_sample(at.shape) * (at - below))
         return np.nan_to_num(above).clip(0, 1)
 
+    @models.known_arguments
     def calibrate(
         self,
         X: ArrayLike | None = None,
@@ -781,8 +807,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         in. Distributions, and so one-sided bounds, stay. Needs one target and a calibration by
         "oob" or "split", without `by`. O(one prediction + window) for each row and coverage.
         """
-        fitted = self.fitted_forest()
-        calibration = self.calibration_
+        now = self._at_once()
+        fitted, calibration = now.fitted_forest(), now.calibration_
         if not isinstance(calibration, Calibration):
             raise ValueError(
                 "recalibrate needs a model of one target that was calibrated by method 'oob' or "
@@ -796,6 +822,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         self._fitted = replace(fitted, calibration=moved)
         return self
 
+    @models.known_arguments
     def calibrate_region(
         self,
         X: ArrayLike | None = None,

@@ -108,6 +108,7 @@ class OutOfBagMixin(DistributionModel):
     def _n_threads(self, n_rows: int | None = None) -> int:
         """Return how many threads score so many rows."""
 
+    @models.reads_once
     def oob_prediction(self, *, output: Output = "numpy") -> Any:
         """Return means for the training rows, each from the trees that did not see it.
 
@@ -130,6 +131,7 @@ class OutOfBagMixin(DistributionModel):
         """
         return OutOfBagDistributions(self, "prediction").predict(ALL, output=output)
 
+    @models.reads_once
     def oob_interval(
         self,
         coverage: ArrayLike = 0.9,
@@ -158,6 +160,7 @@ class OutOfBagMixin(DistributionModel):
         options |= {"joint": joint, "output": output}
         return OutOfBagDistributions(self, "interval").predict_interval(ALL, coverage, **options)
 
+    @models.reads_once
     def oob_quantiles(
         self,
         quantiles: float | ArrayLike,
@@ -183,6 +186,7 @@ class OutOfBagMixin(DistributionModel):
         source = OutOfBagDistributions(self, "quantiles")
         return source.predict_quantiles(ALL, quantiles, **options, output=output)
 
+    @models.reads_once
     def oob_cdf(
         self,
         y: ArrayLike | None = None,
@@ -214,6 +218,7 @@ class OutOfBagMixin(DistributionModel):
         options: Any = {"inclusive": inclusive, "kind": self._oob_kind(kind), "output": output}
         return OutOfBagDistributions(self, "cdf").predict_cdf(ALL, points, **options)
 
+    @models.reads_once
     def oob_weights(self) -> csr_array:
         """Weight of every training row for every other, from the trees that did not see the latter.
 

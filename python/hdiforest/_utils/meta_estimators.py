@@ -103,6 +103,8 @@ def model_and_rows(estimator: Any, X: Any, method: str) -> tuple[Any, Any]:
 def model_in(estimator: Any, method: str) -> Any:
     """Return the model that a fitted estimator ends in, or ValueError if it has no such method.
 
+    It is the model as it is now: several calls of it know one calibration.
+
     Around it may be Pipelines, searches and FrozenEstimators. NotFittedError if one is not fitted.
     """
     return _model_and_steps(estimator, method)[0]
@@ -120,4 +122,5 @@ def _model_and_steps(estimator: Any, method: str) -> tuple[Any, list[Pipeline]]:
             f"estimator must be, or end in, a model that has {method}, such as "
             f"HDIForestRegressor, got {type(model).__name__}"
         )
+    model = model._at_once() if hasattr(model, "_at_once") else model
     return model, [pipeline[:-1] for pipeline in pipelines(outer)]

@@ -302,11 +302,11 @@ class RowsDisplay(Display):
         if "feature" in options:
             values, name = feature_of(X, options["feature"])
             options = {"feature_name": name, **options, "feature": values}
+        model, rows = model_and_rows(estimator, X, "predict_interval")
         call = f"{cls.__name__}.from_out_of_bag(model"
         with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
-            intervals = intervals_of(estimator, X, coverage, kind, target)
+            intervals = intervals_of(model, rows, coverage, kind, target)
         if cls._shows_predictions:
-            model, rows = model_and_rows(estimator, X, "predict_interval")
             means = model.predict(rows, output="numpy")
             options["prediction"] = means.reshape(len(means), -1)[:, checked_target(model, target)]
         options |= {"coverage": coverage, "ax": ax}

@@ -15,7 +15,7 @@ from scipy.stats import binom
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, reals, shares
 from hdiforest._utils.hints import hints_that_name
-from hdiforest._utils.meta_estimators import model_in
+from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, plain, styled
 from hdiforest.metrics._intervals import check_intervals, coverage_score, strata_by_width
@@ -86,12 +86,13 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        calibration, coverages = _asked(estimator, "predict_interval", coverages, target)
+        model, rows = model_and_rows(estimator, X, "predict_interval")
+        calibration, coverages = _asked(model, coverages, target)
         if kind is None:
             kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
         kinds = (kind,) if isinstance(kind, str) else tuple(kind)
         with hints_that_name(f"{cls.__name__}.from_out_of_bag(model)"):
-            ask = partial(common.intervals_of, estimator, X, coverages, target=target)
+            ask = partial(common.intervals_of, model, rows, coverages, target=target)
             curves = {_NAMES.get(each, each): ask(each) for each in kinds}
         options |= {"coverages": coverages, "band": band, "ax": ax}
         return cls.from_predictions(common.target_of(y, target), curves, **options)
@@ -116,7 +117,8 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        calibration, coverages = _asked(estimator, "oob_interval", coverages, target)
+        model = model_in(estimator, "oob_interval")
+        calibration, coverages = _asked(model, coverages, target)
         training = common.out_of_bag_of(estimator, coverages, "hdi", target)
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
         n_rows = len(training.y)
@@ -236,10 +238,10 @@ _NAMES |= {"lower": "lower bound", "upper": "upper bound"}
 
 
 def _asked(
-    estimator: Any, method: str, coverages: Sequence[float] | None, target: int | None
+    model: Any, coverages: Sequence[float] | None, target: int | None
 ) -> tuple[Any, Sequence[float]]:
-    """Return the calibration of the model that has a method, or None, and the coverages to draw."""
-    calibration = common.calibration_of(model_in(estimator, method), target)
+    """Return the calibration of the model, or None, and the coverages to draw."""
+    calibration = common.calibration_of(model, target)
     if coverages is None:
         coverages = COVERAGES if calibration is None else calibration.coverages
     return calibration, coverages
