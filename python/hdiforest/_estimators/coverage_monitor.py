@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._utils import Array, checks
-from hdiforest.displays._coverage import MonitorDisplay, chance_range
+from hdiforest.displays._coverage import MonitorDisplay
+from hdiforest.metrics._intervals import chance_range
 
 LIMIT = 100  # of evidence, for an alarm
 WINDOW = 200  # latest rows

@@ -102,8 +102,13 @@ def check_whole_number(name: str, value: object, least: int = 1) -> int:
 
 
 def check_targets(name: str, value: ArrayLike, n_outputs: int = 1) -> Array:
-    """Return finite targets, (n,) or of several outputs (n, n_outputs), at least one."""
+    """Return finite targets, (n,) or of several outputs (n, n_outputs), at least one.
+
+    A table of one column may be given for (n,).
+    """
     y, of_row = reals(name, value), (n_outputs,)[n_outputs == 1 :]
+    if not of_row and y.shape[1:] == (1,) and hasattr(value, "columns"):
+        y = y[:, 0]
     if y.ndim == 0 or y.shape[1:] != of_row or len(y) == 0:
         expected = f"(n, {n_outputs})" if of_row else "(n,)"
         raise ValueError(f"{name} must have shape {expected} with n > 0, got {y.shape}")

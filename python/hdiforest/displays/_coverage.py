@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, reals, shares
@@ -18,7 +17,15 @@ from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, plain, styled
-from hdiforest.metrics._intervals import check_intervals, coverage_score, strata_by_width
+from hdiforest.metrics._intervals import (
+    chance_range,
+    check_intervals,
+    coverage_by_group,
+    coverage_score,
+    ends_of,
+    group_rows,
+    strata_by_width,
+)
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 THIRDS = ["narrow third", "middle third", "wide third"]
@@ -255,7 +262,8 @@ def _realised(
         levels = shares("coverages", list(curve)).tolist()
         by_level = dict(zip(levels, curve.values(), strict=True))
     else:
-        ends = reals("intervals", curve)
+        ends = reals("intervals", ends_of(curve))
+        ends = ends[..., np.newaxis] if ends.ndim == 2 else ends
         levels = [] if coverages is None else shares("coverages", coverages).tolist()
         if ends.ndim != 3 or ends.shape[2] != len(levels):
             allowed = "a dict of coverages to arrays, or have shape (n, 2, k) with k coverages"
@@ -338,15 +346,16 @@ class WidthDisplay(common.RowsDisplay):
         y, lower, upper = check_intervals(y_true, interval)
         if lower.ndim != 1:
             raise ValueError(f"interval must be of one level, (n, 2), got {lower.shape[1]} levels")
-        widths, inside = upper - lower, (lower <= y) & (y <= upper)
+        widths = upper - lower
         names, of_row = _grouped(groups, widths)
-        members = [np.flatnonzero(of_row == g) for g in range(len(names))]
-        middles = [np.quantile(widths[m], [0.1, 0.9], method="inverted_cdf") for m in members]
+        found = coverage_by_group(y, np.stack([lower, upper], axis=1), of_row, coverage)
+        members = [widths[of_row == g] for g in found.groups]
+        middles = [np.quantile(own, [0.1, 0.9], method="inverted_cdf") for own in members]
         return cls(
             groups=names,
-            counts=np.array([len(rows) for rows in members]),
-            realised=np.array([inside[rows].mean() for rows in members]),
-            mean_width=np.array([widths[rows].mean() for rows in members]),
+            counts=found.counts,
+            realised=found.coverage,
+            mean_width=found.mean_width,
             width_range=np.stack(middles, axis=1),
             coverage=coverage,
             target_name=common.target_label(y_true, target_name),
@@ -420,15 +429,7 @@ class WidthDisplay(common.RowsDisplay):
 def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
     """Return names of groups that have rows, and the group of each row."""
     if np.ndim(groups) > 0:
-        cells = np.asarray(groups)
-        common.require_shape("groups", cells.shape, len(widths))
-        cells = cells.astype(str) if cells.dtype == object else cells
-        labels, of_row = np.unique(cells, return_inverse=True)
-        categories = getattr(getattr(groups, "cat", groups), "categories", None)
-        if categories is not None:
-            ranks = {str(category): rank for rank, category in enumerate(categories)}
-            order = sorted(range(len(labels)), key=lambda i: ranks.get(str(labels[i]), len(ranks)))
-            labels, of_row = labels[order], np.argsort(order)[of_row]
+        labels, of_row = group_rows(groups, len(widths))
         return [plain(label) for label in labels], of_row
     present, of_row = np.unique(strata_by_width(widths, groups, "groups"), return_inverse=True)
     n = int(groups)
@@ -489,8 +490,3 @@ class MonitorDisplay(common.Display):
         ax.set(xlabel="rows", ylabel=f"coverage of {percent(self.nominal)} intervals")
         ax.legend(frameon=False, fontsize="small")
         return self
-
-
-def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> Array:
-    """Return ends of the central range, of some confidence, of binomial shares of n_rows rows."""
-    return np.asarray(np.divide(binom.interval(confidence, n_rows, coverage), n_rows))
