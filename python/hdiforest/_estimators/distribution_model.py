@@ -536,8 +536,9 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X, y : rows as in `predict`, and (n,) or (n, k) array
-            One or several points per row; (n, n_outputs[, k]) with several outputs.
+        X, y : rows as in `predict`, and float, (n,) or (n, k) array
+            One or several points per row; (n, n_outputs[, k]) with several outputs; or one point
+            for all.
         inclusive : bool, default=True
             Whether y itself counts: False gives P(Y < y given x).
         kind, output : {"calibrated", "raw"}, optional, and str, default="numpy"
@@ -546,7 +547,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Returns
         -------
         array of the shape of y, float64, or table
-            Between 0 and 1.
+            Between 0 and 1; (n,) or (n, n_outputs) if y is a number.
         """
         calibrated = distributions_of(getattr(self, "calibration_", None), kind)
         if calibrated is None:

@@ -22,6 +22,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
+from hdicore._importance import importance_of
 from hdiforest._estimators import distribution_model as models
 from hdiforest._estimators import folds, input_rows, training
 from hdiforest._estimators.explanation import MAX_ROWS, Explanation, NearestRows, nearest_rows
@@ -115,6 +116,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     preprocessing_ : Pipeline
     weights_ : str
     predict_matches_forest_ : bool
+    feature_importances_, oob_prediction_ : ndarrays
     n_features_in_, n_outputs_, n_training_rows_ : int
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
@@ -378,6 +380,16 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         Its leaves then predict means of y, and `weights` count rows as its trees drew them.
         """
         return self._fitted.matches_forest
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Share of each feature, behind all steps, in what splits explain of the targets."""
+        return importance_of(self.fitted_forest().scorer)
+
+    def __dir__(self) -> list[str]:
+        # scikit-learn reads all of these when a notebook shows the model.
+        costly = "feature_importances_", "oob_prediction_"
+        return [name for name in super().__dir__() if name not in costly]
 
     @property
     def preprocessing_(self) -> Pipeline:

@@ -131,6 +131,14 @@ class OutOfBagMixin(DistributionModel):
         """
         return OutOfBagDistributions(self, "prediction").predict(ALL, output=output)
 
+    @property
+    def oob_prediction_(self) -> Any:
+        """What `oob_prediction` returns, as scikit-learn's forests have it; absent without it."""
+        try:
+            return self.oob_prediction()
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
+
     @models.reads_once
     def oob_interval(
         self,
@@ -199,7 +207,7 @@ class OutOfBagMixin(DistributionModel):
 
         Parameters
         ----------
-        y : (n_training_rows,) or (n_training_rows, k) array, optional
+        y : float, (n_training_rows,) or (n_training_rows, k) array, optional
             As in `predict_cdf`. By default the rows' own targets: the result is then the
             probability integral transform, which is uniform if the distributions are right.
         inclusive, kind, output : optional
@@ -212,6 +220,7 @@ class OutOfBagMixin(DistributionModel):
         """
         targets = self.fitted_forest().require_training_rows().y
         points = targets if y is None else np.asarray(y, dtype=np.float64)
+        points = np.full(targets.shape, points) if points.ndim == 0 else points
         if points.shape[: targets.ndim] != targets.shape:
             must = f"y must begin with the shape {targets.shape} of the training targets"
             raise ValueError(f"{must}, got {points.shape}")
