@@ -66,6 +66,7 @@ def test_a_fit_calibrates_each_output_and_boxes(model):
     assert (upper[..., 0] <= upper[..., 1]).all()
 
 
+@pytest.mark.filterwarnings("ignore:coverage .* is not calibrated")
 def test_few_rows_leave_out_coverages():
     model = HDIForestRegressor(forest()).fit(X[:30], Y[:30])
     assert model.calibration_.coverages == (0.5, 0.8, 0.9, 0.95)
