@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -527,6 +528,36 @@ def test_fit_again_replaces_everything():
     model.fit(X[:50], Y[:50])
     assert model.predict_weights(X_NEW).shape == (80, 50)
     assert np.isin(model.predict_interval(X_NEW), Y[:50]).all()
+
+
+def test_importances_are_nearly_those_of_the_forest(tmp_path):
+    pytest.importorskip("safetensors")
+    model = imported(weights="inbag")
+    found = model.feature_importances_
+    assert_allclose(found, FOREST.feature_importances_, atol=0.02)
+    assert found.sum() == pytest.approx(1)
+    model.save(tmp_path / "model", training_rows=False)
+    assert_array_equal(HDIForestRegressor.load(tmp_path / "model").feature_importances_, found)
+    assert not hasattr(HDIForestRegressor(), "feature_importances_")
+
+
+def test_features_are_selected_by_importance():
+    noise = np.random.default_rng(0).normal(size=(300, 2))
+    rows, model = np.column_stack([noise, X]), HDIForestRegressor(FOREST, calibration=False)
+    chosen = SelectFromModel(model, max_features=1).fit(rows, Y).get_support(indices=True)
+    assert len(chosen) == 1
+    assert chosen[0] >= 2
+    eliminated = RFE(model, n_features_to_select=X.shape[1]).fit(rows, Y)
+    assert not eliminated.support_[:2].any()
+    assert eliminated.predict(rows[:3]).shape == (3,)
+
+
+def test_notebooks_do_not_compute_what_takes_time(monkeypatch):
+    """scikit-learn reads all attributes of a model that it shows."""
+    for name in ("feature_importances_", "oob_prediction_"):
+        assert hasattr(imported(), name)
+        monkeypatch.setattr(HDIForestRegressor, name, property(lambda _: pytest.fail("was read")))
+    assert "predict_matches_forest_" in imported()._repr_html_()
 
 
 def test_forks_after_scoring_still_score():
