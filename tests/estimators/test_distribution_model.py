@@ -3,7 +3,7 @@
 import pickle
 import sys
 from functools import cache
-from itertools import cycle
+from itertools import chain, repeat
 
 import numpy as np
 import pytest
@@ -67,8 +67,8 @@ MODELS = {
 }
 
 
-def swapped_at_each_look(first, second):
-    """A model that another thread calibrates again whenever its state has been looked at."""
+def calibrated_again(first, second, looks):
+    """A model that another thread calibrates when its state has been looked at so many times."""
 
     class Swapped(HDIForestRegressor):
         def __getattribute__(self, name):
@@ -76,7 +76,7 @@ def swapped_at_each_look(first, second):
                 vars(self)["_fitted"] = next(turns)
             return super().__getattribute__(name)
 
-    model, turns = None, cycle([first._fitted, second._fitted])
+    model, turns = None, chain(repeat(first._fitted, looks), repeat(second._fitted))
     model = Swapped.from_forest(FOREST, X, Y)
     model._fitted = first._fitted
     return model
@@ -124,21 +124,23 @@ def calibrated_twice():
 @pytest.mark.filterwarnings("ignore:targets lie on a lattice")
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 def test_a_model_that_is_calibrated_meanwhile_is_read_once(ask):
-    pytest.importorskip("matplotlib").use("agg")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
     models = calibrated_twice()
     expected = [ask(model) for model in models]
-    for pair in (models, models[::-1]):
-        found = ask(swapped_at_each_look(*pair))
+    for looks in range(7):
+        found = ask(calibrated_again(*models, looks))
+        pyplot.close("all")
         assert any(np.array_equal(found, own, equal_nan=True) for own in expected)
 
 
 def test_a_search_is_read_once():
     search = ForestSearchOOB([FOREST], random_state=0).fit(X, Y)
-    swapped = swapped_at_each_look(*calibrated_twice())
-    search.best_estimator_ = swapped
     for ask in ("quantiles", "bounds", "cdf"):
         expected = [ASKED[ask](model) for model in calibrated_twice()]
-        assert any(np.array_equal(ASKED[ask](search), own) for own in expected)
+        for looks in range(7):
+            search.best_estimator_ = calibrated_again(*calibrated_twice(), looks)
+            assert any(np.array_equal(ASKED[ask](search), own) for own in expected)
 
 
 @pytest.mark.parametrize("word", ["alpha", "confidence_level", "level"])
