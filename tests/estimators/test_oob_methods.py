@@ -394,10 +394,10 @@ def test_the_mean_is_an_attribute_as_that_of_scikit_learn(weights):
     if weights == "inbag":
         assert_allclose(model.oob_prediction_, FOREST.oob_prediction_, rtol=1e-9)
     whole = ExtraTreesRegressor(5).fit(X, Y)
-    for other in (imported(weights, whole), HDIForestRegressor()):
+    for other in (imported(forest=whole), HDIForestRegressor()):
         assert not hasattr(other, "oob_prediction_")
     with pytest.raises(AttributeError, match="needs a forest whose trees leave rows out"):
-        imported(weights, whole).oob_prediction_  # noqa: B018
+        imported(forest=whole).oob_prediction_  # noqa: B018
 
 
 def test_crepes_calibrates_by_it():
