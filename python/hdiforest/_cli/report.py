@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest import metrics
 from hdiforest._cli.arguments import UsageError, kind_and_levels
 from hdiforest._cli.console import say, thirds
 from hdiforest._cli.inputs import read_labelled_table, read_model
@@ -22,13 +23,6 @@ from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, printable, significant, size_text
 from hdiforest._utils.hints import hints_that_name
 from hdiforest.displays._coverage import THIRDS
-from hdiforest.metrics import (
-    coverage_by_group,
-    coverage_by_width,
-    coverage_score,
-    interval_score,
-    mean_width_score,
-)
 from hdiforest.serving import _model_file as model_file
 
 _N_PERIODS = 10
@@ -95,15 +89,15 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
 
 
 def _of_level(y: Array, ends: Array, level: float) -> dict[str, Any]:
-    share = float(coverage_score(y, ends))
+    share = float(metrics.coverage_score(y, ends))
     return {
         "nominal": level,
         "coverage": share,
         "standard_error": math.sqrt(share * (1 - share) / len(y)),  # binomial
-        "mean_width": _finite(mean_width_score(ends)),
-        "interval_score": _finite(interval_score(y, ends, level)),
+        "mean_width": _finite(metrics.mean_width_score(ends)),
+        "interval_score": _finite(metrics.interval_score(y, ends, level)),
         # Narrow, middle, wide: thirds of the intervals that are wider than zero.
-        "coverage_by_width": list(map(_finite, coverage_by_width(y, ends, 3).coverage[1:])),
+        "coverage_by_width": list(map(_finite, metrics.coverage_by_width(y, ends, 3).coverage[1:])),
     }
 
 
@@ -114,7 +108,7 @@ def _grouping(
     of_row = np.full(len(y), -1)
     for number, (_, rows) in enumerate(groups):
         of_row[rows] = number
-    found = coverage_by_group(y[known], ends[known], of_row[known], level)
+    found = metrics.coverage_by_group(y[known], ends[known], of_row[known], level)
     names = "name", "rows", "coverage", "chance", "mean_width"
     columns = found.counts.tolist(), found.coverage.tolist(), found.chance.T.tolist()
     cells = zip(found.groups, *columns, map(_finite, found.mean_width), strict=True)

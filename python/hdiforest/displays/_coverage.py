@@ -17,15 +17,7 @@ from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, plain, styled
-from hdiforest.metrics._intervals import (
-    chance_range,
-    check_intervals,
-    coverage_by_group,
-    coverage_score,
-    ends_of,
-    group_rows,
-    strata_by_width,
-)
+from hdiforest.metrics import _intervals as metrics
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 THIRDS = ["narrow third", "middle third", "wide third"]
@@ -209,7 +201,8 @@ class CalibrationDisplay(common.Display):
         if difference:
             shown, base, ideal = "realised less nominal coverage (points)", self.coverages, [0, 0]
         # Drawn from level to level: between them it would jump, because rows are whole.
-        places, chance = self.coverages, chance_range(self.coverages, self.n_rows, self.band)
+        places = self.coverages
+        chance = metrics.chance_range(places, self.n_rows, self.band)
         low, high = 100 * (chance - base)
         if len(places) == 1:
             places = places + np.array([-0.01, 0.01])
@@ -262,7 +255,7 @@ def _realised(
         levels = shares("coverages", list(curve)).tolist()
         by_level = dict(zip(levels, curve.values(), strict=True))
     else:
-        ends = reals("intervals", ends_of(curve))
+        ends = reals("intervals", metrics.ends_of(curve))
         ends = ends[..., np.newaxis] if ends.ndim == 2 else ends
         levels = [] if coverages is None else shares("coverages", coverages).tolist()
         if ends.ndim != 3 or ends.shape[2] != len(levels):
@@ -272,7 +265,7 @@ def _realised(
         by_level = {level: ends[..., j] for j, level in enumerate(levels)}
     if not by_level:
         raise ValueError("intervals must be of one coverage or more, got none")
-    return {level: float(coverage_score(y_true, ends)) for level, ends in by_level.items()}
+    return {level: float(metrics.coverage_score(y_true, ends)) for level, ends in by_level.items()}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -343,12 +336,12 @@ class WidthDisplay(common.RowsDisplay):
         """
         cls._require_matplotlib()
         band, coverage = one_share("band", band), one_share("coverage", coverage)
-        y, lower, upper = check_intervals(y_true, interval)
+        y, lower, upper = metrics.check_intervals(y_true, interval)
         if lower.ndim != 1:
             raise ValueError(f"interval must be of one level, (n, 2), got {lower.shape[1]} levels")
         widths = upper - lower
         names, of_row = _grouped(groups, widths)
-        found = coverage_by_group(y, np.stack([lower, upper], axis=1), of_row, coverage)
+        found = metrics.coverage_by_group(y, np.stack([lower, upper], axis=1), of_row, coverage)
         members = [widths[of_row == g] for g in found.groups]
         middles = [np.quantile(own, [0.1, 0.9], method="inverted_cdf") for own in members]
         return cls(
@@ -392,7 +385,7 @@ class WidthDisplay(common.RowsDisplay):
         n = len(self.groups)
         place, outside = np.arange(n), np.zeros(n, dtype=bool)
         if what == "coverage":
-            chance = chance_range(self.coverage, self.counts, self.band)
+            chance = metrics.chance_range(self.coverage, self.counts, self.band)
             outside = (self.realised < chance[0]) | (self.realised > chance[1])
             values, (low, high) = 100 * self.realised, 100 * chance
             name, axis, bar = "realised", "realised coverage (%)", MIST
@@ -429,9 +422,10 @@ class WidthDisplay(common.RowsDisplay):
 def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
     """Return names of groups that have rows, and the group of each row."""
     if np.ndim(groups) > 0:
-        labels, of_row = group_rows(groups, len(widths))
+        labels, of_row = metrics.group_rows(groups, len(widths))
         return [plain(label) for label in labels], of_row
-    present, of_row = np.unique(strata_by_width(widths, groups, "groups"), return_inverse=True)
+    strata = metrics.strata_by_width(widths, groups, "groups")
+    present, of_row = np.unique(strata, return_inverse=True)
     n = int(groups)
     names = [f"1 of {n}, narrow", *(f"{i} of {n}" for i in range(2, n)), f"{n} of {n}, wide"]
     if n <= 3:
@@ -478,7 +472,7 @@ class MonitorDisplay(common.Display):
         rows = np.arange(1, len(self.covered) + 1)
         held = np.concatenate([[0], np.cumsum(self.covered)])
         n = np.minimum(rows, self.window)
-        low, high = chance_range(self.nominal, n, 0.95)
+        low, high = metrics.chance_range(self.nominal, n, 0.95)
         self.band_ = ax.fill_between(rows, low, high, color=MIST, linewidth=0, label="chance")
         share = (held[rows] - held[rows - n]) / n
         (self.line_,) = ax.plot(rows, share, color=BLUE, label=f"of the last {self.window} rows")
