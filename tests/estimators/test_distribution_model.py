@@ -153,10 +153,13 @@ def test_other_words_for_coverage_are_named(model, word):
         made.predict_interval(X_NEW, **{word: 0.1})
 
 
-def test_parameters_of_a_forest_are_those_of_the_estimator():
-    said = r"^HDIForestRegressor\(\) got an unexpected keyword argument 'n_estimators'; give it to "
+@pytest.mark.parametrize("name", ["n_estimators", "max_depth", "bootstrap"])
+def test_arguments_of_a_forest_are_those_of_the_estimator(name):
+    said = (
+        rf"^HDIForestRegressor\(\) got an unexpected .* '{name}'; arguments of a forest are given"
+    )
     with pytest.raises(TypeError, match=said):
-        HDIForestRegressor(n_estimators=100)
+        HDIForestRegressor(**{name: 100})
     with pytest.raises(TypeError, match=r"^HDIForestRegressor\.calibrate\(\) got .* coverage=0\.9"):
         HDIForestRegressor().calibrate(alpha=0.1)
 

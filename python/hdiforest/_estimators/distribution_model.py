@@ -55,11 +55,12 @@ _Called = ParamSpec("_Called")
 _Model = TypeVar("_Model", bound="DistributionModel")
 _Result = TypeVar("_Result")
 
-# What stands for an argument of other libraries, or of a forest.
+# What stands for an argument of other libraries, or for one of the forest.
 _INSTEAD = {
     "alpha": "; alpha=0.1 is coverage=0.9 here",
     "confidence_level": "; confidence_level=0.9 is coverage=0.9 here",
-    "n_estimators": "; give it to the forest: estimator=ExtraTreesRegressor(100, bootstrap=True)",
+    "__init__": "; arguments of a forest are given to it: estimator=ExtraTreesRegressor(100, "
+    "bootstrap=True)",
 }
 
 
@@ -74,7 +75,7 @@ def known_arguments(
         if not names.issuperset(options):
             name = next(name for name in options if name not in names)
             called = f"{type(model).__name__}.{method.__name__}()".replace(".__init__", "")
-            instead = _INSTEAD.get(name, "")
+            instead = _INSTEAD.get(name, _INSTEAD.get(method.__name__, ""))
             raise TypeError(f"{called} got an unexpected keyword argument {name!r}{instead}")
         return method(model._at_once() if once else model, *args, **options)
 

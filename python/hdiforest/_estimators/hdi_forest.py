@@ -850,7 +850,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         X, y : rows as in `predict`, and (n,) array, optional
             Rows that took no part in the fit, and their targets: split conformal prediction, which
             covers at least `coverage` of exchangeable rows. Otherwise the quantile is of at most
-            2,000 training rows, each out of bag, with their sample_weight, and has no guarantee.
+            2,000 training rows, each out of bag, with their sample_weight, and has no guarantee;
+            these are the same ones in each call.
         coverage, max_pieces : float and int, default=0.9 and 2
             As of `predict_region`.
 

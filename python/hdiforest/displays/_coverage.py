@@ -146,8 +146,9 @@ class CalibrationDisplay(common.Display):
         y_true : (n,) array
             Observed targets.
         intervals : dict of float to (n, 2) array, or (n, 2, k) array, or dict of str to these
-            Intervals by nominal coverage, or of k `coverages`; a dict of names gives a curve for
-            each name, such as before and after a calibration.
+            Intervals by nominal coverage, or of k `coverages`, as arrays or as tables of
+            `predict_interval`; a dict of names gives a curve for each name, such as before and
+            after a calibration.
         coverages : sequence of k floats, optional
             What the levels of arrays were meant to hold, above 0 and below 1.
         band, ax, **options : optional
@@ -325,7 +326,7 @@ class WidthDisplay(common.RowsDisplay):
         Parameters
         ----------
         y_true, interval : (n,) and (n, 2) arrays
-            Observed targets, and lower and upper ends.
+            Observed targets, and lower and upper ends, or a table as of `predict_interval`.
         coverage : float, default=0.9
             What the intervals were meant to hold, above 0 and below 1.
         groups : int or (n,) array, default=3

@@ -89,8 +89,9 @@ class IntervalDisplay(common.RowsDisplay):
 
         Parameters
         ----------
-        y_true, intervals : (n,) array, and (n, 2) or (n, 2, k) array or hdicore.regions.Regions
-            Observed targets, and ends; infinite ones are drawn a little beyond all others.
+        y_true, intervals : (n,) array, and (n, 2) or (n, 2, k) array, table, or Regions
+            Observed targets, and ends, or a table as of `predict_interval`; infinite ends are drawn
+            a little beyond all others. `Regions` are those of `hdicore.regions`.
         coverage : float or list of k floats, optional
             What the levels were meant to hold; named in the legend.
         prediction, feature : (n,) arrays, optional
