@@ -76,10 +76,9 @@ def plain(name: object) -> str:
 
 
 def intervals_of(
-    estimator: Any, X: Any, coverages: Coverages, kind: str | None, target: int | None
+    model: Any, rows: Any, coverages: Coverages, kind: str | None, target: int | None
 ) -> Array:
     """Return intervals of one target, (n, 2) or of a list (n, 2, k); ValueError without any."""
-    model, rows = model_and_rows(estimator, X, "predict_interval")
     position = checked_target(model, target)
     options: dict[str, Any] = {} if kind is None else {"kind": kind}
     levels = shares("coverage", coverages, one=True)

@@ -118,7 +118,7 @@ class CalibrationDisplay(common.Display):
         one_share("band", band)
         model = model_in(estimator, "oob_interval")
         calibration, coverages = _asked(model, coverages, target)
-        training = common.out_of_bag_of(estimator, coverages, "hdi", target)
+        training = common.out_of_bag_of(model, coverages, "hdi", target)
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
         n_rows = len(training.y)
         if calibration is not None:
