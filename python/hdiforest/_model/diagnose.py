@@ -42,19 +42,14 @@ def diagnose(
     names = np.array([*fitted.names_of_features, ""], dtype=object)
     worst = np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(names) - 1)
     at_once = max(1, _LEAVES_AT_ONCE // fitted.scorer.forest.n_trees)
-    slices = [slice(b, b + at_once) for b in range(0, max(1, len(X)), at_once)]
     codes = fitted.codes_if_told(X, labels)
-    parts = [
-        _of_leaves(
-            fitted,
-            X[part],
-            coverage,
-            n_threads,
-            [rows[part] for rows in of_folds],
-            None if codes is None else codes[part],
-        )
-        for part in slices
-    ]
+
+    def of_leaves(begin: int) -> Array:
+        part = slice(begin, begin + at_once)
+        own = [rows[part] for rows in of_folds], None if codes is None else codes[part]
+        return _of_leaves(fitted, X[part], coverage, n_threads, *own)
+
+    parts = [of_leaves(begin) for begin in range(0, max(1, len(X)), at_once)]
     columns = [
         dissimilarity,
         np.count_nonzero(beyond, axis=1),
