@@ -387,9 +387,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         return importance_of(self.fitted_forest().scorer)
 
     def __dir__(self) -> list[str]:
-        # scikit-learn reads all of these when a notebook shows the model.
-        costly = "feature_importances_", "oob_prediction_"
-        return [name for name in super().__dir__() if name not in costly]
+        # scikit-learn reads all attributes for this, and when a notebook shows the model.
+        names = set(object.__dir__(self)) - {"feature_importances_", "oob_prediction_"}
+        return [name for name in names if hasattr(self, name)]
 
     @property
     def preprocessing_(self) -> Pipeline:

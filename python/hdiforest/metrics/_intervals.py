@@ -243,14 +243,20 @@ def coverage_by_group(
     y, lower, upper = check_intervals(y_true, interval)
     levels = _levels_of(lower, coverage)
     labels, of_row = group_rows(groups, len(y))
-    counts = np.bincount(of_row)
-    inside = (lower <= y) & (y <= upper)
-    share, width = (
-        np.stack([values[of_row == g].mean(axis=0) for g in range(len(counts))])
-        for values in (inside, upper - lower)
-    )
+    counts, weights = np.bincount(of_row), np.ones(len(y))
+    share = _group_means((lower <= y) & (y <= upper), of_row, len(counts), weights)
+    width = _group_means(upper - lower, of_row, len(counts), weights)
     n_rows = counts if levels.ndim == 0 else counts[:, np.newaxis]
     return GroupCoverage(labels, counts, share, width, chance_range(levels, n_rows, 0.95))
+
+
+def _group_means(values: NDArray[Any], of_row: NDArray[np.intp], n: int, weights: Array) -> Array:
+    """Return means of values (rows, ...) over the rows of each of n groups; NaN without any."""
+    columns = values.reshape(len(values), -1).T
+    sums = np.stack([np.bincount(of_row, weights * each, n) for each in columns], axis=1)
+    with np.errstate(invalid="ignore"):
+        means = sums / np.bincount(of_row, weights, n)[:, np.newaxis]
+    return np.asarray(means.reshape(n, *values.shape[1:]))
 
 
 def group_rows(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -288,16 +294,9 @@ def strata_by_width(width: Array, n_strata: int, name: str = "n_strata") -> NDAr
 
 
 def _strata(width: Array, inside: NDArray[np.bool_], weights: Array, n_strata: int) -> WidthStrata:
-    stratum = strata_by_width(width, n_strata)
-    counts = np.bincount(stratum, minlength=n_strata + 1)
-    of_stratum = np.bincount(stratum, weights=weights, minlength=n_strata + 1)
-
-    def mean(of: NDArray[Any]) -> Array:
-        total = np.bincount(stratum, weights=weights * of, minlength=n_strata + 1)
-        means = np.full(n_strata + 1, np.nan)
-        return np.asarray(np.divide(total, of_stratum, out=means, where=of_stratum > 0))
-
-    return WidthStrata(counts, mean(inside), mean(width))
+    stratum, n = strata_by_width(width, n_strata), n_strata + 1
+    means = (_group_means(values, stratum, n, weights) for values in (inside, width))
+    return WidthStrata(np.bincount(stratum, minlength=n), *means)
 
 
 def _unwrapped(score: Any) -> Score:
