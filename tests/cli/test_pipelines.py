@@ -109,7 +109,8 @@ def test_inspect_names_the_steps(files, capsys):
 def test_what_the_steps_refuse_is_one_sentence(files, capsys):
     steps = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
     forest = RandomForestRegressor(5, random_state=0)
-    HDIForestRegressor(make_pipeline(steps, forest)).fit(FRAME, TARGET).save(files / "m.hdi")
+    model = HDIForestRegressor(make_pipeline(steps, forest), calibration=False)
+    model.fit(FRAME, TARGET).save(files / "m.hdi")
     FRAME.assign(town="Oslo").to_csv(files / "new.csv", index=False)
     found = failure(capsys, ["score", files / "m.hdi", files / "new.csv", "-o", files / "o.csv"])
     assert "new.csv: the steps before the forest refuse one of the rows 1 to " in found
@@ -121,7 +122,8 @@ class Own(FunctionTransformer):
 
 
 def test_steps_that_are_not_trusted_are_refused_in_one_sentence(files, capsys):
-    model = HDIForestRegressor(make_pipeline(Own(), RandomForestRegressor(3, random_state=0)))
+    steps = make_pipeline(Own(), RandomForestRegressor(3, random_state=0))
+    model = HDIForestRegressor(steps, calibration=False)
     model.fit(FRAME[["floor"]], TARGET).save(files / "own.hdi")
     for call in (
         ["score", files / "own.hdi", files / "rows.csv", "-o", files / "out.csv"],

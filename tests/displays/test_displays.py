@@ -17,6 +17,7 @@ from hdiforest import (
     DistributionDisplay,
     HDIForestRegressor,
     IntervalDisplay,
+    PITDisplay,
     WidthDisplay,
     from_leaves,
 )
@@ -315,6 +316,34 @@ def test_forms_of_intervals_for_calibration(model, rows):
             CalibrationDisplay.from_predictions(y, wrong)
     with pytest.raises(ValueError, match="band must be above 0 and below 1, got 95"):
         CalibrationDisplay.from_predictions(y, by_level, band=95)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_displays_draw_tables_of_results(library, model, rows):
+    """Oracle: the same results as arrays."""
+    pytest.importorskip(library)
+    X, y = rows[2:]
+    levels = [0.4, 0.85]
+    ask = {"X": X, "output": library}
+    table, mean = model.predict_interval(coverage=levels, **ask), model.predict(**ask)
+    array = model.predict_interval(X, levels)
+    found = IntervalDisplay.from_predictions(
+        y, table, coverage=levels, prediction=mean, subsample=None, sort_by="target"
+    )
+    order = np.argsort(y, kind="stable")
+    np.testing.assert_array_equal(found.intervals, array[order])
+    np.testing.assert_array_equal(found.prediction, model.predict(X)[order])
+    one = model.predict_interval(coverage=0.85, **ask)
+    widths = WidthDisplay.from_predictions(y, one, groups=y > np.median(y))
+    np.testing.assert_allclose(
+        widths.mean_width @ widths.counts, np.ptp(array[..., 1], axis=1).sum(), rtol=1e-12
+    )
+    for given, own in ((table, levels), (one, [0.85])):
+        curve = CalibrationDisplay.from_predictions(y, given, coverages=own)
+        shares = [coverage_score(y, array[..., levels.index(level)]) for level in own]
+        np.testing.assert_array_equal(curve.realised["intervals"], shares)
+    cdf = model.predict_cdf(y=y, **ask)
+    np.testing.assert_array_equal(PITDisplay.from_predictions(cdf).pit, model.predict_cdf(X, y))
 
 
 def test_kinds_are_curves(model, rows):

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import warnings
 from functools import cache
 
 import numpy as np
@@ -10,11 +11,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_regression
 from sklearn.ensemble import (
+    BaggingRegressor,
     ExtraTreesRegressor,
     HistGradientBoostingRegressor,
     RandomForestRegressor,
 )
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeRegressor
 
 from hdicore import weighted_hdi
 from hdiforest import (
@@ -25,9 +29,10 @@ from hdiforest import (
     IntervalDisplay,
     LeafModel,
     WidthDisplay,
+    fit_table,
     from_leaves,
 )
-from hdiforest.calibration import JackknifePlus, OutOfBag, Split
+from hdiforest.calibration import CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.metrics import (
     coverage_score,
@@ -163,6 +168,31 @@ def test_calibrate_takes_random_states():
     assert repr(one) == repr(fresh().calibrate(random_state=seed, **options).calibration_)
 
 
+REPEATED = {
+    "oob": {"method": OutOfBag(200), "coverage": 0.9},
+    "split": {"X": X_NEW[:200], "y": Y_NEW[:200], "coverage": 0.9},
+    "folds": {"method": CVPlus(3), "coverage": 0.8},
+    "jackknife": {"method": JackknifePlus(50), "coverage": 0.9},
+    "boosting": {"mean": "boosting", "coverage": 0.9},
+    "regressor without a seed": {"mean": make_pipeline(RandomForestRegressor(5)), "coverage": 0.9},
+    "order": {"order": np.arange(900), "coverage": 0.9},
+}
+
+
+@pytest.mark.parametrize("how", REPEATED.values(), ids=REPEATED)
+def test_a_calibration_without_a_seed_repeats(how):
+    """Also where the forest has none, which some methods fit again."""
+    forest = RandomForestRegressor(80, n_jobs=1).fit(X_TRAIN, Y_TRAIN)
+    models = [HDIForestRegressor.from_forest(forest, X_TRAIN, Y_TRAIN) for _ in range(3)]
+    for seed, model in zip([{}, {}, {"random_state": 0}], models, strict=True):
+        np.random.random()  # noqa: NPY002 (numpy's own seed moves on)
+        model.calibrate(**how, **QUICK, **seed)
+    first, *others = (model.predict_interval(X_NEW, how["coverage"]) for model in models)
+    for other in others:
+        assert_array_equal(first, other)
+    assert len({repr(model.calibration_) for model in models}) == 1
+
+
 @pytest.mark.parametrize("method", ["oob", "split", JackknifePlus(50)])
 def test_a_coverage_that_was_not_calibrated_is_an_error(method, model, tmp_path):
     """In memory and of a file, of new rows and out of bag: predicting changes nothing."""
@@ -209,7 +239,10 @@ def test_the_parameter_calibration():
     assert not hasattr(fresh(), "calibration_")
     for calibration in (False, "auto"):
         few = HDIForestRegressor(RandomForestRegressor(9), calibration=calibration)
-        assert not hasattr(few.fit(X_TRAIN, Y_TRAIN), "calibration_")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert not hasattr(few.fit(X_TRAIN, Y_TRAIN), "calibration_")
+        assert len(caught) == (calibration == "auto")
     assert not hasattr(auto.set_params(calibration=False).fit(X_TRAIN, Y_TRAIN), "calibration_")
     rising = RandomForestRegressor(80, monotonic_cst=[1, 0, 0, 0, 0], random_state=0)
     one_kind = HDIForestRegressor(rising, weights="monotonic").fit(X_TRAIN, Y_TRAIN)
@@ -249,6 +282,45 @@ def test_what_an_error_advises_after_from_forest_can_be_done():
     assert model.calibrate(method="cv+", coverage=0.8).calibration_.method == "cv+"
 
 
+@pytest.mark.parametrize(
+    ("estimator", "n", "why"),
+    [
+        (DecisionTreeRegressor(), 900, r"0 of 900 .* every tree was fitted on all .*=False"),
+        (ExtraTreesRegressor(60), 900, r"0 of 900 .* every tree was fitted on all rows"),
+        (RandomForestRegressor(12), 900, r"[0-9] of 900 .* left out by 4\.\d+ of 12 trees on aver"),
+        (BaggingRegressor(n_estimators=30, max_samples=0.9), 900, r"\d+ of 900 .* of 30 trees"),
+        (None, 4, "coverage 0.9 needs 9 calibration rows, and there are 4"),
+    ],
+)
+def test_a_fit_that_could_not_calibrate_says_why_once(estimator, n, why):
+    rows = X_TRAIN[:n], Y_TRAIN[:n]
+    with pytest.warns(UserWarning, match=f"intervals are not calibrated .*: .*{why}") as caught:
+        model = HDIForestRegressor(estimator).fit(*rows)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert not hasattr(model, "calibration_")
+    HDIForestRegressor(estimator, calibration=False).fit(*rows)
+    table = {f"x{j}": column for j, column in enumerate(rows[0].T)} | {"y": rows[1]}
+    with pytest.warns(UserWarning, match="intervals are not calibrated") as caught:
+        fit_table(table, "y", estimator=estimator)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("calibration", ["auto", True])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize(("n", "missing"), [(15, r"0\.95, 0\.99"), (60, r"0\.99")])
+def test_a_fit_says_which_coverages_its_rows_are_too_few_for(n, missing, n_outputs, calibration):
+    y = np.column_stack([Y_TRAIN[:n]] * n_outputs)
+    model = HDIForestRegressor(random_state=0, calibration=calibration)
+    said = rf"^coverage {missing} is not calibrated, because {n} .* too few; calibration=\[0\.5, "
+    with pytest.warns(UserWarning, match=said) as caught:
+        model.fit(X_TRAIN[:n], y[:, 0] if n_outputs == 1 else y)
+    assert len(caught) == 1
+    model.set_params(calibration=list(model.calibration_.coverages))
+    model.fit(X_TRAIN[:n], y[:, 0] if n_outputs == 1 else y)
+
+
+@pytest.mark.filterwarnings("ignore:.* not calibrated")
 @pytest.mark.parametrize(("n", "coverages"), [(1, None), (8, None), (12, (0.5, 0.8, 0.9))])
 def test_the_default_forest_calibrates_what_the_rows_allow(n, coverages):
     model = HDIForestRegressor().fit(X_TRAIN[:n], Y_TRAIN[:n])
@@ -256,6 +328,7 @@ def test_the_default_forest_calibrates_what_the_rows_allow(n, coverages):
     assert np.isfinite(model.predict_interval(X_NEW[:3], 0.5)).all()
 
 
+@pytest.mark.filterwarnings("ignore:coverage .* is not calibrated")
 def test_a_coverage_that_rows_are_too_few_for():
     model = HDIForestRegressor(random_state=0).fit(X_TRAIN[:40], Y_TRAIN[:40])
     assert model.calibration_.coverages == (0.5, 0.8, 0.9, 0.95)
@@ -278,7 +351,8 @@ def test_the_default_forest_of_targets_that_cannot_be_averaged_stays_raw():
     """Eight targets, whose sum is finite, while the sum over the trees is not."""
     model = HDIForestRegressor(random_state=0).fit(X_TRAIN[:300], Y_TRAIN[:300])
     largest = np.sort(Y_TRAIN)[-8] <= Y_TRAIN
-    model.fit(np.c_[X_TRAIN, 100 * largest], np.where(largest, 1.7e307, 0))
+    with pytest.warns(UserWarning, match=r"not calibrated .*: .* too large to be averaged"):
+        model.fit(np.c_[X_TRAIN, 100 * largest], np.where(largest, 1.7e307, 0))
     assert not hasattr(model, "calibration_")
 
 
@@ -426,6 +500,7 @@ def test_ends_of_counts_are_counts(tmp_path, weights, first, step):
             np.testing.assert_array_equal(copy.predict_interval(X, [0.5, 0.9]), found)
 
 
+@pytest.mark.filterwarnings("ignore:.* not calibrated")
 @pytest.mark.filterwarnings("ignore:.*out-of-bag", "ignore:.*out of bag")
 @pytest.mark.parametrize("n", [1, 2, 5, 8, 9, 10, 20])
 def test_defaults_work_with_any_number_of_rows(n, tmp_path):
@@ -441,6 +516,7 @@ def test_defaults_work_with_any_number_of_rows(n, tmp_path):
     assert_array_equal(ends, np.transpose([scored["lower_0.9"], scored["upper_0.9"]]))
 
 
+@pytest.mark.filterwarnings("ignore:coverage .* is not calibrated")
 def test_a_coverage_out_of_reach_says_what_is_not():
     model = HDIForestRegressor(random_state=0).fit(X[:12], Y[:12])
     said = r"coverage 0.97 needs 33 calibration rows, and there are 12; .* kind='hdi'"

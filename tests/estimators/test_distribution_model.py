@@ -3,6 +3,7 @@
 import pickle
 import sys
 from functools import cache
+from itertools import chain, repeat
 
 import numpy as np
 import pytest
@@ -15,9 +16,19 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, from_leaves
+from hdiforest import (
+    CalibrationDisplay,
+    DistributionDisplay,
+    ForestSearchOOB,
+    HDIForestRegressor,
+    IntervalDisplay,
+    LeafModel,
+    WidthDisplay,
+    from_leaves,
+)
 from hdiforest._estimators import leaf_model as blocks
 from hdiforest._tables.names import ENDS, interval_names
+from hdiforest.metrics import make_crps_scorer
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -54,6 +65,124 @@ MODELS = {
     ),
     "calibrated leaves": calibrated_leaf_model,
 }
+
+
+def calibrated_again(first, second, looks):
+    """A model that another thread calibrates when its state has been looked at so many times."""
+
+    class Swapped(HDIForestRegressor):
+        def __getattribute__(self, name):
+            if name == "_fitted" and self is model:
+                vars(self)["_fitted"] = next(turns)
+            return super().__getattribute__(name)
+
+    model, turns = None, chain(repeat(first._fitted, looks), repeat(second._fitted))
+    model = Swapped.from_forest(FOREST, X, Y)
+    model._fitted = first._fitted
+    return model
+
+
+ASKED = {
+    "predict": lambda m: m.predict(X_NEW),
+    "intervals": lambda m: m.predict_interval(X_NEW, [0.5, 0.9]),
+    "table": lambda m: m.predict_interval(X_NEW, [0.5, 0.9], output="pandas").to_numpy(),
+    "bounds": lambda m: m.predict_interval(X_NEW, [0.5, 0.9], kind="lower"),
+    "table of bounds": lambda m: m.predict_interval(
+        X_NEW, kind="upper", output="polars"
+    ).to_numpy(),
+    "quantiles": lambda m: m.predict_quantiles(X_NEW, [0.1, 0.5]),
+    "cdf": lambda m: m.predict_cdf(X_NEW, 0.3),
+    "sample": lambda m: m.sample(X_NEW, 3, random_state=0),
+    "region": lambda m: np.concatenate([m.predict_region(X_NEW, 0.8).lower]),
+    "batch": lambda m: m.predict_batch(X_NEW).interval,
+    "diagnose": lambda m: m.diagnose(X_NEW)["mass_outside"],
+    "explain": lambda m: m.explain(X_NEW[:2], random_state=0).rows["lower_without"],
+    "weights": lambda m: m.predict_weights(X_NEW).toarray(),
+    "out-of-bag intervals": lambda m: m.oob_interval(0.9),
+    "out-of-bag bounds": lambda m: m.oob_interval(0.9, kind="upper"),
+    "out-of-bag quantiles": lambda m: m.oob_quantiles([0.2, 0.7]),
+    "out-of-bag cdf": lambda m: m.oob_cdf(),
+    "out-of-bag mean": lambda m: m.oob_prediction_,
+    "score": lambda m: make_crps_scorer()(m, X_NEW, X_NEW[:, 0]),
+    "picture": lambda m: IntervalDisplay.from_estimator(m, X_NEW, X_NEW[:, 0]).intervals,
+    "curves": lambda m: CalibrationDisplay.from_estimator(m, X_NEW, X_NEW[:, 0]).realised[
+        "calibrated"
+    ],
+    "distribution": lambda m: DistributionDisplay.from_estimator(m, X_NEW).masses,
+    "out-of-bag picture": lambda m: WidthDisplay.from_out_of_bag(m).mean_width,
+}
+
+
+@cache
+def calibrated_twice():
+    """Of one forest: one of leaves as they grew, the other of pruned trees and other coverages."""
+    small, large = (forest_model() for _ in range(2))
+    small.calibrate(coverage=[0.5, 0.9], min_samples_leaf=[1])
+    return small, large.calibrate(coverage=[0.5, 0.9], min_samples_leaf=[15])
+
+
+@pytest.mark.filterwarnings("ignore:targets lie on a lattice")
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_a_model_that_is_calibrated_meanwhile_is_read_once(ask):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    models = calibrated_twice()
+    expected = [ask(model) for model in models]
+    for looks in range(7):
+        found = ask(calibrated_again(*models, looks))
+        pyplot.close("all")
+        assert any(np.array_equal(found, own, equal_nan=True) for own in expected)
+
+
+def test_a_search_is_read_once():
+    search = ForestSearchOOB([FOREST], random_state=0).fit(X, Y)
+    for ask in ("quantiles", "bounds", "cdf"):
+        expected = [ASKED[ask](model) for model in calibrated_twice()]
+        for looks in range(7):
+            search.best_estimator_ = calibrated_again(*calibrated_twice(), looks)
+            assert any(np.array_equal(ASKED[ask](search), own) for own in expected)
+
+
+@pytest.mark.parametrize("word", ["alpha", "confidence_level", "level"])
+@pytest.mark.parametrize("model", [HDIForestRegressor, ForestSearchOOB, LeafModel])
+def test_other_words_for_coverage_are_named(model, word):
+    called = rf"^{model.__name__}\.predict_interval\(\) got an unexpected keyword argument '{word}'"
+    hint = "" if word == "level" else rf"; {word}=0\.[19] is coverage=0\.9 here"
+    made = model(FOREST.apply) if model is LeafModel else model()
+    with pytest.raises(TypeError, match=f"{called}{hint}$"):
+        made.predict_interval(X_NEW, **{word: 0.1})
+
+
+@pytest.mark.parametrize("name", ["n_estimators", "max_depth", "bootstrap"])
+def test_arguments_of_a_forest_are_those_of_the_estimator(name):
+    said = (
+        rf"^HDIForestRegressor\(\) got an unexpected .* '{name}'; arguments of a forest are given"
+    )
+    with pytest.raises(TypeError, match=said):
+        HDIForestRegressor(**{name: 100})
+    with pytest.raises(TypeError, match=r"^HDIForestRegressor\.calibrate\(\) got .* coverage=0\.9"):
+        HDIForestRegressor().calibrate(alpha=0.1)
+
+
+def test_one_point_is_that_of_all_rows():
+    models = [model_named(name) for name in MODELS]
+    several = [forest_model(BOTH), forest_model(BOTH).calibrate(coverage=0.8), leaf_model(BOTH)]
+    for model in [*models, *several]:
+        n_outputs = getattr(model, "n_outputs_", 1)
+        shape = (40,) if n_outputs == 1 else (40, n_outputs)
+        for kind in ("raw", None):
+            for point in (0, np.float32(1.5)):
+                found = model.predict_cdf(X_NEW, point, kind=kind)
+                assert_array_equal(
+                    found, model.predict_cdf(X_NEW, np.full(shape, point), kind=kind)
+                )
+        with pytest.raises(ValueError, match="y must"):
+            model.predict_cdf(X_NEW, np.nan)
+    model = forest_model(BOTH)
+    assert_array_equal(model.oob_cdf(0.5), model.oob_cdf(np.full((250, 2), 0.5)))
+    table = pl.DataFrame(X_NEW, ["a", "b", "c"])
+    named = HDIForestRegressor.from_forest(FOREST, X, Y)
+    assert named.predict_cdf(table.to_numpy(), 1, output="polars").columns == ["cdf"]
 
 
 @cache

@@ -53,6 +53,7 @@ def sales(n, seed):
 TRAIN, NEW = sales(300, 0), sales(60, 1)
 NEW.loc[[3, 9], "town"] = "Metz"
 OPTIONS = {"categorical": ["area"], "id": ["key"]}
+pytestmark = pytest.mark.filterwarnings("ignore:intervals are not calibrated")  # of few trees
 
 
 @pytest.fixture(scope="module")

@@ -206,12 +206,62 @@ def test_labels_are_counted_before_any_work_is_done(plain, monkeypatch):
             plain.calibrate(*rows, by=NAMES[:7])
 
 
+@pytest.mark.parametrize("source", ["array", "function", "column"])
+def test_groups_are_explained_and_diagnosed(source, tmp_path):
+    """Oracle: the intervals of `predict_interval` with the same groups."""
+    by = {"array": NAMES[TRAIN], "function": lambda rows: rows[:, 3] > 1, "column": 3}[source]
+    model = fitted(WITH_CODE).calibrate(by=by, coverage=[0.5, 0.8], **QUICK)
+    rows = WITH_CODE[TEST][:4]
+    own = {"by": NAMES[TEST][:4]} if source == "array" else {}
+    ends = model.predict_interval(rows, 0.8, **own)
+    found = model.explain(rows, 0.8, background=3, random_state=0, **own)
+    assert_array_equal(found.interval, ends)
+    # Where no other row has its place an end stays; a row of the widest group is wider than others.
+    for name, end in (("lower_without", ends[:, 0]), ("upper_without", ends[:, 1])):
+        assert (found.rows[name] == end[found.rows["row"]]).any()
+    widths = found.features["narrowest_width"]
+    assert (widths > 0).all()
+    told = model.diagnose(rows, 0.8, **own)["mass_outside"]
+    lower, upper = ends.T
+    held = model.predict_cdf(rows, upper, kind="raw")
+    held -= model.predict_cdf(rows, lower, kind="raw", inclusive=False)
+    np.testing.assert_allclose(told, 1 - held, atol=1e-9)
+    model.save(tmp_path / "model")
+    loaded = HDIForestRegressor.load(tmp_path / "model")
+    if source != "function":
+        assert_array_equal(loaded.explain(rows, 0.8, **own).interval, ends)
+
+
+def test_without_the_labels_all_rows_are_explained_by_one_quantile(plain):
+    plain.calibrate(coverage=0.8, **QUICK)
+    rows, common = X[TEST][:3], plain.predict_interval(X[TEST][:3], 0.8)
+    masses = plain.diagnose(rows, 0.8)["mass_outside"]
+    plain.calibrate(coverage=0.8, by=NAMES[TRAIN], **QUICK)
+    with pytest.warns(UserWarning, match="intervals take the conformal quantile of all rows: the"):
+        found = plain.explain(rows, 0.8)
+    assert_array_equal(found.interval, common)
+    assert np.isfinite(found.features["narrowest_width"]).all()
+    assert np.isfinite(found.rows["lower_without"]).any()
+    assert_array_equal(plain.diagnose(rows, 0.8)["mass_outside"], masses)
+    for ask in (plain.explain, plain.diagnose, plain.predict_interval):
+        with pytest.raises(ValueError, match=r"one group for each of 3 rows, got shape \(2,\)"):
+            ask(rows, 0.8, by=["a", "b"])
+        with pytest.raises(ValueError, match="by must give the group of each row, got 'code'"):
+            ask(rows, 0.8, by="code")
+    plain.calibrate(coverage=0.8, **QUICK)
+    for ask in (plain.explain, plain.diagnose):
+        with pytest.raises(ValueError, match="by must be None: the calibration was not made by gr"):
+            ask(rows, 0.8, by=["a", "b", "c"])
+
+
 def test_by_needs_a_calibration_by_groups(plain):
     plain.calibrate(**QUICK)
     with pytest.raises(ValueError, match="by must be None: the calibration was not made by groups"):
         plain.predict_interval(X[TEST], by=CODES[TEST])
-    with pytest.raises(ValueError, match="by must be None with kind='hdi'"):
+    with pytest.raises(ValueError, match=r"by must be None with kind='hdi': .* call calibrate"):
         plain.predict_interval(X[TEST], kind="hdi", by=CODES[TEST])
+    with pytest.raises(ValueError, match=r"by must be None with kind='hdi': .* call calibrate"):
+        fitted().predict_interval(X[TEST], by="sex")
 
 
 def test_later_rows_like_the_others_are_covered_alike(plain, tmp_path):

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -41,6 +42,7 @@ EXPECTED_TO_FAIL = {"check_sample_weight_equivalence_on_dense_data": "the bootst
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:.* not calibrated")  # tables of few rows
 @parametrize_with_checks(
     [
         HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False),
@@ -261,7 +263,7 @@ def test_a_loaded_model_says_what_it_is_and_fits_no_other_forest(tmp_path):
     assert_array_equal(loaded.predict(X_NEW), imported().predict(X_NEW))
     frozen = clone(FrozenEstimator(loaded)).fit(X, Y)
     assert_array_equal(frozen.predict_interval(X_NEW), imported().predict_interval(X_NEW))
-    fitted = copied.set_params(estimator=RandomForestRegressor(3)).fit(X, Y)
+    fitted = copied.set_params(estimator=RandomForestRegressor(3), calibration=False).fit(X, Y)
     assert fitted.scorer_.forest.n_trees == 3
 
 
@@ -528,6 +530,36 @@ def test_fit_again_replaces_everything():
     assert np.isin(model.predict_interval(X_NEW), Y[:50]).all()
 
 
+def test_importances_are_nearly_those_of_the_forest(tmp_path):
+    pytest.importorskip("safetensors")
+    model = imported(weights="inbag")
+    found = model.feature_importances_
+    assert_allclose(found, FOREST.feature_importances_, atol=0.02)
+    assert found.sum() == pytest.approx(1)
+    model.save(tmp_path / "model", training_rows=False)
+    assert_array_equal(HDIForestRegressor.load(tmp_path / "model").feature_importances_, found)
+    assert not hasattr(HDIForestRegressor(), "feature_importances_")
+
+
+def test_features_are_selected_by_importance():
+    noise = np.random.default_rng(0).normal(size=(300, 2))
+    rows, model = np.column_stack([noise, X]), HDIForestRegressor(FOREST, calibration=False)
+    chosen = SelectFromModel(model, max_features=1).fit(rows, Y).get_support(indices=True)
+    assert len(chosen) == 1
+    assert chosen[0] >= 2
+    eliminated = RFE(model, n_features_to_select=X.shape[1]).fit(rows, Y)
+    assert not eliminated.support_[:2].any()
+    assert eliminated.predict(rows[:3]).shape == (3,)
+
+
+def test_notebooks_do_not_compute_what_takes_time(monkeypatch):
+    """scikit-learn reads all attributes of a model that it shows."""
+    for name in ("feature_importances_", "oob_prediction_"):
+        assert hasattr(imported(), name)
+        monkeypatch.setattr(HDIForestRegressor, name, property(lambda _: pytest.fail("was read")))
+    assert "predict_matches_forest_" in imported()._repr_html_()
+
+
 def test_forks_after_scoring_still_score():
     """Threads end with the call that started them, so a forked child is not left waiting."""
     program = """
@@ -535,7 +567,7 @@ import multiprocessing, numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 X = np.random.default_rng(0).normal(size=(500, 3))
-model = HDIForestRegressor(RandomForestRegressor(5), n_jobs=2).fit(X, X[:, 0])
+model = HDIForestRegressor(RandomForestRegressor(5), calibration=False, n_jobs=2).fit(X, X[:, 0])
 model.predict_interval(X)
 with multiprocessing.get_context("fork").Pool(2) as pool:
     print(len(pool.map(model.predict_interval, [X, X])))

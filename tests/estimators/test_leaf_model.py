@@ -187,7 +187,7 @@ def test_functions_that_return_too_few_rows_or_other_trees(small_blocks):
 
 def test_points_of_other_rows(small_blocks):
     model = from_leaves(FOREST.apply, X, Y)
-    for y in (np.zeros(149), np.zeros(151), 0.0):
+    for y in (np.zeros(149), np.zeros(151), [0.0]):
         with pytest.raises(ValueError, match="y must have 150 rows, as many as X"):
             model.predict_cdf(X_NEW, y)
 

@@ -386,3 +386,28 @@ def test_wrong_arguments_are_refused_before_any_work(ask, message, monkeypatch):
         monkeypatch.setattr(type(model._fitted.training_rows), "index", None)
     with pytest.raises(ValueError, match=message):
         ask(model)
+
+
+@pytest.mark.parametrize("weights", WEIGHTINGS)
+def test_the_mean_is_an_attribute_as_that_of_scikit_learn(weights):
+    model = imported(weights)
+    assert_array_equal(model.oob_prediction_, model.oob_prediction())
+    if weights == "inbag":
+        assert_allclose(model.oob_prediction_, FOREST.oob_prediction_, rtol=1e-9)
+    whole = ExtraTreesRegressor(5).fit(X, Y)
+    for other in (imported(forest=whole), HDIForestRegressor()):
+        assert not hasattr(other, "oob_prediction_")
+    with pytest.raises(AttributeError, match="needs a forest whose trees leave rows out"):
+        imported(forest=whole).oob_prediction_  # noqa: B018
+
+
+def test_crepes_calibrates_by_it():
+    """Oracle: the same residuals, given by hand."""
+    crepes = pytest.importorskip("crepes")
+    model = imported()
+    wrapped = crepes.WrapRegressor(model)
+    wrapped.calibrate(X, Y, oob=True)
+    by_hand = crepes.ConformalRegressor().fit(Y - model.oob_prediction())
+    expected = by_hand.predict_int(model.predict(X[:9]), confidence=0.8)
+    assert_array_equal(wrapped.predict_int(X[:9], confidence=0.8), expected)
+    assert coverage_score(Y, wrapped.predict_int(X, confidence=0.8)) > 0.7

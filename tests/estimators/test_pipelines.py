@@ -696,7 +696,9 @@ class Halves(TransformerMixin, BaseEstimator):
 
 
 def test_steps_of_types_that_are_not_trusted_are_refused(tmp_path):
-    model = HDIForestRegressor(make_pipeline(StandardScaler(), Halves(), forest(n=5)))
+    model = HDIForestRegressor(
+        make_pipeline(StandardScaler(), Halves(), forest(n=5)), calibration=False
+    )
     model.fit(X[["age"]], Y).save(tmp_path / "model")
     own = f"{__name__}.Halves"
     message = (
@@ -722,7 +724,9 @@ def test_trusted_types_are_a_list(trusted, tmp_path):
 
 def test_steps_that_skops_cannot_store(tmp_path):
     halves = FunctionTransformer(lambda x: x / 2)
-    model = HDIForestRegressor(make_pipeline(halves, forest(n=5))).fit(X[["age"]], Y)
+    model = HDIForestRegressor(make_pipeline(halves, forest(n=5)), calibration=False).fit(
+        X[["age"]], Y
+    )
     with pytest.raises(ValueError, match="skops cannot store steps, fitted with the model"):
         model.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
@@ -730,7 +734,9 @@ def test_steps_that_skops_cannot_store(tmp_path):
 
 def test_steps_on_rows_without_names(tmp_path):
     numbers, new = X[["age"]].to_numpy(), X_NEW[["age"]].to_numpy()
-    model = HDIForestRegressor(make_pipeline(StandardScaler(), forest())).fit(numbers, Y)
+    model = HDIForestRegressor(make_pipeline(StandardScaler(), forest()), calibration=False).fit(
+        numbers, Y
+    )
     loaded = saved_and_loaded(model, tmp_path)
     assert_array_equal(loaded.predict(new), model.predict(new))
     assert not hasattr(loaded, "feature_names_in_")
@@ -740,7 +746,9 @@ def test_steps_on_rows_without_names(tmp_path):
 
 @pytest.mark.parametrize("missing", ["skops", "safetensors"])
 def test_what_is_not_installed_is_named(missing, monkeypatch, tmp_path):
-    model = HDIForestRegressor(make_pipeline(StandardScaler(), forest())).fit(X[["age"]], Y)
+    model = HDIForestRegressor(make_pipeline(StandardScaler(), forest()), calibration=False).fit(
+        X[["age"]], Y
+    )
     model.save(tmp_path / "model")
     for name in (missing, f"{missing}.io", f"{missing}.numpy"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -794,7 +802,9 @@ def test_what_is_not_installed_is_named(missing, monkeypatch, tmp_path):
 )
 def test_hostile_steps(tmp_path, change, message):
     path = tmp_path / "model"
-    model = HDIForestRegressor(make_pipeline(StandardScaler(), forest(n=3))).fit(X[["age"]], Y)
+    model = HDIForestRegressor(make_pipeline(StandardScaler(), forest(n=3)), calibration=False).fit(
+        X[["age"]], Y
+    )
     model.save(path)
     arrays = dict(safetensors.load_file(path))
     facts = model_file.load(path).facts

@@ -1,5 +1,7 @@
 """The metrics against hand-computed examples and their slow definitions."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -200,6 +202,93 @@ def test_strata_of_nothing_but_points():
     assert strata.coverage[0] == 0.5
 
 
+def test_groups_by_hand():
+    y = [0, 5, 2, 9, 4]
+    interval = [[0, 1], [1, 4], [0, 8], [8, 9], [3, 3]]
+    found = metrics.coverage_by_group(y, interval, ["b", "a", "b", "c", "b"], 0.8)
+    assert found.groups.tolist() == ["a", "b", "c"]
+    assert found.counts.tolist() == [1, 3, 1]
+    np.testing.assert_allclose(found.coverage, [0, 2 / 3, 1])
+    np.testing.assert_allclose(found.mean_width, [3, 3, 1])
+    np.testing.assert_allclose(found.chance, np.transpose([[0, 1], [1 / 3, 1], [0, 1]]))
+
+
+def test_groups_of_several_levels_are_those_of_each():
+    rng = np.random.default_rng(0)
+    y, groups = rng.normal(size=200), rng.integers(-3, 3, 200)
+    interval = np.sort(rng.normal(size=(200, 2, 2)), axis=1)
+    together = metrics.coverage_by_group(y, interval, groups, [0.6, 0.95])
+    for j, level in enumerate([0.6, 0.95]):
+        alone = metrics.coverage_by_group(y, interval[..., j], groups, level)
+        for name in ("coverage", "mean_width", "chance"):
+            np.testing.assert_allclose(getattr(together, name)[..., j], getattr(alone, name))
+        for group, count, share in zip(*alone[:3], strict=True):
+            assert count == (groups == group).sum()
+            own = metrics.coverage_score(y[groups == group], interval[groups == group][..., j])
+            assert share == pytest.approx(own)
+
+
+def test_as_many_groups_as_rows_take_no_time():
+    y = np.arange(300_000.0)
+    interval = np.stack([y - 1, y + 1], axis=1)
+    start = time.process_time()
+    found = metrics.coverage_by_group(y, interval, y)
+    assert (found.coverage == 1).all()
+    assert (found.mean_width == 2).all()
+    assert time.process_time() - start < 20
+
+
+TABLES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
+
+
+@pytest.mark.parametrize("library", TABLES)
+@pytest.mark.parametrize("names", ["{}_{}", "equal_tailed_{}_{}", "price_{}_{}", "{}"])
+@pytest.mark.parametrize("levels", [["0.75"], ["0.5", "0.975", "1e-05"]])
+def test_tables_of_intervals_are_read_by_name(library, names, levels):
+    rng = np.random.default_rng(0)
+    levels = levels[:1] if names == "{}" else levels
+    y, ends = rng.normal(size=30), np.sort(rng.normal(size=(30, 2, len(levels))), axis=1)
+    columns = {"id": list("ab" * 15), "prediction": y}
+    # Upper ends first: columns are not read by position.
+    for end, name in ((1, "upper"), (0, "lower")):
+        columns |= {names.format(name, level): ends[:, end, j] for j, level in enumerate(levels)}
+    module = pytest.importorskip(library)
+    table = getattr(module, TABLES[library])(columns)
+    interval = ends[..., 0] if len(levels) == 1 else ends
+    shares = 0.5 if len(levels) == 1 else [0.5] * len(levels)
+    for ask in (
+        lambda found: metrics.coverage_score(y, found),
+        lambda found: metrics.mean_width_score(found),
+        lambda found: metrics.interval_score(y, found, shares),
+        lambda found: metrics.coverage_by_width(y, found).coverage,
+        lambda found: metrics.coverage_by_group(y, found, y > 0, shares).mean_width,
+    ):
+        np.testing.assert_allclose(ask(table), ask(interval), rtol=1e-12)
+
+
+@pytest.mark.parametrize("library", TABLES)
+def test_tables_of_one_column_and_of_bounds(library):
+    new = getattr(pytest.importorskip(library), TABLES[library])
+    y = [1.0, 2.0, 3.0]
+    assert metrics.coverage_score(new({"y": y}), new({"one_sided_upper_0.9": [2.0, 1.0, 3.0]})) == (
+        2 / 3
+    )
+    bound = new({"prediction": y, "one_sided_lower_0.9": [0.0, 2.5, 3.0]})
+    assert metrics.coverage_score(y, bound) == 2 / 3
+    assert metrics.mean_width_score(bound) == np.inf
+    np.testing.assert_array_equal(
+        metrics.pit_values(new({"cdf": [0.1, 0.2, 0.5]})), [0.1, 0.2, 0.5]
+    )
+    samples = {f"sample_{j}": np.arange(3.0) + j for j in range(2)}
+    expected = metrics.crps_score(y, np.transpose(list(samples.values())))
+    assert metrics.crps_score(y, new(samples)) == expected
+    both = new({"a_lower_0.9": y, "a_upper_0.9": y, "b_lower_0.9": y, "b_upper_0.9": y})
+    with pytest.raises(
+        ValueError, match=r"of one target and kind, got a table of a_lower_0\.9, b_"
+    ):
+        metrics.coverage_score(y, both)
+
+
 ONE = [[0.0, 1.0]]
 
 
@@ -237,6 +326,12 @@ ONE = [[0.0, 1.0]]
             r"got \(1, 3\) and \(2,\)",
         ),
         (lambda: metrics.coverage_by_width([1], ONE, 0), "n_strata must be .* got 0"),
+        (
+            lambda: metrics.coverage_by_group([1], ONE, ["a", "b"]),
+            r"groups must have shape \(1,\), got \(2,\)",
+        ),
+        (lambda: metrics.coverage_by_group([1], ONE, "a"), r"groups must have shape \(1,\)"),
+        (lambda: metrics.coverage_by_group([1], ONE, ["a"], [0.9]), "coverage must be one number"),
     ],
 )
 def test_bad_input_gets_one_sentence(call, sentence):

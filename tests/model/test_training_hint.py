@@ -171,7 +171,7 @@ def test_tables_that_are_encoded_in_blocks_are_known(monkeypatch, tmp_path):
     columns = dict(zip(COLUMNS, X.T, strict=True)) | {"town": ["Lyon", "Nice", None] * 50}
     frame = pd.DataFrame(columns).assign(y=Y)
     forest = RandomForestRegressor(20, random_state=0)
-    model = fit_table(frame, "y", estimator=forest)
+    model = fit_table(frame, "y", estimator=forest, calibration=False)
     pipeline = make_pipeline(StandardScaler(), forest)
     piped = HDIForestRegressor(pipeline, calibration=False).fit(frame[COLUMNS], Y)
     for cells in (2**22, 100):

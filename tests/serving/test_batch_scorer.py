@@ -156,9 +156,8 @@ def flats(tmp_path_factory):
     n = 200
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n), "D")
     table = pd.DataFrame({"day": days, "town": ["Lyon", "Nice"] * (n // 2), "size": np.arange(n)})
-    fit_table(table.assign(y=table["size"] + RNG.normal(size=n)), "y", estimator=forest(9)).save(
-        path
-    )
+    table = table.assign(y=table["size"] + RNG.normal(size=n))
+    fit_table(table, "y", estimator=forest(9), calibration=False).save(path)
     return path
 
 

@@ -72,7 +72,7 @@ EXPECTED = 5, 2, 1, Counter(town=2), Counter(area=2, sold=1, lift=1)
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "flats.hdi"
-    fit_table(FLATS, "price", estimator=FOREST).save(path, training_rows=False)
+    fit_table(FLATS, "price", estimator=FOREST, calibration=False).save(path, training_rows=False)
     return path
 
 
@@ -278,7 +278,7 @@ def test_check_and_calibrate_tell_the_same(path, tmp_path, capsys):
     assert found["unknown_categories"] == {"town": 80}
     assert found["out_of_range"] == {"area": 80, "sold": 40, "lift": 40}
     assert (found["rows_out_of_range"], found["rows_without_values"]) == (80, 40)
-    fit_table(FLATS, "price", estimator=FOREST).save(kept)
+    fit_table(FLATS, "price", estimator=FOREST, calibration=False).save(kept)
     assert main(["calibrate", str(kept), str(table), "--target", "price"]) == 0
     assert capsys.readouterr().out.splitlines()[-3:] == lines
 

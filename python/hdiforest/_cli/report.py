@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest import metrics
 from hdiforest._cli.arguments import UsageError, kind_and_levels
 from hdiforest._cli.console import say, thirds
 from hdiforest._cli.inputs import read_labelled_table, read_model
@@ -20,13 +21,14 @@ from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, printable, significant, size_text
-from hdiforest.displays._coverage import THIRDS, chance_range
+from hdiforest.displays._coverage import THIRDS
 from hdiforest.exceptions import NewGroupsWarning
-from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.serving import _model_file as model_file
 
 _N_PERIODS = 10
 _MAX_GROUPS = 30  # in a text
+
+Groups = list[tuple[str, NDArray[np.intp]]]  # their names and their rows
 
 
 def run_check(options: Any) -> None:
@@ -65,15 +67,7 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
         raise ValueError(f"none of {len(y)} rows has an interval: all leaves of each are empty")
     usual = int(np.argmin(np.abs(np.array(levels) - USUAL_COVERAGE)))
     groupings = [
-        {
-            "column": column,
-            "nominal": levels[usual],
-            "groups": [
-                _of_group(name, y[known], intervals[known, :, usual], levels[usual])
-                for name, rows in own
-                if len(known := rows[has_interval[rows]])
-            ],
-        }
+        _grouping(column, own, has_interval, y, intervals[..., usual], levels[usual])
         for column, own in groups
     ]
     y, intervals = y[has_interval], intervals[has_interval]
@@ -93,27 +87,31 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
 
 
 def _of_level(y: Array, ends: Array, level: float) -> dict[str, Any]:
-    share = float(coverage_score(y, ends))
+    share = float(metrics.coverage_score(y, ends))
     return {
         "nominal": level,
         "coverage": share,
         "standard_error": math.sqrt(share * (1 - share) / len(y)),  # binomial
-        "mean_width": _finite(mean_width_score(ends)),
-        "interval_score": _finite(interval_score(y, ends, level)),
+        "mean_width": _finite(metrics.mean_width_score(ends)),
+        "interval_score": _finite(metrics.interval_score(y, ends, level)),
         # Narrow, middle, wide: thirds of the intervals that are wider than zero.
-        "coverage_by_width": list(map(_finite, coverage_by_width(y, ends, 3).coverage[1:])),
+        "coverage_by_width": list(map(_finite, metrics.coverage_by_width(y, ends, 3).coverage[1:])),
     }
 
 
-def _of_group(name: str, y: Array, ends: Array, level: float) -> dict[str, Any]:
-    return {
-        "name": name,
-        "rows": len(y),
-        "coverage": float(coverage_score(y, ends)),
-        # Between which 95 % of the coverages of exact intervals lie.
-        "chance": list(map(float, chance_range(level, len(y), 0.95))),
-        "mean_width": _finite(mean_width_score(ends)),
-    }
+def _grouping(
+    column: str, groups: Groups, known: NDArray[np.bool_], y: Array, ends: Array, level: float
+) -> dict[str, Any]:
+    """Return what `check` tells of groups of rows, of those rows that are known."""
+    of_row = np.full(len(y), -1)
+    for number, (_, rows) in enumerate(groups):
+        of_row[rows] = number
+    found = metrics.coverage_by_group(y[known], ends[known], of_row[known], level)
+    names = "name", "rows", "coverage", "chance", "mean_width"
+    columns = found.counts.tolist(), found.coverage.tolist(), found.chance.T.tolist()
+    cells = zip(found.groups, *columns, map(_finite, found.mean_width), strict=True)
+    told = [dict(zip(names, [groups[g][0], *own], strict=True)) for g, *own in cells]
+    return {"column": column, "nominal": level, "groups": told}
 
 
 def _finite(value: Any) -> float | None:
@@ -155,9 +153,6 @@ def _grouping_text(grouping: dict[str, Any]) -> str:
 
 def _number(value: float | None) -> str:
     return "inf" if value is None else significant(value)
-
-
-Groups = list[tuple[str, NDArray[np.intp]]]  # their names and their rows
 
 
 def groups_of(column: Any, n_periods: int | None = None) -> Groups:

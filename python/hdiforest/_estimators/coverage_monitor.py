@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._utils import Array, checks
-from hdiforest.displays._coverage import MonitorDisplay, chance_range
+from hdiforest.displays._coverage import MonitorDisplay
+from hdiforest.metrics._intervals import chance_range
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._schema import Arrays, Facts, Origin, pack, unpack
 
@@ -264,9 +265,10 @@ class CoverageMonitor:
             What was seen until now. If rows are refused the monitor stays as it was.
         """
         targets = checks.check_targets("y", y)
-        lower, upper = self.model.predict_interval(X, self.coverage, kind="calibrated").T
+        model = self.model._at_once()
+        lower, upper = model.predict_interval(X, self.coverage, kind="calibrated").T
         checks.check_as_many("y", targets, len(lower))
-        raw = self.model.predict_interval(X, 0.8, kind="equal_tailed")
+        raw = model.predict_interval(X, 0.8, kind="equal_tailed")
         checks.check_no_interval_is_empty(lower + upper + raw.sum(axis=1))
         sides = (targets > upper) * 1 - (targets < lower)
         scores = np.maximum(raw[:, 0] - targets, targets - raw[:, 1])  # how far they are outside

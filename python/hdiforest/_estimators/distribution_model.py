@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from html import escape
-from typing import Any, Literal
+from inspect import signature
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,6 +51,44 @@ Query = Callable[..., Array]
 Readings = Sequence[distributions.Reading]  # one for each output
 
 
+_Called = ParamSpec("_Called")
+_Model = TypeVar("_Model", bound="DistributionModel")
+_Result = TypeVar("_Result")
+
+# What stands for an argument of other libraries, or for one of the forest.
+_INSTEAD = {
+    "alpha": "; alpha=0.1 is coverage=0.9 here",
+    "confidence_level": "; confidence_level=0.9 is coverage=0.9 here",
+    "__init__": "; arguments of a forest are given to it: estimator=ExtraTreesRegressor(100, "
+    "bootstrap=True)",
+}
+
+
+def known_arguments(
+    method: Callable[Concatenate[_Model, _Called], _Result], *, once: bool = False
+) -> Callable[Concatenate[_Model, _Called], _Result]:
+    """Let a method refuse unknown arguments by the name of the model's class; see `reads_once`."""
+    names = frozenset(signature(method).parameters)
+
+    @wraps(method)
+    def call(model: _Model, /, *args: _Called.args, **options: _Called.kwargs) -> _Result:
+        if not names.issuperset(options):
+            name = next(name for name in options if name not in names)
+            called = f"{type(model).__name__}.{method.__name__}()".replace(".__init__", "")
+            instead = _INSTEAD.get(name, _INSTEAD.get(method.__name__, ""))
+            raise TypeError(f"{called} got an unexpected keyword argument {name!r}{instead}")
+        return method(model._at_once() if once else model, *args, **options)
+
+    return call
+
+
+def reads_once(
+    method: Callable[Concatenate[_Model, _Called], _Result],
+) -> Callable[Concatenate[_Model, _Called], _Result]:
+    """Let a method see the model as it is when called, though other threads calibrate it."""
+    return known_arguments(method, once=True)
+
+
 def query_of(method: str, *arguments: Any, **options: Any) -> Query:
     """Return the query that calls a method of a source, by its name, with further arguments."""
     return lambda source, rows, *values, **more: getattr(source, method)(
@@ -86,6 +125,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
     # From the last fit on tables: names of several targets, and the pandas index of the rows.
     _target_names: Sequence[str] | None = None
     _row_labels: Any = None
+
+    def _at_once(self) -> Self:
+        """Return the model as it is now, which another calibration of it does not change."""
+        now = object.__new__(type(self))
+        now.__dict__ = self.__dict__.copy()
+        return now
 
     def _said(self) -> str:
         """Say in numbers what a fitted model holds; empty if it is not fitted."""
@@ -146,6 +191,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         raise AttributeError("this model has no calibration_; call calibrate first")
 
+    @reads_once
     def query(self, X: ArrayLike, function: Query, values: ArrayLike | None = None) -> Any:
         """Call a function of the conditional distributions for the rows of X, block after block.
 
@@ -164,6 +210,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         """
         return self._query(X, function, values)
 
+    @reads_once
     def predict(self, X: ArrayLike, *, output: Output = "numpy") -> Any:
         """Mean of the conditional distribution.
 
@@ -186,6 +233,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         """
         return self._format(output, "prediction", partial(self._query, X, query_of("mean")), X)
 
+    @reads_once
     def predict_interval(
         self,
         X: ArrayLike,
@@ -236,7 +284,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         check_flag("joint", joint)
         if resolved != "calibrated" and (by is not None or joint):
             what = "joint must be False" if joint else "by must be None"
-            raise ValueError(f"{what} with kind={resolved!r}")
+            needs = "only calibrated intervals have groups and boxes; call calibrate first"
+            raise ValueError(f"{what} with kind={resolved!r}: {needs}")
         if output == "numpy":
             return self._intervals(X, coverage, resolved, by, joint, with_mean=False)
 
@@ -273,6 +322,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         ends = self._read_distributions(X, bounds)
         return join_columns(self._query(X, query_of("mean")), ends) if with_mean else ends
 
+    @reads_once
     def predict_batch(
         self,
         X: ArrayLike,
@@ -319,6 +369,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         columns = *found.interval.T.copy(), found.mass
         return found._replace(interval=self._table(output, table_names.BATCH, columns, X))
 
+    @reads_once
     def predict_region(
         self,
         X: ArrayLike,
@@ -414,6 +465,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         sources, rows, n_threads = zip(*blocks, strict=True)
         return sources[0], np.concatenate(rows), max(n_threads)
 
+    @reads_once
     def predict_quantiles(
         self,
         X: ArrayLike,
@@ -463,6 +515,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         columns = self._read_distributions(X, readings)
         return columns.reshape(*columns.shape[:-1], *levels.shape)
 
+    @reads_once
     def predict_cdf(
         self,
         X: ArrayLike,
@@ -476,8 +529,9 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X, y : rows as in `predict`, and (n,) or (n, k) array
-            One or several points per row; (n, n_outputs[, k]) with several outputs.
+        X, y : rows as in `predict`, and float, (n,) or (n, k) array
+            One or several points per row; (n, n_outputs[, k]) with several outputs; or one point
+            for all.
         inclusive : bool, default=True
             Whether y itself counts: False gives P(Y < y given x).
         kind, output : {"calibrated", "raw"}, optional, and str, default="numpy"
@@ -486,7 +540,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Returns
         -------
         array of the shape of y, float64, or table
-            Between 0 and 1.
+            Between 0 and 1; (n,) or (n, n_outputs) if y is a number.
         """
         calibrated = distributions_of(getattr(self, "calibration_", None), kind)
         if calibrated is None:

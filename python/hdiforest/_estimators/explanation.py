@@ -55,6 +55,8 @@ class Explanation:
     ----------
     fitted, X, coverage, background, n_threads : FittedForest, arrays and numbers
         A model, rows as its forest reads them, and other values, (b, n_features), of features.
+    labels : (n,) array, optional
+        The groups of the rows, if the rows do not tell them.
 
     Attributes
     ----------
@@ -63,11 +65,17 @@ class Explanation:
     """
 
     def __init__(
-        self, fitted: FittedForest, X: Rows, coverage: float, background: Rows, n_threads: int
+        self,
+        fitted: FittedForest,
+        X: Rows,
+        coverage: float,
+        background: Rows,
+        n_threads: int,
+        labels: NDArray[Any] | None = None,
     ) -> None:
         self._fitted, self._X, self._background = fitted, X, background
-        self._coverage, self._n_threads = coverage, n_threads
-        self.interval = self._intervals(X)
+        self._coverage, self._n_threads, self._labels = coverage, n_threads, labels
+        self.interval = self._intervals(X, slice(None))
 
     def __repr__(self) -> str:
         return f"Explanation of {len(self._X):,} intervals of coverage {self._coverage:g}"
@@ -98,10 +106,11 @@ class Explanation:
             source = OutOfBagIntervals(fitted, self._n_threads)
             atoms[family] = source.residuals(family), source.row_weights
         drawn = training.counted_in(fitted.weights)
-        return _joined([self._without_each(x[np.newaxis], atoms, drawn) for x in self._X])
+        return _joined([self._without_each(i, atoms, drawn) for i in range(len(self._X))])
 
-    def _without_each(self, x: Rows, atoms: Any, drawn: Any) -> dict[str, NDArray[Any]]:
-        fitted, n_threads = self._fitted, self._n_threads
+    def _without_each(self, i: int, atoms: Any, drawn: Any) -> dict[str, NDArray[Any]]:
+        fitted, n_threads, own_row = self._fitted, self._n_threads, slice(i, i + 1)
+        x = self._X[own_row]
         found = nearest_rows(fitted, x, fitted.n_training_rows, n_threads)
         support, weights, targets = (each[found.rows >= 0] for each in found)
         forest, X = fitted.scorer.forest, fitted.require_training_rows().X
@@ -131,7 +140,8 @@ class Explanation:
         centre = whole - ends[:1]
         ends = np.where(ends == ends[:1], whole, ends + centre)[1:, :, : len(bases)]
         if isinstance(calibration, Calibration):
-            ends = calibration.intervals(ends, fitted.group_codes(x.repeat(len(support), axis=0)))
+            codes = self._codes(x.repeat(len(support), axis=0), own_row)
+            ends = calibration.intervals(ends, codes)
         return {
             "training_row": support,
             "target": targets,
@@ -153,8 +163,8 @@ class Explanation:
         together; NaN if it cannot. O(background * n_features) intervals a row.
         """
         names, tables = np.array(self._fitted.names_of_features), []
-        for x, (lower, upper) in zip(self._X, self.interval, strict=True):
-            widths, unlike = self._with_others(x)
+        for i, (lower, upper) in enumerate(self.interval):
+            widths, unlike = self._with_others(i)
             with np.errstate(invalid="ignore"):  # of infinite intervals
                 change = (upper - lower) - widths.mean(axis=1)
             best = np.nan_to_num(widths, nan=np.inf).argmin(axis=1)
@@ -169,7 +179,7 @@ class Explanation:
             tables.append({name: each[order] for name, each in columns.items()})
         return _joined(tables)
 
-    def _with_others(self, x: Rows) -> tuple[Array, Array]:
+    def _with_others(self, i: int) -> tuple[Array, Array]:
         """Return widths with each feature taken from the background, (p, b), and shares flagged."""
         n_others, n_features = self._background.shape
         widths, unlike = np.empty((n_features, n_others)), np.full(n_features, np.nan)
@@ -177,10 +187,10 @@ class Explanation:
         at_once = max(1, BLOCK_CELLS // self._background.size)
         for first in range(0, n_features, at_once):
             part = range(first, min(first + at_once, n_features))
-            rows = np.tile(x, (len(part), n_others, 1))
+            rows = np.tile(self._X[i], (len(part), n_others, 1))
             rows[np.arange(len(part)), :, part] = self._background[:, part].T
             rows = rows.reshape(-1, n_features)
-            lower, upper = self._intervals(rows).T
+            lower, upper = self._intervals(rows, slice(i, i + 1)).T
             widths[part] = (upper - lower).reshape(-1, n_others)
             if reference is not None:
                 far = reference.dissimilarity(rows, self._n_threads) > reference.threshold
@@ -209,11 +219,15 @@ class Explanation:
         own = ExplanationDisplay(rows=rows, features=features, interval=self.interval[row])
         return own.plot(axes)
 
-    def _intervals(self, X: Rows) -> Array:
-        fitted, n_threads = self._fitted, self._n_threads
+    def _codes(self, X: Rows, of: slice) -> NDArray[np.intp] | None:
+        """Return the groups of rows, as many times as need be those of some that are explained."""
+        labels = None if self._labels is None else np.resize(self._labels[of], len(X))
+        return self._fitted.codes_if_told(X, labels)
+
+    def _intervals(self, X: Rows, of: slice) -> Array:
+        fitted, n_threads, codes = self._fitted, self._n_threads, self._codes(X, of)
         if fitted.calibration is None:
             return fitted.scorer.intervals(X, self._coverage, n_threads=n_threads)
-        codes = fitted.group_codes(X)
         return predict_calibrated(fitted, X, self._coverage, n_threads, codes=codes)
 
 

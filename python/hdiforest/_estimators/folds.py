@@ -202,6 +202,11 @@ def check_labels(by: ArrayLike | None, X: Any) -> NDArray[Any] | None:
     if by is None:
         return None
     labels, n = np.asarray(by), frame_of(X).n_rows
+    if labels.ndim == 0:
+        raise ValueError(
+            f"by must give the group of each row, got {by!r}; groups that are a column of X are "
+            f"named by calibrate(by=...), and by=None then finds them in X"
+        )
     if n is not None and labels.shape != (n,):
         raise ValueError(f"by must give one group for each of {n} rows, got shape {labels.shape}")
     return labels

@@ -16,7 +16,7 @@ from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdiforest._estimators import hdi_forest
-from hdiforest._estimators.distribution_model import DistributionModel
+from hdiforest._estimators.distribution_model import DistributionModel, reads_once
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.input_rows import one_column_as_1d
 from hdiforest._model.fitted import AnyCalibration
@@ -145,7 +145,8 @@ class ForestSearchOOB(DistributionModel):
             with printing(type(self).__name__, self.verbose, 1):
                 model.fit(X, y, sample_weight)
                 try:
-                    fit = hdi_forest.calibrate_with_cross_fit(model, coverage, self.objective, seed)
+                    own = coverage, self.objective, 0 if self.random_state is None else seed
+                    fit = hdi_forest.calibrate_with_cross_fit(model, *own)
                 except ValueError as error:
                     told = f"cannot be calibrated on {model.n_training_rows_} sample(s): {error}"
                     raise ValueError(f"forests[{index}], {candidate!r}, {told}") from error
@@ -168,6 +169,7 @@ class ForestSearchOOB(DistributionModel):
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
+    @reads_once
     def predict_interval(
         self,
         X: ArrayLike,
@@ -195,6 +197,13 @@ class ForestSearchOOB(DistributionModel):
             coverage = self.coverage_
         options: Any = {"kind": kind, "by": by, "joint": joint}
         return super().predict_interval(X, coverage, **options, output=output)
+
+    def _at_once(self) -> Self:
+        """Return the search as it is now, with its best model."""
+        now = super()._at_once()
+        if hasattr(now, "best_estimator_"):
+            now.best_estimator_ = now.best_estimator_._at_once()
+        return now
 
     def _query(self, *args: Any, **options: Any) -> Array:
         return self._best()._query(*args, **options)

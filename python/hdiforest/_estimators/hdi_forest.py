@@ -22,6 +22,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
+from hdicore._importance import importance_of
 from hdiforest._estimators import distribution_model as models
 from hdiforest._estimators import folds, input_rows, training
 from hdiforest._estimators.explanation import MAX_ROWS, Explanation, NearestRows, nearest_rows
@@ -40,7 +41,7 @@ from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, checks
 from hdiforest._utils.checks import thread_count
 from hdiforest._utils.hints import digest_of, printing, warn_caller
-from hdiforest._utils.meta_estimators import layers, pipelines
+from hdiforest._utils.meta_estimators import layers, pipelines, seeded_clone
 from hdiforest.calibration import Calibration, CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._calibrate import CrossFit
@@ -97,7 +98,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         with ``monotonic_cst``, with targets moved within bounds of leaves (:doc:`/monotonic`).
     calibration : "auto", bool, float or sequence of floats, default="auto"
         Coverages that `fit` calibrates by "oob"; True means the default ones of `calibrate` that
-        there are rows enough for, and "auto" the same, but no error where it cannot be done.
+        there are rows enough for, and "auto" the same, but a warning in place of an error where it
+        cannot be done.
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
@@ -115,6 +117,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     preprocessing_ : Pipeline
     weights_ : str
     predict_matches_forest_ : bool
+    feature_importances_, oob_prediction_ : ndarrays
     n_features_in_, n_outputs_, n_training_rows_ : int
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
@@ -154,6 +157,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     _fitted: FittedForest
     _training_table: Any = None  # of the fit, if there are steps; not in pickles
 
+    @models.known_arguments
     def __init__(
         self,
         estimator: Any = None,
@@ -297,14 +301,24 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             calibrate = calibrating.calibrate_finite_coverages
         try:
             calibrating.check_calibration(fitted, settings)
-            return calibrate(fitted, settings, self._n_threads(), blocks)
+            result = calibrate(fitted, settings, self._n_threads(), blocks)
         except ValueError as error:
             if isinstance(self.calibration, str):
+                warn_caller(
+                    f"intervals are not calibrated and may cover less than they say: {error}"
+                )
                 return fitted
             raise ValueError(
                 f"calibration must be 'auto' or False instead of {self.calibration!r}, because "
                 f"{error}"
             ) from None
+        done = cast("AnyCalibration", result.calibration)
+        if left_out := [f"{level:g}" for level in coverages if level not in done.coverages]:
+            warn_caller(
+                f"coverage {', '.join(left_out)} is not calibrated, because {done.n:,} calibration "
+                f"rows are too few; calibration={list(done.coverages)} asks for the others alone"
+            )
+        return result
 
     @property
     def calibration_(self) -> AnyCalibration:
@@ -367,6 +381,16 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         Its leaves then predict means of y, and `weights` count rows as its trees drew them.
         """
         return self._fitted.matches_forest
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Share of each feature, behind all steps, in what splits explain of the targets."""
+        return importance_of(self.fitted_forest().scorer)
+
+    def __dir__(self) -> list[str]:
+        # scikit-learn reads all attributes for this, and when a notebook shows the model.
+        names = set(object.__dir__(self)) - {"feature_importances_", "oob_prediction_"}
+        return [name for name in names if hasattr(self, name)]
 
     @property
     def preprocessing_(self) -> Pipeline:
@@ -436,13 +460,24 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
 
         return self._by_block(X, answer, values)
 
-    def diagnose(self, X: ArrayLike, coverage: float = 0.9, *, output: Output | None = None) -> Any:
+    @models.reads_once
+    def diagnose(
+        self,
+        X: ArrayLike,
+        coverage: float = 0.9,
+        *,
+        by: ArrayLike | None = None,
+        output: Output | None = None,
+    ) -> Any:
         """Tell which rows are unlike the training rows, and how far their trees agree.
 
         Parameters
         ----------
         X, coverage : rows as in `predict`, and float, default=0.9
             Of intervals of the model's default kind; of a calibrated model one that was calibrated.
+        by : (n,) array, optional
+            As in `predict_interval`. Without the labels of groups that no column of X holds the
+            conformal quantile is that of all rows.
         output : {"pandas", "polars", "pyarrow"}, optional
             A table of that library; by default a dict of arrays.
 
@@ -473,13 +508,14 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             fitted.calibration.positions(level)
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
         parts = []
-        for block in checked_blocks(self, X, fitted):
+        for block in checked_blocks(self, X, fitted, folds.check_labels(by, X)):
             of_folds = [steps.rows(block.given) for steps in steps_of_folds]
-            n_threads = self._n_threads(len(block.rows))
-            parts.append(diagnose(fitted, block.rows, level, n_threads, of_folds))
+            args = level, self._n_threads(len(block.rows)), of_folds, *block.per_row
+            parts.append(diagnose(fitted, block.rows, *args))
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return columns if library is None else table_in(library, columns, frame_of(X).index)
 
+    @models.reads_once
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
 
@@ -500,6 +536,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         indptr, indices, data = scorer.weights(rows, n_threads=self._n_threads(len(rows)))
         return csr_array((data, indices, indptr), shape=(len(rows), fitted.n_training_rows))
 
+    @models.reads_once
     def nearest_rows(self, X: ArrayLike, k: int = 5) -> NearestRows:
         """Training rows that weigh most for each row of X.
 
@@ -516,11 +553,13 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         fitted, size = self.fitted_forest(), checks.check_whole_number("k", k)
         return nearest_rows(fitted, checked_rows(self, X, fitted), size, self._n_threads())
 
+    @models.reads_once
     def explain(
         self,
         X: ArrayLike,
         coverage: float = 0.9,
         *,
+        by: ArrayLike | None = None,
         background: int = 20,
         random_state: int | RandomState | None = None,
     ) -> Explanation:
@@ -530,6 +569,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         ----------
         X, coverage : rows as in `predict`, at most 1,000, and float, default=0.9
             The intervals are those of `predict_interval`: calibrated, or else HDIs.
+        by : (n,) array, optional
+            As in `predict_interval`. Without the labels of groups that no column of X holds the
+            conformal quantile is that of all rows, with a warning.
         background, random_state : int, default=20, and int, RandomState or None
             Training rows to take other values of features from, and the seed of their choice.
             Without training rows these are evenly spaced in each feature's range.
@@ -546,9 +588,14 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             raise ValueError("explain needs features that all forests of a calibration share")
         checks.check_whole_number("background", background)
         random = checks.checked_random_state(random_state)
-        rows = checked_rows(self, X, fitted)
+        rows, labels = checked_rows(self, X, fitted), folds.check_labels(by, X)
         if not 1 <= len(rows) <= MAX_ROWS:
             raise ValueError(f"X must have 1 to {MAX_ROWS:,} rows, got {len(rows):,}")
+        if labels is None and fitted.needs_labels:
+            warn_caller(
+                "intervals take the conformal quantile of all rows: the groups of the calibration "
+                "are no column of X, and by= does not give them"
+            )
         if fitted.training_rows is None:
             low, high = fitted.feature_range.astype(np.float64)
             values = np.linspace(low, high, background)
@@ -556,8 +603,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             training = fitted.require_training_rows()
             usable = np.flatnonzero(training.has_weight)
             values = training.X[random.permutation(usable)[:background]]
-        return Explanation(fitted, rows, level, values, self._n_threads())
+        return Explanation(fitted, rows, level, values, self._n_threads(), labels)
 
+    @models.reads_once
     def sample(
         self,
         X: ArrayLike,
@@ -626,6 +674,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         above: Array = 1 - (below + random.random_sample(at.shape) * (at - below))
         return np.nan_to_num(above).clip(0, 1)
 
+    @models.known_arguments
     def calibrate(
         self,
         X: ArrayLike | None = None,
@@ -680,7 +729,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             What training rows are ordered by, such as their time, for "oob": a column, or numbers,
             dates or texts. `calibration_` shows how a forest of the first 3/4 covers later rows.
         random_state : int, RandomState or None, default=None
-            Seed of folds, of "boosting", and of the choice among too many training rows.
+            Seed of folds, of the choice among too many rows, and of forests and regressors that are
+            fitted for the calibration and have none. None is 0, so that a calibration repeats.
 
         Returns
         -------
@@ -712,11 +762,11 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             raise ValueError(f"{what} for a model of several targets, this has {fitted.n_outputs}")
         if order is not None:
             rank = folds.order_of_rows(fitted, order, how)
-            refit = self._refit(fitted, "order")
+            refit = self._refit(fitted, "order", settings.random_state)
         n_threads = self._n_threads()
         with self._told():
             if isinstance(how, CVPlus):
-                refit = self._refit(fitted, "method='cv+'")
+                refit = self._refit(fitted, "method='cv+'", settings.random_state)
                 calibration, forests = folds.fit_folds(*refit, settings, how, n_threads)
                 self._fitted = fitted.uncalibrated(calibration=calibration, folds=forests)
             elif isinstance(how, Split):
@@ -769,8 +819,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         in. Distributions, and so one-sided bounds, stay. Needs one target and a calibration by
         "oob" or "split", without `by`. O(one prediction + window) for each row and coverage.
         """
-        fitted = self.fitted_forest()
-        calibration = self.calibration_
+        now = self._at_once()
+        fitted, calibration = now.fitted_forest(), now.calibration_
         if not isinstance(calibration, Calibration):
             raise ValueError(
                 "recalibrate needs a model of one target that was calibrated by method 'oob' or "
@@ -784,6 +834,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         self._fitted = replace(fitted, calibration=moved)
         return self
 
+    @models.known_arguments
     def calibrate_region(
         self,
         X: ArrayLike | None = None,
@@ -799,7 +850,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         X, y : rows as in `predict`, and (n,) array, optional
             Rows that took no part in the fit, and their targets: split conformal prediction, which
             covers at least `coverage` of exchangeable rows. Otherwise the quantile is of at most
-            2,000 training rows, each out of bag, with their sample_weight, and has no guarantee.
+            2,000 training rows, each out of bag, with their sample_weight, and has no guarantee;
+            these are the same ones in each call.
         coverage, max_pieces : float and int, default=0.9 and 2
             As of `predict_region`.
 
@@ -851,7 +903,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         model._fitted = prune(fitted, min_samples_leaf, self._n_threads())
         return model
 
-    def _refit(self, fitted: FittedForest, what: str) -> tuple[Any, Any, Any]:
+    def _refit(self, fitted: FittedForest, what: str, seed: int | None) -> tuple[Any, Any, Any]:
         """Return an unfitted model of the same forest, and the table and rows to fit it on."""
         forest = getattr(self, "estimator_", None)
         if forest is None:
@@ -867,7 +919,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
                 "pickles do not hold; calibrate before pickling"
             )
         options: Any = {"weights": fitted.weights, "calibration": False, "n_jobs": self.n_jobs}
-        return type(self)(clone(forest), **options), X, rows
+        return type(self)(seeded_clone(forest, seed), **options), X, rows
 
     def save(
         self, path: str | os.PathLike[str], *, training_rows: bool = True, diagnostics: bool = False

@@ -53,7 +53,7 @@ def checked_blocks(
             options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
             rows = rows_for_sklearn(X, fitted.columns)
             rows = _validated(model, rows, fitted.allow_nan, **options)
-        yield Block(rows, X, checked_per_row(per_row, len(rows)))
+        yield Block(rows, X, checked_per_row(per_row, len(rows), fitted.n_outputs))
     else:
         frame = frame_of(X)
         is_steps = isinstance(encoder, TableSteps)
@@ -80,7 +80,7 @@ def warn_of_training_rows(model: Any, X: Any, fitted: FittedForest) -> None:
 def _encoded_blocks(
     frame: Frame, encoder: TableEncoder | TableSteps, fitted: FittedForest, per_row: Any
 ) -> Iterator[Block]:
-    values = checked_per_row(per_row, frame.n_rows)
+    values = checked_per_row(per_row, frame.n_rows, fitted.n_outputs)
     for part, given in frame.blocks(max(1, BLOCK_CELLS // fitted.n_features)):
         if isinstance(encoder, TableSteps):
             rows = encoder.rows(given)
@@ -89,9 +89,16 @@ def _encoded_blocks(
         yield Block(rows, given, tuple(each[part] for each in values))
 
 
-def checked_per_row(y: ArrayLike | None, n: int | None) -> tuple[NDArray[Any], ...]:
-    """Return values of each of n rows, if there are any, or raise ValueError if not as many."""
+def checked_per_row(
+    y: ArrayLike | None, n: int | None, n_outputs: int = 1
+) -> tuple[NDArray[Any], ...]:
+    """Return values of each of n rows, if there are any, or raise ValueError if not as many.
+
+    A number is that of all rows and outputs.
+    """
     values = () if y is None else (np.asarray(y),)
+    if values and n is not None and values[0].ndim == 0:
+        return (np.full((n, n_outputs)[: 1 + (n_outputs > 1)], values[0]),)
     if values and n is not None and values[0].shape[:1] != (n,):
         raise ValueError(f"y must have {n} rows, as many as X, got shape {values[0].shape}")
     return values

@@ -186,7 +186,7 @@ class LeafModel(DistributionModel):
 
     def _query(self, X: Any, function: models.Query, values: ArrayLike | None = None) -> Array:
         check_is_fitted(self)
-        per_row = checked_per_row(values, frame_of(X).n_rows)
+        per_row = checked_per_row(values, frame_of(X).n_rows, self.n_outputs_)
         index, n_threads = self._require_index(), thread_count(self.n_jobs)
         answers = concatenated(
             function(index, leaves, *(each[rows] for each in per_row), n_threads=n_threads)

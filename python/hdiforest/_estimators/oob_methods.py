@@ -107,6 +107,7 @@ class OutOfBagMixin(DistributionModel):
     def _n_threads(self, n_rows: int | None = None) -> int:
         """Return how many threads score so many rows."""
 
+    @models.reads_once
     def oob_prediction(self, *, output: Output = "numpy") -> Any:
         """Return means for the training rows, each from the trees that did not see it.
 
@@ -129,6 +130,15 @@ class OutOfBagMixin(DistributionModel):
         """
         return OutOfBagDistributions(self, "prediction").predict(ALL, output=output)
 
+    @property
+    def oob_prediction_(self) -> Any:
+        """What `oob_prediction` returns, as scikit-learn's forests have it; absent without it."""
+        try:
+            return self.oob_prediction()
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
+
+    @models.reads_once
     def oob_interval(
         self,
         coverage: ArrayLike = 0.9,
@@ -155,6 +165,7 @@ class OutOfBagMixin(DistributionModel):
         options: Any = {"kind": self._kind(kind), "by": by, "joint": joint, "output": output}
         return OutOfBagDistributions(self, "interval").predict_interval(ALL, coverage, **options)
 
+    @models.reads_once
     def oob_quantiles(
         self,
         quantiles: float | ArrayLike,
@@ -180,6 +191,7 @@ class OutOfBagMixin(DistributionModel):
         source = OutOfBagDistributions(self, "quantiles")
         return source.predict_quantiles(ALL, quantiles, **options, output=output)
 
+    @models.reads_once
     def oob_cdf(
         self,
         y: ArrayLike | None = None,
@@ -192,7 +204,7 @@ class OutOfBagMixin(DistributionModel):
 
         Parameters
         ----------
-        y : (n_training_rows,) or (n_training_rows, k) array, optional
+        y : float, (n_training_rows,) or (n_training_rows, k) array, optional
             As in `predict_cdf`. By default the rows' own targets: the result is then the
             probability integral transform, which is uniform if the distributions are right.
         inclusive, kind, output : optional
@@ -205,12 +217,14 @@ class OutOfBagMixin(DistributionModel):
         """
         targets = self.fitted_forest().require_training_rows().y
         points = targets if y is None else np.asarray(y, dtype=np.float64)
+        points = np.full(targets.shape, points) if points.ndim == 0 else points
         if points.shape[: targets.ndim] != targets.shape:
             must = f"y must begin with the shape {targets.shape} of the training targets"
             raise ValueError(f"{must}, got {points.shape}")
         options: Any = {"inclusive": inclusive, "kind": self._oob_kind(kind), "output": output}
         return OutOfBagDistributions(self, "cdf").predict_cdf(ALL, points, **options)
 
+    @models.reads_once
     def oob_weights(self) -> csr_array:
         """Weight of every training row for every other, from the trees that did not see the latter.
 

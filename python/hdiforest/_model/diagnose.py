@@ -30,19 +30,26 @@ def diagnose(
     coverage: float,
     n_threads: int,
     of_folds: Sequence[NDArray[Any]] = (),
+    labels: NDArray[Any] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns of `HDIForestRegressor.diagnose` of rows; see `predict_calibrated`."""
+    """Return the columns of `HDIForestRegressor.diagnose` of rows; see `predict_calibrated`.
+
+    Without the `labels` of their groups, if these are needed, the quantile is that of all rows.
+    """
     reference = fitted.require_reference()
     dissimilarity = reference.dissimilarity(X, n_threads)
     beyond = _beyond(fitted, reference, X)
     names = np.array([*fitted.names_of_features, ""], dtype=object)
     worst = np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(names) - 1)
     at_once = max(1, _LEAVES_AT_ONCE // fitted.scorer.forest.n_trees)
-    slices = [slice(b, b + at_once) for b in range(0, max(1, len(X)), at_once)]
-    parts = [
-        _of_leaves(fitted, X[part], coverage, n_threads, [rows[part] for rows in of_folds])
-        for part in slices
-    ]
+    codes = fitted.codes_if_told(X, labels)
+
+    def of_leaves(begin: int) -> Array:
+        part = slice(begin, begin + at_once)
+        own = [rows[part] for rows in of_folds], None if codes is None else codes[part]
+        return _of_leaves(fitted, X[part], coverage, n_threads, *own)
+
+    parts = [of_leaves(begin) for begin in range(0, max(1, len(X)), at_once)]
     columns = [
         dissimilarity,
         np.count_nonzero(beyond, axis=1),
@@ -74,6 +81,7 @@ def _of_leaves(
     coverage: float,
     n_threads: int,
     of_folds: Sequence[NDArray[Any]],
+    codes: NDArray[np.intp] | None,
 ) -> Array:
     """Return tree_spread, mass_outside and interval_se of each output, (3 * n_outputs, n)."""
     leaves, calibration = fitted.scorer.forest.leaves(X, n_threads=n_threads), fitted.calibration
@@ -84,9 +92,6 @@ def _of_leaves(
         return fitted.scorer.index.intervals(own, coverage, n_threads=n_threads)[..., np.newaxis]
 
     base = Base("raw", "hdi", coverage)
-    part = fitted.outputs[0] if fitted.outputs else fitted
-    has_labels = part.groups is not None and part.groups.feature is None
-    codes = None if has_labels else fitted.group_codes(X)  # labels: the quantile of all rows
     if isinstance(calibration, Calibration):
         calibration = calibration.first(int(calibration.positions(coverage)) + 1)
         base = calibration.levels[-1].base

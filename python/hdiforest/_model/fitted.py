@@ -215,17 +215,33 @@ class FittedForest:
         groups = self.groups
         if groups is None:
             if labels is not None:
-                raise ValueError("by must be None: the calibration was not made by groups")
+                raise ValueError(
+                    "by must be None: the calibration was not made by groups; see calibrate(by=...)"
+                )
             return None
         source = self.by or GroupSource(groups.feature)
         if labels is not None:
             source = GroupSource(array=np.asarray(labels))
-        elif source.feature is None and source.function is None:
+        elif self.needs_labels:
             raise ValueError(
                 "by must be the groups of the rows, which the calibration was made by, and which "
                 "are no column of X"
             )
         return groups.codes(source.labels(X))
+
+    def codes_if_told(
+        self, X: NDArray[Any], labels: NDArray[Any] | None
+    ) -> NDArray[np.intp] | None:
+        """Return `group_codes`; None, for the quantile of all rows, if `labels` are missing."""
+        return None if labels is None and self.needs_labels else self.group_codes(X, labels)
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the groups of new rows must be given, because these do not tell them."""
+        if self.outputs:
+            return self.outputs[0].needs_labels
+        is_told = self.by is not None and self.by.function is not None
+        return self.groups is not None and self.groups.feature is None and not is_told
 
     @property
     def groups(self) -> Groups | None:

@@ -124,11 +124,15 @@ class OutOfBagIntervals:
     def shortage(self) -> str | None:
         """Why the usable rows cannot stand for all; None if they can."""
         n, weight = int(self.rows.has_weight.sum()), self.rows.sample_weight
-        counted = f"{len(self.usable)} of {len(self.rows.y)} training rows"
+        counted = f"{len(self.usable):,} of {len(self.rows.y):,} training rows"
         if 2 * len(self.usable) < n:
+            why = "every tree was fitted on all rows (bootstrap=False)"
+            if self.counts is not None:
+                n_out = np.count_nonzero(self.counts.T == 0) / len(self.rows.y)
+                why = f"a row is left out by {n_out:.3g} of {self._forest.n_trees} trees on average"
             return (
                 f"at least {MIN_OOB_TREES} trees that did not draw a row, and {counted} have so "
-                "many"
+                f"many, because {why}"
             )
         # Bootstraps that draw rows by their weights leave heavy rows out too seldom.
         share = 1.0 if weight is None else weight[self.usable].sum() / weight.sum()

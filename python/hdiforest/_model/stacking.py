@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
@@ -16,6 +15,7 @@ from hdiforest._model import residuals
 from hdiforest._model.residuals import OutOfBagMeans, RegressorMean, Stacking
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils import Array
+from hdiforest._utils.meta_estimators import seeded_clone
 
 _N_FOLDS = 5
 
@@ -26,16 +26,17 @@ def stacked(
     """Fit a regressor on all rows, and in five folds without each of them.
 
     "boosting" is scikit-learn's HistGradientBoostingRegressor. `random_state` is the seed of the
-    folds and of "boosting".
+    folds, and of a regressor without one.
     """
     if isinstance(regressor, str):
-        regressor = HistGradientBoostingRegressor(random_state=random_state)
+        regressor = HistGradientBoostingRegressor()
+    regressor = seeded_clone(regressor, random_state)
     options = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
     folds = KFold(_N_FOLDS, shuffle=True, random_state=random_state)
     X = rows.X.astype(np.float64)  # linear models would reduce y to the type of X
     try:
-        predicted = cross_val_predict(clone(regressor), X, rows.y, cv=folds, params=options)
-        fitted = clone(regressor).fit(X, rows.y, **options)
+        predicted = cross_val_predict(regressor, X, rows.y, cv=folds, params=options)
+        fitted = regressor.fit(X, rows.y, **options)
     except Exception as failure:  # other libraries have exceptions of their own
         raise ValueError(
             "the regressor given as mean cannot be fitted, give one that clone(mean).fit(X, y) "

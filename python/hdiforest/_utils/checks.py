@@ -123,8 +123,13 @@ def check_whole_number(name: str, value: object, least: int = 1) -> int:
 
 
 def check_targets(name: str, value: ArrayLike, n_outputs: int = 1) -> Array:
-    """Return finite targets, (n,) or of several outputs (n, n_outputs), at least one."""
+    """Return finite targets, (n,) or of several outputs (n, n_outputs), at least one.
+
+    A table of one column may be given for (n,).
+    """
     y, of_row = reals(name, value), (n_outputs,)[n_outputs == 1 :]
+    if not of_row and y.shape[1:] == (1,) and hasattr(value, "columns"):
+        y = y[:, 0]
     if y.ndim == 0 or y.shape[1:] != of_row or len(y) == 0:
         expected = f"(n, {n_outputs})" if of_row else "(n,)"
         raise ValueError(f"{name} must have shape {expected} with n > 0, got {y.shape}")
@@ -266,10 +271,10 @@ def checked_random_state(random_state: Any) -> RandomState:
 
 
 def checked_seed(random_state: Any) -> int:
-    """Return a seed as it is; of a RandomState, or numpy's own for None, a number that it draws."""
-    random = checked_random_state(random_state)
-    is_seed = isinstance(random_state, Integral)
-    return int(random_state) if is_seed else int(random.randint(2**31 - 1))
+    """Return a seed as it is, 0 for None, and of a RandomState a number that it draws."""
+    seed = 0 if random_state is None else random_state
+    random = checked_random_state(seed)
+    return int(seed) if isinstance(seed, Integral) else int(random.randint(2**31 - 1))
 
 
 def check_n_jobs(n_jobs: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -54,6 +55,13 @@ def thawed(estimator: Any) -> Any:
     return estimator
 
 
+def seeded_clone(estimator: Any, seed: int | None) -> Any:
+    """Return a clone that has the seed wherever it has none."""
+    copied = clone(estimator)
+    seeds = {n: v for n, v in copied.get_params().items() if n.split("__")[-1] == "random_state"}
+    return copied.set_params(**{name: seed for name, own in seeds.items() if own is None})
+
+
 def transformed_targets(estimators: list[Any], y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return targets as the last of some fitted layers was given them."""
     for each in estimators:
@@ -95,6 +103,8 @@ def model_and_rows(estimator: Any, X: Any, method: str) -> tuple[Any, Any]:
 def model_in(estimator: Any, method: str) -> Any:
     """Return the model that a fitted estimator ends in, or ValueError if it has no such method.
 
+    It is the model as it is now: several calls of it know one calibration.
+
     Around it may be Pipelines, searches and FrozenEstimators. NotFittedError if one is not fitted.
     """
     return _model_and_steps(estimator, method)[0]
@@ -112,4 +122,5 @@ def _model_and_steps(estimator: Any, method: str) -> tuple[Any, list[Pipeline]]:
             f"estimator must be, or end in, a model that has {method}, such as "
             f"HDIForestRegressor, got {type(model).__name__}"
         )
+    model = model._at_once() if hasattr(model, "_at_once") else model
     return model, [pipeline[:-1] for pipeline in pipelines(outer)]

@@ -240,11 +240,11 @@ def checked_levels(levels: ArrayLike) -> Array:
 
 
 def checked_points(y: ArrayLike, n_outputs: int = 1) -> Array:
-    """Return points of each row, of each of several outputs, one or k, or raise ValueError."""
+    """Return points of each row and output, one or k, or one number for all, or ValueError."""
     points, of_row = reals("y", y), (n_outputs,)[n_outputs == 1 :]
     n_axes = 1 + len(of_row)
     fits = points.ndim in (n_axes, n_axes + 1) and points.shape[1:n_axes] == of_row
-    if not fits or np.isnan(points).any():
+    if not (fits or points.ndim == 0) or np.isnan(points).any():
         shapes = "(n,) or (n, k)" if n_outputs == 1 else f"(n, {n_outputs}) or (n, {n_outputs}, k)"
         raise ValueError(f"y must be {shapes} numbers without NaN, got {points.shape}")
     return points

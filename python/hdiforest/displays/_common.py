@@ -76,10 +76,9 @@ def plain(name: object) -> str:
 
 
 def intervals_of(
-    estimator: Any, X: Any, coverages: Coverages, kind: str | None, target: int | None
+    model: Any, rows: Any, coverages: Coverages, kind: str | None, target: int | None
 ) -> Array:
     """Return intervals of one target, (n, 2) or of a list (n, 2, k); ValueError without any."""
-    model, rows = model_and_rows(estimator, X, "predict_interval")
     position = checked_target(model, target)
     options: dict[str, Any] = {} if kind is None else {"kind": kind}
     levels = shares("coverage", coverages, one=True)
@@ -302,9 +301,9 @@ class RowsDisplay(Display):
         if "feature" in options:
             values, name = feature_of(X, options["feature"])
             options = {"feature_name": name, **options, "feature": values}
-        intervals = intervals_of(estimator, X, coverage, kind, target)
+        model, rows = model_and_rows(estimator, X, "predict_interval")
+        intervals = intervals_of(model, rows, coverage, kind, target)
         if cls._shows_predictions:
-            model, rows = model_and_rows(estimator, X, "predict_interval")
             means = model.predict(rows, output="numpy")
             options["prediction"] = means.reshape(len(means), -1)[:, checked_target(model, target)]
         options |= {"coverage": coverage, "ax": ax}

@@ -10,14 +10,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, reals, shares
-from hdiforest._utils.meta_estimators import model_in
+from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, plain, styled
-from hdiforest.metrics._intervals import check_intervals, coverage_score, strata_by_width
+from hdiforest.metrics import _intervals as metrics
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 THIRDS = ["narrow third", "middle third", "wide third"]
@@ -85,11 +84,12 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        calibration, coverages = _asked(estimator, "predict_interval", coverages, target)
+        model, rows = model_and_rows(estimator, X, "predict_interval")
+        calibration, coverages = _asked(model, coverages, target)
         if kind is None:
             kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
         kinds = (kind,) if isinstance(kind, str) else tuple(kind)
-        ask = partial(common.intervals_of, estimator, X, coverages, target=target)
+        ask = partial(common.intervals_of, model, rows, coverages, target=target)
         curves = {_NAMES.get(each, each): ask(each) for each in kinds}
         options |= {"coverages": coverages, "band": band, "ax": ax}
         return cls.from_predictions(common.target_of(y, target), curves, **options)
@@ -114,8 +114,9 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        calibration, coverages = _asked(estimator, "oob_interval", coverages, target)
-        training = common.out_of_bag_of(estimator, coverages, "hdi", target)
+        model = model_in(estimator, "oob_interval")
+        calibration, coverages = _asked(model, coverages, target)
+        training = common.out_of_bag_of(model, coverages, "hdi", target)
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
         n_rows = len(training.y)
         if calibration is not None:
@@ -143,8 +144,9 @@ class CalibrationDisplay(common.Display):
         y_true : (n,) array
             Observed targets.
         intervals : dict of float to (n, 2) array, or (n, 2, k) array, or dict of str to these
-            Intervals by nominal coverage, or of k `coverages`; a dict of names gives a curve for
-            each name, such as before and after a calibration.
+            Intervals by nominal coverage, or of k `coverages`, as arrays or as tables of
+            `predict_interval`; a dict of names gives a curve for each name, such as before and
+            after a calibration.
         coverages : sequence of k floats, optional
             What the levels of arrays were meant to hold, above 0 and below 1.
         band, ax, **options : optional
@@ -198,7 +200,8 @@ class CalibrationDisplay(common.Display):
         if difference:
             shown, base, ideal = "realised less nominal coverage (points)", self.coverages, [0, 0]
         # Drawn from level to level: between them it would jump, because rows are whole.
-        places, chance = self.coverages, chance_range(self.coverages, self.n_rows, self.band)
+        places = self.coverages
+        chance = metrics.chance_range(places, self.n_rows, self.band)
         low, high = 100 * (chance - base)
         if len(places) == 1:
             places = places + np.array([-0.01, 0.01])
@@ -234,10 +237,10 @@ _NAMES |= {"lower": "lower bound", "upper": "upper bound"}
 
 
 def _asked(
-    estimator: Any, method: str, coverages: Sequence[float] | None, target: int | None
+    model: Any, coverages: Sequence[float] | None, target: int | None
 ) -> tuple[Any, Sequence[float]]:
-    """Return the calibration of the model that has a method, or None, and the coverages to draw."""
-    calibration = common.calibration_of(model_in(estimator, method), target)
+    """Return the calibration of the model, or None, and the coverages to draw."""
+    calibration = common.calibration_of(model, target)
     if coverages is None:
         coverages = COVERAGES if calibration is None else calibration.coverages
     return calibration, coverages
@@ -251,7 +254,8 @@ def _realised(
         levels = shares("coverages", list(curve)).tolist()
         by_level = dict(zip(levels, curve.values(), strict=True))
     else:
-        ends = reals("intervals", curve)
+        ends = reals("intervals", metrics.ends_of(curve))
+        ends = ends[..., np.newaxis] if ends.ndim == 2 else ends
         levels = [] if coverages is None else shares("coverages", coverages).tolist()
         if ends.ndim != 3 or ends.shape[2] != len(levels):
             allowed = "a dict of coverages to arrays, or have shape (n, 2, k) with k coverages"
@@ -260,7 +264,7 @@ def _realised(
         by_level = {level: ends[..., j] for j, level in enumerate(levels)}
     if not by_level:
         raise ValueError("intervals must be of one coverage or more, got none")
-    return {level: float(coverage_score(y_true, ends)) for level, ends in by_level.items()}
+    return {level: float(metrics.coverage_score(y_true, ends)) for level, ends in by_level.items()}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -320,7 +324,7 @@ class WidthDisplay(common.RowsDisplay):
         Parameters
         ----------
         y_true, interval : (n,) and (n, 2) arrays
-            Observed targets, and lower and upper ends.
+            Observed targets, and lower and upper ends, or a table as of `predict_interval`.
         coverage : float, default=0.9
             What the intervals were meant to hold, above 0 and below 1.
         groups : int or (n,) array, default=3
@@ -331,18 +335,19 @@ class WidthDisplay(common.RowsDisplay):
         """
         cls._require_matplotlib()
         band, coverage = one_share("band", band), one_share("coverage", coverage)
-        y, lower, upper = check_intervals(y_true, interval)
+        y, lower, upper = metrics.check_intervals(y_true, interval)
         if lower.ndim != 1:
             raise ValueError(f"interval must be of one level, (n, 2), got {lower.shape[1]} levels")
-        widths, inside = upper - lower, (lower <= y) & (y <= upper)
+        widths = upper - lower
         names, of_row = _grouped(groups, widths)
-        members = [np.flatnonzero(of_row == g) for g in range(len(names))]
-        middles = [np.quantile(widths[m], [0.1, 0.9], method="inverted_cdf") for m in members]
+        found = metrics.coverage_by_group(y, np.stack([lower, upper], axis=1), of_row, coverage)
+        members = [widths[of_row == g] for g in found.groups]
+        middles = [np.quantile(own, [0.1, 0.9], method="inverted_cdf") for own in members]
         return cls(
             groups=names,
-            counts=np.array([len(rows) for rows in members]),
-            realised=np.array([inside[rows].mean() for rows in members]),
-            mean_width=np.array([widths[rows].mean() for rows in members]),
+            counts=found.counts,
+            realised=found.coverage,
+            mean_width=found.mean_width,
             width_range=np.stack(middles, axis=1),
             coverage=coverage,
             target_name=common.target_label(y_true, target_name),
@@ -379,7 +384,7 @@ class WidthDisplay(common.RowsDisplay):
         n = len(self.groups)
         place, outside = np.arange(n), np.zeros(n, dtype=bool)
         if what == "coverage":
-            chance = chance_range(self.coverage, self.counts, self.band)
+            chance = metrics.chance_range(self.coverage, self.counts, self.band)
             outside = (self.realised < chance[0]) | (self.realised > chance[1])
             values, (low, high) = 100 * self.realised, 100 * chance
             name, axis, bar = "realised", "realised coverage (%)", MIST
@@ -416,17 +421,10 @@ class WidthDisplay(common.RowsDisplay):
 def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
     """Return names of groups that have rows, and the group of each row."""
     if np.ndim(groups) > 0:
-        cells = np.asarray(groups)
-        common.require_shape("groups", cells.shape, len(widths))
-        cells = cells.astype(str) if cells.dtype == object else cells
-        labels, of_row = np.unique(cells, return_inverse=True)
-        categories = getattr(getattr(groups, "cat", groups), "categories", None)
-        if categories is not None:
-            ranks = {str(category): rank for rank, category in enumerate(categories)}
-            order = sorted(range(len(labels)), key=lambda i: ranks.get(str(labels[i]), len(ranks)))
-            labels, of_row = labels[order], np.argsort(order)[of_row]
+        labels, of_row = metrics.group_rows(groups, len(widths))
         return [plain(label) for label in labels], of_row
-    present, of_row = np.unique(strata_by_width(widths, groups, "groups"), return_inverse=True)
+    strata = metrics.strata_by_width(widths, groups, "groups")
+    present, of_row = np.unique(strata, return_inverse=True)
     n = int(groups)
     names = [f"1 of {n}, narrow", *(f"{i} of {n}" for i in range(2, n)), f"{n} of {n}, wide"]
     if n <= 3:
@@ -473,7 +471,7 @@ class MonitorDisplay(common.Display):
         rows = np.arange(1, len(self.covered) + 1)
         held = np.concatenate([[0], np.cumsum(self.covered)])
         n = np.minimum(rows, self.window)
-        low, high = chance_range(self.nominal, n, 0.95)
+        low, high = metrics.chance_range(self.nominal, n, 0.95)
         self.band_ = ax.fill_between(rows, low, high, color=MIST, linewidth=0, label="chance")
         share = (held[rows] - held[rows - n]) / n
         (self.line_,) = ax.plot(rows, share, color=BLUE, label=f"of the last {self.window} rows")
@@ -485,8 +483,3 @@ class MonitorDisplay(common.Display):
         ax.set(xlabel="rows", ylabel=f"coverage of {percent(self.nominal)} intervals")
         ax.legend(frameon=False, fontsize="small")
         return self
-
-
-def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> Array:
-    """Return ends of the central range, of some confidence, of binomial shares of n_rows rows."""
-    return np.asarray(np.divide(binom.interval(confidence, n_rows, coverage), n_rows))

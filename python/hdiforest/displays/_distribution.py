@@ -102,7 +102,7 @@ class DistributionDisplay(common.Display):
             own = regions if isinstance(regions, Regions) else regions[target or 0]
             options["interval"] = own[0]
         else:
-            options["interval"] = common.intervals_of(estimator, one, coverage, kind, target)[0]
+            options["interval"] = common.intervals_of(model, rows, coverage, kind, target)[0]
         options |= {"target_name": common.target_label(y, target_name), "ax": ax}
         y_true = None if y is None else float(np.asarray(common.target_of(y, target))[row])
         return cls.from_predictions(y_true, values, masses, coverage=coverage, **options)

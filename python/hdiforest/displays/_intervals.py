@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdicore.regions import Regions
 from hdiforest._utils import Array
-from hdiforest._utils.checks import check_choice, reals, shares
+from hdiforest._utils.checks import check_choice, check_targets, shares
 from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, INK, VERMILLION, Style, percent, styled
 from hdiforest.metrics._intervals import check_intervals, coverage_score
@@ -89,8 +89,9 @@ class IntervalDisplay(common.RowsDisplay):
 
         Parameters
         ----------
-        y_true, intervals : (n,) array, and (n, 2) or (n, 2, k) array or hdicore.regions.Regions
-            Observed targets, and ends; infinite ones are drawn a little beyond all others.
+        y_true, intervals : (n,) array, and (n, 2) or (n, 2, k) array, table, or Regions
+            Observed targets, and ends, or a table as of `predict_interval`; infinite ends are drawn
+            a little beyond all others. `Regions` are those of `hdicore.regions`.
         coverage : float or list of k floats, optional
             What the levels were meant to hold; named in the legend.
         prediction, feature : (n,) arrays, optional
@@ -123,7 +124,7 @@ class IntervalDisplay(common.RowsDisplay):
                 wanted = f"{k} number{'s' * (k > 1)} above 0 and at most 1, one per level"
                 raise ValueError(f"coverage must be {wanted} of intervals, got {coverage!r}")
             ends, levels = ends[..., np.argsort(levels)], np.sort(levels)
-        means = None if prediction is None else reals("prediction", prediction)
+        means = None if prediction is None else check_targets("prediction", prediction)
         if means is not None:
             common.require_shape("prediction", means.shape, n)
         flags = None if flag is None else np.asarray(flag)

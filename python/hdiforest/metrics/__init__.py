@@ -2,7 +2,9 @@
 
 from hdiforest.metrics._crps import crps_score, pit_values
 from hdiforest.metrics._intervals import (
+    GroupCoverage,
     WidthStrata,
+    coverage_by_group,
     coverage_by_width,
     coverage_score,
     interval_score,
@@ -16,7 +18,9 @@ from hdiforest.metrics._scorers import (
 )
 
 __all__ = [
+    "GroupCoverage",
     "WidthStrata",
+    "coverage_by_group",
     "coverage_by_width",
     "coverage_score",
     "crps_score",

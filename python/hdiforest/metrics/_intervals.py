@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ from hdiforest._utils.checks import (
 )
 
 Score = float | Array
+
+# Columns of tables of intervals: what is in front, the end, and the level.
+_END = re.compile(r"(.*?)(lower|upper)((_[\d.e+-]+)?)")
 
 
 class WidthStrata(NamedTuple):
@@ -36,6 +40,28 @@ class WidthStrata(NamedTuple):
     mean_width: Array
 
 
+class GroupCoverage(NamedTuple):
+    """Intervals of groups of rows; what `coverage_by_group` returns.
+
+    Parameters
+    ----------
+    groups : (g,) array
+        The groups, ascending, or as categories of pandas are ordered.
+    counts : (g,) int64
+        Rows of each group.
+    coverage, mean_width : (g,) or (g, k) float64
+        Share of the targets inside their interval, and mean width.
+    chance : (2, g) or (2, g, k) float64
+        Between which 95 % of the coverages of exact intervals lie.
+    """
+
+    groups: NDArray[Any]
+    counts: NDArray[np.int64]
+    coverage: Array
+    mean_width: Array
+    chance: Array
+
+
 def coverage_score(
     y_true: ArrayLike, interval: ArrayLike, *, sample_weight: Weights = None
 ) -> Score:
@@ -45,8 +71,9 @@ def coverage_score(
     ----------
     y_true : (n,) array
         Observed targets.
-    interval : (n, 2) or (n, 2, k) array
-        Lower and upper ends, in the unit of y_true. Ends may be infinite.
+    interval : (n, 2) or (n, 2, k) array, or table
+        Lower and upper ends, in the unit of y_true. Ends may be infinite. Of a table the columns
+        are read that are named as those of `predict_interval`, such as lower_0.9 and upper_0.9.
     sample_weight : (n,) array, optional
         Weights of the rows.
 
@@ -133,10 +160,7 @@ def interval_score(
     5.0
     """
     y, lower, upper = check_intervals(y_true, interval)
-    levels, shape = shares("coverage", coverage), lower.shape[1:]
-    if levels.shape != shape:
-        wanted = f"{shape[0]} values, one per level," if shape else "one number"
-        raise ValueError(f"coverage must be {wanted} for this interval, got {coverage!r}")
+    levels = _levels_of(lower, coverage)
     return _unwrapped(weighted_mean(interval_scores(y, lower, upper, 1 - levels), sample_weight))
 
 
@@ -186,6 +210,77 @@ def coverage_by_width(
     return WidthStrata(*(np.stack(field, axis=-1) for field in zip(*levels, strict=True)))
 
 
+def coverage_by_group(
+    y_true: ArrayLike, interval: ArrayLike, groups: ArrayLike, coverage: ArrayLike = 0.9
+) -> GroupCoverage:
+    """Coverage of intervals by group of rows, with the range that chance gives exact intervals.
+
+    Parameters
+    ----------
+    y_true, interval : arrays
+        As in `coverage_score`.
+    groups : (n,) array
+        The group of each row.
+    coverage : float, or list of k floats for k levels, default=0.9
+        The share that each interval was meant to hold, above 0 and below 1.
+
+    Returns
+    -------
+    GroupCoverage
+        With an entry for each group.
+
+    Raises
+    ------
+    ValueError
+        As `interval_score`, and if there is not one group for each row.
+
+    Examples
+    --------
+    >>> found = coverage_by_group([1, 2, 3], [[0, 1], [0, 1], [2, 5]], ["b", "a", "b"])
+    >>> found.groups.tolist(), found.counts.tolist(), found.coverage.tolist()
+    (['a', 'b'], [1, 2], [0.0, 1.0])
+    """
+    y, lower, upper = check_intervals(y_true, interval)
+    levels = _levels_of(lower, coverage)
+    labels, of_row = group_rows(groups, len(y))
+    counts, weights = np.bincount(of_row), np.ones(len(y))
+    share = _group_means((lower <= y) & (y <= upper), of_row, len(counts), weights)
+    width = _group_means(upper - lower, of_row, len(counts), weights)
+    n_rows = counts if levels.ndim == 0 else counts[:, np.newaxis]
+    return GroupCoverage(labels, counts, share, width, chance_range(levels, n_rows, 0.95))
+
+
+def _group_means(values: NDArray[Any], of_row: NDArray[np.intp], n: int, weights: Array) -> Array:
+    """Return means of values (rows, ...) over the rows of each of n groups; NaN without any."""
+    columns = values.reshape(len(values), -1).T
+    sums = np.stack([np.bincount(of_row, weights * each, n) for each in columns], axis=1)
+    with np.errstate(invalid="ignore"):
+        means = sums / np.bincount(of_row, weights, n)[:, np.newaxis]
+    return np.asarray(means.reshape(n, *values.shape[1:]))
+
+
+def group_rows(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the groups that there are, in their order, and which of them each of n rows is of."""
+    cells = np.asarray(groups)
+    if cells.shape != (n,):
+        raise ValueError(f"groups must have shape ({n},), got {cells.shape}")
+    cells = cells.astype(str) if cells.dtype == object else cells
+    labels, of_row = np.unique(cells, return_inverse=True)
+    categories = getattr(getattr(groups, "cat", groups), "categories", None)
+    if categories is not None:
+        ranks = {str(category): rank for rank, category in enumerate(categories)}
+        order = sorted(range(len(labels)), key=lambda i: ranks.get(str(labels[i]), len(ranks)))
+        labels, of_row = labels[order], np.argsort(order)[of_row]
+    return labels, of_row
+
+
+def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> Array:
+    """Return ends of the central range, of some confidence, of binomial shares of n_rows rows."""
+    from scipy.stats import binom
+
+    return np.asarray(np.divide(binom.interval(confidence, n_rows, coverage), n_rows))
+
+
 def strata_by_width(width: Array, n_strata: int, name: str = "n_strata") -> NDArray[np.intp]:
     """Return the stratum of each width, (n,); `name` is that of `n_strata` in errors."""
     check_whole_number(name, n_strata)
@@ -199,16 +294,9 @@ def strata_by_width(width: Array, n_strata: int, name: str = "n_strata") -> NDAr
 
 
 def _strata(width: Array, inside: NDArray[np.bool_], weights: Array, n_strata: int) -> WidthStrata:
-    stratum = strata_by_width(width, n_strata)
-    counts = np.bincount(stratum, minlength=n_strata + 1)
-    of_stratum = np.bincount(stratum, weights=weights, minlength=n_strata + 1)
-
-    def mean(of: NDArray[Any]) -> Array:
-        total = np.bincount(stratum, weights=weights * of, minlength=n_strata + 1)
-        means = np.full(n_strata + 1, np.nan)
-        return np.asarray(np.divide(total, of_stratum, out=means, where=of_stratum > 0))
-
-    return WidthStrata(counts, mean(inside), mean(width))
+    stratum, n = strata_by_width(width, n_strata), n_strata + 1
+    means = (_group_means(values, stratum, n, weights) for values in (inside, width))
+    return WidthStrata(np.bincount(stratum, minlength=n), *means)
 
 
 def _unwrapped(score: Any) -> Score:
@@ -224,9 +312,34 @@ def check_intervals(y_true: ArrayLike, interval: ArrayLike) -> tuple[Array, Arra
     return (y if lower.ndim == 1 else y[:, None]), lower, upper
 
 
+def _levels_of(lower: Array, coverage: ArrayLike) -> Array:
+    """Return the coverages that intervals were meant to hold, one of each level."""
+    levels, shape = shares("coverage", coverage), lower.shape[1:]
+    if levels.shape != shape:
+        wanted = f"{shape[0]} values, one per level," if shape else "one number"
+        raise ValueError(f"coverage must be {wanted} for this interval, got {coverage!r}")
+    return levels
+
+
+def ends_of(interval: Any) -> Any:
+    """Return the ends in a table of intervals, (n, 2) or (n, 2, k); anything else as it is."""
+    names = map(str, getattr(interval, "column_names", getattr(interval, "columns", ())))
+    found = list(filter(None, map(_END.fullmatch, names)))
+    if not found:
+        return interval
+    kinds, levels = (list(dict.fromkeys(end[part] for end in found)) for part in (1, 3))
+    if len(kinds) > 1:
+        told = ", ".join(next(end[0] for end in found if end[1] == kind) for kind in kinds)
+        raise ValueError(f"interval must be of one target and kind, got a table of {told}")
+    ends = np.full((len(interval), 2, len(levels)), [[-np.inf], [np.inf]])
+    for end in found:  # one-sided intervals have one
+        ends[:, int(end[2] == "upper"), levels.index(end[3])] = interval[end[0]]
+    return ends[..., 0] if len(levels) == 1 else ends
+
+
 def check_ends(interval: ArrayLike) -> tuple[Array, Array]:
     """Return lower and upper ends, (n,) or (n, k), in order and without NaN."""
-    ends = reals("interval", interval)
+    ends = reals("interval", ends_of(interval))
     if ends.ndim not in (2, 3) or ends.shape[1] != 2 or ends.size == 0:
         raise ValueError(f"interval must have shape (n, 2) or (n, 2, k), got {ends.shape}")
     if (with_nan := np.isnan(ends).reshape(len(ends), -1).any(axis=1)).any():

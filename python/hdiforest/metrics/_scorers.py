@@ -86,7 +86,7 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     >>> from sklearn.model_selection import GridSearchCV
     >>> from hdiforest import HDIForestRegressor
     >>> X, y = make_regression(n_samples=200, n_features=4, noise=10, random_state=0)
-    >>> model = HDIForestRegressor(RandomForestRegressor(20, random_state=0))
+    >>> model = HDIForestRegressor(RandomForestRegressor(20, random_state=0), calibration=False)
     >>> sizes = {"estimator__min_samples_leaf": [1, 50]}
     >>> search = GridSearchCV(model, sizes, scoring=make_interval_scorer(0.8), cv=3).fit(X, y)
     >>> search.best_params_

@@ -281,7 +281,7 @@ def test_a_table_of_numbers_is_read_and_of_texts_refused(ask, tmp_path):
     pytest.importorskip("pyarrow")
     numbers = {"a": X[:, 0], "b": X[:, 1] > 0, "y": Y}
     models = {
-        "numbers": fit_table(numbers, "y", estimator=forest(n_trees=20)),
+        "numbers": fit_table(numbers, "y", estimator=forest(n_trees=20), calibration=False),
         "texts": fit_table(numbers | {"town": ["x", "y"] * (N // 2)}, "y", estimator=forest()),
     }
     for name, model in models.items():

@@ -94,7 +94,7 @@ def save_all(folder: Path) -> None:
         "y": y,
     }
     options = {"categorical": ["code"], "id": ["key"]}
-    fit_table(table, "y", estimator=small(), **options).save(folder / "encoded")
+    fit_table(table, "y", estimator=small(), calibration=False, **options).save(folder / "encoded")
     new = rng.normal(size=(N, 2)).round(1).astype(np.float32)
     split = HDIForestRegressor(small(), calibration=False).fit(X, y)
     split.calibrate(new, new[:, 0], coverage=[0.5, 0.8]).save(folder / "calibrated")
