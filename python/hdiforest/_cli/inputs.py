@@ -17,8 +17,9 @@ from urllib.parse import unquote
 
 from hdiforest._cli.arguments import UsageError, text_form
 from hdiforest._model.fitted import FittedForest
-from hdiforest._tables.columns import EncodingError, as_float64
+from hdiforest._tables.columns import CategoryColumn, EncodingError, as_float64, without_words
 from hdiforest._tables.csv import CsvReader
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
 from hdiforest._tables.names import require_distinct
 from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm
@@ -241,6 +242,9 @@ class Features:
             raise TableError(
                 f"{table.path}: {error} that no other option names{table.separator_hint()}"
             ) from None
+        own = self.encoder if isinstance(self.encoder, TableEncoder) else TableEncoder(())
+        self.missing = table.missing = own.missing
+        self._known = {e.name: e.values for e in own.entries if isinstance(e, CategoryColumn)}
         self._table = table
         self._more, self.kept_names = list(more), list(kept)
         # The columns of a file with types are as they are, and the encoder checks them.
@@ -275,7 +279,8 @@ class Features:
         begin = len(self._more)
         table = batch.select(range(begin, begin + len(self.encoder.columns)))
         for j, name in enumerate(self._others, len(self._numbers)):
-            table = table.set_column(j, name, self._table.without_missing(table.column(j)))
+            known = self._known.get(name, ())
+            table = table.set_column(j, name, self._table.without_missing(table.column(j), known))
         return table
 
     @contextmanager
@@ -337,7 +342,7 @@ def read_labelled_table(
     if not batches:
         raise TableError(f"{path} has no rows")
     whole = pa.concat_tables(batches)
-    y = as_float64(whole.column(0).combine_chunks())
+    y = as_float64(without_words(whole.column(0).combine_chunks(), features.missing))
     with features.naming_the_file():
         X, counts = fitted.encode(features.raw(whole), features.encoder)
     require_finite(y, f"{path}: target '{target}'")

@@ -108,6 +108,7 @@ class TableReader(ExitStack):
     """
 
     is_text = False  # whether the file has no types
+    missing: Collection[str] = ()  # words of missing cells besides the usual ones, of a CSV
     names: list[str]  # all columns, in order
     _schema: Any  # pyarrow.Schema, of files with types
 
@@ -197,8 +198,11 @@ class TableReader(ExitStack):
         with self._naming_the_file():
             yield from self._read([], columns, rows_of(len(columns)))
 
-    def without_missing(self, column: Any) -> Any:
-        """Return a column that `batches` was to pass on, with null for cells that say missing."""
+    def without_missing(self, column: Any, _known: Iterable[Any] = ()) -> Any:
+        """Return a column that `batches` was to pass on, with null for cells that say missing.
+
+        Known categories do not say so.
+        """
         return column
 
     def share_read(self) -> float | None:
