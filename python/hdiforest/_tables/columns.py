@@ -78,16 +78,13 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
     others = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
     kind = others.get(kind, kind)
     values = [] if pa.types.is_boolean(kind) else [_as_kind(word, kind) for word in words]
-    if column.type == kind or (is_dictionary and not any(map(len, values))):
-        cells = column
-    else:
-        cells = column.cast(kind)
-    if any(map(len, values)):
-        bare = pc.utf8_trim_whitespace(cells) if is_text(kind) else cells
-        found = pc.is_in(bare, value_set=pa.concat_arrays(values))
-        # Dictionaries stay such, as they are categories.
-        return pc.if_else(found, None, column if is_dictionary else cells)
-    return cells
+    if not any(map(len, values)):
+        return column if is_dictionary else column.cast(kind)
+    cells = column.cast(kind)
+    bare = pc.utf8_trim_whitespace(cells) if is_text(kind) else cells
+    found = pc.is_in(bare, value_set=pa.concat_arrays(values))
+    # Dictionaries stay such, as they are categories.
+    return pc.if_else(found, None, column if is_dictionary else cells)
 
 
 def _as_kind(word: str, kind: Any) -> Any:
