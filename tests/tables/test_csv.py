@@ -235,3 +235,18 @@ def test_an_open_quote_in_a_long_file_does_not_take_all_memory(monkeypatch):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 << 18
+
+
+def test_words_of_a_model_are_missing_and_its_categories_are_not(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c\n1,NA,x\n?,null,?\n -- ,N/A,y\n--,,z\n")
+    with open_table(tmp_path / "t.csv") as table:
+        table.missing = ["?", "--"]
+        (batch,) = table.batches(["a"], ["b", "c"])
+        assert batch["a"].to_pylist() == [1, None, None, None]
+        assert table.without_missing(batch["b"]).to_pylist() == [None] * 4
+        assert table.without_missing(batch["b"], ["NA", 1.0]).to_pylist() == ["NA", *[None] * 3]
+        assert table.without_missing(batch["c"], ["x"]).to_pylist() == ["x", None, "y", "z"]
+    with open_table(tmp_path / "t.csv") as table:
+        table.missing = ["?", "--"]
+        (batch,) = table.typed_batches(["a", "b", "c"], [])
+    assert batch["a"].to_pylist() == [1, None, None, None]

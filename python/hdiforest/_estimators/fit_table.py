@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -125,9 +125,10 @@ def fit_table(
 
 
 def _words(missing: Any) -> list[str]:
-    if isinstance(missing, str) or not all(isinstance(word, str | Real) for word in missing):
+    words = missing if isinstance(missing, Iterable) and not isinstance(missing, str) else [None]
+    if any(isinstance(word, bool) or not isinstance(word, str | Real) for word in words):
         raise ValueError(f"missing must be a list of words and numbers, got {missing!r}")
-    return list(map(str, missing))
+    return list(map(str, words))
 
 
 def _names(argument: str, names: Any) -> list[str]:
