@@ -328,6 +328,7 @@ def test_words_for_missing_cells(column, words, missing):
     for given in (array, pa.chunked_array([array.slice(0, 1), array.slice(1)])):
         found = without_words(given, words)
         assert [row for row, cell in enumerate(found) if not cell.is_valid] == missing
+        assert pa.types.is_null(found.type) == (len(missing) == len(array))
         assert pa.types.is_dictionary(found.type) == pa.types.is_dictionary(given.type)
         assert without_words(given, []).null_count == given.null_count
 

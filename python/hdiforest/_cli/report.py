@@ -251,8 +251,7 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
         features = str(encoder)
     rows += [["calibration", known], ["features", f"{fitted.n_features}: {features}"]]
     if names is not None:
-        plain = TableEncoder.of_numbers(names)
-        own = encoder if isinstance(encoder, TableEncoder) else plain
+        own = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
         rows += map(list, described(own, fitted.feature_range).items())
     shown = aligned(rows, left=2)
     return shown if calibration is None else f"{shown}\n\n{calibration!r}"

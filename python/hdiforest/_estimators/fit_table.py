@@ -118,8 +118,9 @@ def fit_table(
         print(read.told("calibrate(order=...) by {} measures their coverage"), flush=True)
     model.fit(read.X, read.y, sample_weight=row_weights)
     numbers = TableEncoder(tuple(map(NumberColumn, read.X.schema.names)))
-    index = frame_of(table).index
-    labels = None if index is None else index[read.has_target]
+    labels = frame_of(table).index
+    if labels is not None and not read.has_target.all():
+        labels = labels[read.has_target]
     attach_encoder(model, read.encoder or numbers, labels)
     return model
 

@@ -83,8 +83,9 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
     cells = column.cast(kind)
     bare = pc.utf8_trim_whitespace(cells) if is_text(kind) else cells
     found = pc.is_in(bare, value_set=pa.concat_arrays(values))
-    # Dictionaries stay such, as they are categories.
-    return pc.if_else(found, None, column if is_dictionary else cells)
+    # Dictionaries stay such, as they are categories; text of words alone may stand for numbers.
+    left = pc.if_else(found, None, column if is_dictionary else cells)
+    return left if left.null_count < len(left) else pa.nulls(len(left))
 
 
 def _as_kind(word: str, kind: Any) -> Any:
