@@ -392,6 +392,39 @@ def test_words_for_missing_cells_in_columns_of_text_and_numbers(tmp_path, capsys
     assert (tmp_path / "w.csv").read_bytes() == (tmp_path / "e.csv").read_bytes()
 
 
+def test_words_among_numbers_in_frames_and_json_lines(tmp_path):
+    """Cells of two kinds, as spreadsheets and JSON have them."""
+    rooms = TRAIN["rooms"].astype(object).where(TRAIN["rooms"].notna(), 'n/k: "é"')
+    words = ['n/k: "é"', "none"]
+    frame = pd.DataFrame({"rooms": rooms, "area": TRAIN["area"], "price": TRAIN["price"]})
+    how = {"estimator": RandomForestRegressor(5, random_state=0), "calibration": False}
+    expected = fit_table(TRAIN[["rooms", "area", "price"]], "price", **how).predict(NEW)
+    columns = {name: cells.tolist() for name, cells in frame.items()}
+    for name, is_ascii in (("a.jsonl", True), ("b.jsonl", False)):
+        rows = (json.dumps(row, ensure_ascii=is_ascii) for row in frame.to_dict("records"))
+        (tmp_path / name).write_text("\n".join(rows), encoding="utf-8")
+    for table in (frame, columns, tmp_path / "a.jsonl", tmp_path / "b.jsonl"):
+        model = fit_table(table, "price", missing=words, **how)
+        assert_array_equal(model.predict(NEW), expected)
+    again = fit_table(frame.set_axis([7, 8, "price"], axis=1), "price", missing=words, **how)
+    assert again.feature_names_in_.tolist() == ["7", "8"]
+    assert frame["rooms"].isna().sum() == 0  # the caller's table stays
+    assert_array_equal(model.predict(frame), model.predict(TRAIN))
+    model.save(tmp_path / "m.hdi")
+    scorer = BatchScorer(tmp_path / "m.hdi", 0.9)
+    two = scorer([{"rooms": 2, "area": 10}, {"rooms": "none", "area": 10}])
+    assert two[1] == scorer({"rooms": None, "area": 10})
+    with pytest.raises(
+        ValueError, match=r"'rooms' holds numbers \(2 in row 1\) and text \('no' in"
+    ):
+        scorer([{"rooms": 2, "area": 10}, {"rooms": "no", "area": 10}])
+    call = ["score", tmp_path / "m.hdi", tmp_path / "b.jsonl", "-o", tmp_path / "o.csv"]
+    assert run(call) == 0
+    assert list(pd.read_csv(tmp_path / "o.csv")["prediction"]) == list(model.predict(TRAIN))
+    check = ["check", tmp_path / "m.hdi", tmp_path / "a.jsonl", "--target", "price"]
+    assert run(check) == 0
+
+
 def test_a_number_that_is_missing_where_it_is_a_number(tmp_path, capsys):
     frame = pd.DataFrame({"floor": [0, 1, 2] * 30, "price": 5.0 + np.arange(90)})
     frame.to_csv(tmp_path / "t.csv", index=False)

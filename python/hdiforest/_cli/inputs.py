@@ -242,9 +242,8 @@ class Features:
             raise TableError(
                 f"{table.path}: {error} that no other option names{table.separator_hint()}"
             ) from None
-        own = self.encoder if isinstance(self.encoder, TableEncoder) else TableEncoder(())
-        self.missing = table.missing = own.missing
-        self._known = {e.name: e.values for e in own.entries if isinstance(e, CategoryColumn)}
+        entries = self.encoder.entries if isinstance(self.encoder, TableEncoder) else ()
+        self._known = {e.name: e.values for e in entries if isinstance(e, CategoryColumn)}
         self._table = table
         self._more, self.kept_names = list(more), list(kept)
         # The columns of a file with types are as they are, and the encoder checks them.
@@ -335,14 +334,15 @@ def read_labelled_table(
     fitted, path, target = model.fitted_forest(), options.table, options.target
     if target in (fitted.columns or ()):
         raise UsageError(f"--target must not be a feature of the model, and '{target}' is one")
-    with open_table(path, form=text_form(options)) as table:
+    form = replace(text_form(options), missing=fitted.missing_words)
+    with open_table(path, form=form) as table:
         features = Features(fitted, table, more=[target], kept=kept)
         features.require()
         batches = list(features.batches())
     if not batches:
         raise TableError(f"{path} has no rows")
     whole = pa.concat_tables(batches)
-    y = as_float64(without_words(whole.column(0).combine_chunks(), features.missing))
+    y = as_float64(without_words(whole.column(0).combine_chunks(), fitted.missing_words))
     with features.naming_the_file():
         X, counts = fitted.encode(features.raw(whole), features.encoder)
     require_finite(y, f"{path}: target '{target}'")

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
@@ -265,7 +265,9 @@ def run_score(options: Any) -> None:
     scorer = BatchScorer(options.model, levels, **how)
     keep: Keep = "all" if options.keep_all else options.keep
     settings = Settings(keep, n_threads, options.batch_rows, options.resume)
-    share, sources, part = options.batch_coverage, inputs.sources, options.part or slice(None)
+    share, part = options.batch_coverage, options.part or slice(None)
+    words = model.fitted.missing_words
+    sources = [replace(s, form=replace(s.form, missing=words)) for s in inputs.sources]
     floor = 0.5 if options.min_coverage is None else options.min_coverage
     results = (scorer if share is None else TableOfBatch(scorer, share)).results
     for name in set(options.keep or ()).intersection(results):

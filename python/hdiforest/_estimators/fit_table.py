@@ -102,7 +102,7 @@ def fit_table(
         read = read_training_table(Path(table), target, **roles)
     else:
         column_roles = Roles(target, **roles)
-        frame = frame_of(table).sliceable()
+        frame = frame_of(table).without(column_roles.missing).sliceable()
         names = frame.names or []
         raw = frame.arrow([name for name in names if name not in column_roles.left_out])
         column_roles.require(names, "the table")

@@ -72,7 +72,7 @@ class CsvReader(TableReader):
 
     def without_missing(self, column: Any, known: Iterable[Any] = ()) -> Any:
         """Return text with null in place of what means missing, unless it is known."""
-        words = {*_MISSING, *self.missing}.difference(known)
+        words = {*_MISSING, *self._form.missing}.difference(known)
         return pc.if_else(pc.is_in(column, value_set=pa.array(words)), None, column)
 
     def _read_header(self) -> list[str]:
@@ -229,7 +229,7 @@ class CsvReader(TableReader):
 
         convert = pa_csv.ConvertOptions(column_types=types, include_columns=list(types))
         convert.decimal_point = self._decimal
-        convert.null_values = [*_MISSING, *self.missing]
+        convert.null_values = [*_MISSING, *self._form.missing]
         parse = pa_csv.ParseOptions(delimiter=self.sep, newlines_in_values=True)
         parse.ignore_empty_lines, parse.invalid_row_handler = len(self._header) > 1, skip
         end = b"" if self._block.endswith((b"\n", b"\r")) else b"\n"

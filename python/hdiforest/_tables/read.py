@@ -8,12 +8,14 @@ waits until a pipe has data, types are those of the first block, and errors do n
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -48,6 +50,7 @@ class TextForm:
     sep: str | None = None  # between cells; None: as the ending of the name says
     decimal: str = "."
     encoding: str = "utf-8"  # a name that Python knows
+    missing: list[str] = field(default_factory=list)  # words of missing cells, also in JSON lines
 
 
 def gzip_file(file: Any, mode: str) -> Any:
@@ -108,7 +111,6 @@ class TableReader(ExitStack):
     """
 
     is_text = False  # whether the file has no types
-    missing: Collection[str] = ()  # words of missing cells besides the usual ones, of a CSV
     names: list[str]  # all columns, in order
     _schema: Any  # pyarrow.Schema, of files with types
 
@@ -408,6 +410,11 @@ class JsonLinesReader(TableReader):
         pa_json, others = need("pyarrow.json"), "infer" if schema is None else "ignore"
         parse = pa_json.ParseOptions(schema, unexpected_field_behavior=others)
         read = pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
+        # A quote behind a colon begins a cell: within one it would be escaped.
+        for word in self._form.missing:
+            for is_ascii in (True, False):
+                cell = json.dumps(word, ensure_ascii=is_ascii).encode()
+                block = re.sub(rb":\s*" + re.escape(cell), b":null", block)
         try:
             return pa_json.read_json(pa.BufferReader(block), read, parse)
         except pa.ArrowException as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, cast
@@ -109,8 +109,8 @@ def read_training_table(
 ) -> TrainingTable:
     """Read a table from a file; see `Roles` for further arguments. Raises TableError."""
     found = Roles(target, **roles)
+    form = replace(form or TextForm(), missing=list(found.missing))
     with open_table(path, form=form) as table:
-        table.missing = found.missing
         names = [name for name in table.names if name not in found.left_out]
         texts = [*found.declared, *([] if found.groups is None else [found.groups])]
         try:
