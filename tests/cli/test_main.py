@@ -278,7 +278,7 @@ def test_inspect_as_json(frame, tmp_path, capsys):
     assert run(["inspect", tmp_path / "m.hdi"]) == 0
     printed = capsys.readouterr().out
     assert "5: f0, f1, f2, on (boolean), town (2 categories)" in printed
-    assert "columns that name rows" in printed
+    assert re.search(r"^ids \(1\) +key$", printed, re.M)
 
 
 class Odd(StandardScaler):

@@ -338,6 +338,177 @@ def test_hostile_model_files(model, tmp_path, change, message):
     assert str(error.value).isprintable()
 
 
+HOLES = TRAIN.drop(columns=["key"]).fillna({"rooms": -1, "town": "no town"})
+GAPS = NEW.drop(columns=["key", "price"]).assign(town=NEW["town"].mask(NEW.index == 5))
+HOLED = GAPS.fillna({"rooms": -1, "town": "no town"})
+
+
+def test_words_for_missing_cells_are_kept_with_the_model(tmp_path, capsys):
+    """A model of words reads every table as a model of missing cells does."""
+    forest = RandomForestRegressor(12, min_samples_leaf=5, random_state=0)
+    how = {"estimator": forest, "calibration": False}
+    plain = fit_table(TRAIN.drop(columns="key"), "price", **how)
+    model = fit_table(HOLES, "price", missing=["no town", -1], **how)
+    expected = plain.predict_interval(GAPS, 0.8)
+    model.save(tmp_path / "m.hdi")
+    for each in (model, HDIForestRegressor.load(tmp_path / "m.hdi")):
+        assert_array_equal(each.predict_interval(HOLED, 0.8), expected)
+        assert_array_equal(each.predict_interval(GAPS, 0.8), expected)
+    scorer = BatchScorer(tmp_path / "m.hdi", 0.8)
+    assert_array_equal(scorer(HOLED)["lower_0.8"], expected[:, 0])
+    n_missing = {name: int(n) for name, n in GAPS[["town", "rooms"]].isna().sum().items()}
+    assert +scorer.counts.missing == n_missing
+    record = scorer(HOLED.iloc[0].to_dict() | {"rooms": "no town", "town": "no town"})
+    assert record == scorer(HOLED.iloc[0].to_dict() | {"rooms": None, "town": None})
+    written = HOLED.assign(price=NEW["price"], rooms=HOLED["rooms"].replace(-1, "-1.0"))
+    written.to_csv(tmp_path / "new.csv", index=False)
+    assert run(["score", tmp_path / "m.hdi", tmp_path / "new.csv", "-o", tmp_path / "o.csv"]) == 0
+    scored = pd.read_csv(tmp_path / "o.csv")
+    assert list(scored["prediction"]) == list(plain.predict(GAPS))
+    check = ["check", tmp_path / "m.hdi", tmp_path / "new.csv", "--target", "price", "--json"]
+    capsys.readouterr()
+    assert run(check) == 0
+    assert json.loads(capsys.readouterr().out)["missing_cells"] == n_missing
+
+
+def test_words_for_missing_cells_in_columns_of_text_and_numbers(tmp_path, capsys):
+    odd = TRAIN.drop(columns="key").assign(garden=TRAIN["garden"].astype(object))
+    odd.loc[::9, ["rooms", "garden", "sold"]] = np.nan
+    odd.to_csv(tmp_path / "empty.csv", index=False, na_rep="")
+    odd.to_csv(tmp_path / "words.csv", index=False, na_rep="not told")
+    call = ["--target", "price", "--trees", 5, "--calibrate", "none", "-o"]
+    fit = ["fit", tmp_path / "words.csv", *call, tmp_path / "w.hdi"]
+    said = failure(capsys, fit)
+    assert "'rooms' must hold numbers, but holds 'not told'" in said
+    assert "--missing WORD" in said
+    assert run([*fit, "--missing", "not told", "0", "-9"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^read as missing +'not told', '0', '-9'$", printed, re.M)
+    assert re.search(r"^missing cells +rooms \(\d\d\), ", printed, re.M)
+    assert run(["fit", tmp_path / "empty.csv", *call, tmp_path / "e.hdi"]) == 0
+    for name in ("w", "e"):
+        table = tmp_path / ("words.csv" if name == "w" else "empty.csv")
+        call = ["score", tmp_path / f"{name}.hdi", table, "-o", tmp_path / f"{name}.csv"]
+        assert run(call) == 0
+    assert (tmp_path / "w.csv").read_bytes() == (tmp_path / "e.csv").read_bytes()
+
+
+def test_words_among_numbers_in_frames_and_json_lines(tmp_path):
+    """Cells of two kinds, as spreadsheets and JSON have them."""
+    rooms = TRAIN["rooms"].astype(object).where(TRAIN["rooms"].notna(), 'n/k: "é"')
+    words = ['n/k: "é"', "none"]
+    frame = pd.DataFrame({"rooms": rooms, "area": TRAIN["area"], "price": TRAIN["price"]})
+    how = {"estimator": RandomForestRegressor(5, random_state=0), "calibration": False}
+    expected = fit_table(TRAIN[["rooms", "area", "price"]], "price", **how).predict(NEW)
+    columns = {name: cells.tolist() for name, cells in frame.items()}
+    for name, is_ascii in (("a.jsonl", True), ("b.jsonl", False)):
+        rows = (json.dumps(row, ensure_ascii=is_ascii) for row in frame.to_dict("records"))
+        (tmp_path / name).write_text("\n".join(rows), encoding="utf-8")
+    for table in (frame, columns, tmp_path / "a.jsonl", tmp_path / "b.jsonl"):
+        model = fit_table(table, "price", missing=words, **how)
+        assert_array_equal(model.predict(NEW), expected)
+    again = fit_table(frame.set_axis([7, 8, "price"], axis=1), "price", missing=words, **how)
+    assert again.feature_names_in_.tolist() == ["7", "8"]
+    assert frame["rooms"].isna().sum() == 0  # the caller's table stays
+    assert_array_equal(model.predict(frame), model.predict(TRAIN))
+    model.save(tmp_path / "m.hdi")
+    scorer = BatchScorer(tmp_path / "m.hdi", 0.9)
+    two = scorer([{"rooms": 2, "area": 10}, {"rooms": "none", "area": 10}])
+    assert two[1] == scorer({"rooms": None, "area": 10})
+    with pytest.raises(
+        ValueError, match=r"'rooms' holds numbers \(2 in row 1\) and text \('no' in"
+    ):
+        scorer([{"rooms": 2, "area": 10}, {"rooms": "no", "area": 10}])
+    call = ["score", tmp_path / "m.hdi", tmp_path / "b.jsonl", "-o", tmp_path / "o.csv"]
+    assert run(call) == 0
+    assert list(pd.read_csv(tmp_path / "o.csv")["prediction"]) == list(model.predict(TRAIN))
+    check = ["check", tmp_path / "m.hdi", tmp_path / "a.jsonl", "--target", "price"]
+    assert run(check) == 0
+
+
+def test_a_number_that_is_missing_where_it_is_a_number(tmp_path, capsys):
+    frame = pd.DataFrame({"floor": [0, 1, 2] * 30, "price": 5.0 + np.arange(90)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    call = ["fit", tmp_path / "t.csv", "--target", "price", "-o", tmp_path / "m.hdi", "--trees", 3]
+    assert run([*call, "--calibrate", "none", "--missing", "0"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^read as missing +'0'$", printed, re.M)
+    assert re.search(r"^missing cells +floor \(30\)$", printed, re.M)
+    model = HDIForestRegressor.load(tmp_path / "m.hdi")
+    both = model.predict(pd.DataFrame({"floor": [0, None]}))
+    assert both[0] == both[1] != model.predict({"floor": [1]})[0]
+
+
+@pytest.mark.parametrize("code", ["NA", "null", "None", "n/a"])
+def test_a_category_of_the_model_is_never_missing(tmp_path, code):
+    land = np.where(TRAIN["town"] == "Paris", code, TRAIN["town"].fillna("Lyon"))
+    frame = pd.DataFrame({"land": land, "rooms": TRAIN["rooms"], "price": TRAIN["price"]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    call = ["fit", tmp_path / "t.parquet", "--target", "price", "-o", tmp_path / "m.hdi"]
+    assert run([*call, "--trees", 9, "--calibrate", "none"]) == 0
+    scored = []
+    for name in ("t.parquet", "t.csv"):
+        out = tmp_path / "o.csv"
+        assert run(["score", tmp_path / "m.hdi", tmp_path / name, "-o", out]) == 0
+        scored.append(out.read_bytes())
+    assert scored[0] == scored[1]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl"])
+def test_columns_without_a_value_are_refused_at_the_fit(tmp_path, capsys, name):
+    frame = TRAIN[["rooms", "price"]].assign(left=np.nan, memo=None, **{"the rest": ""})
+    if name == "t.jsonl":
+        frame.to_json(tmp_path / name, orient="records", lines=True)
+    else:
+        getattr(frame, f"to_{name[2:]}")(tmp_path / name, index=False)
+    said = failure(capsys, ["fit", tmp_path / name, "--target", "price", "-o", tmp_path / "m.hdi"])
+    assert "columns 'left', 'memo', 'the rest' have no value in any row; " in said
+    assert "--drop left memo 'the rest' (drop=['left', 'memo', 'the rest'] in Python)" in said
+    assert "--categorical" not in said
+    with pytest.raises(
+        ValueError, match="the table: column 'rooms' has no value in any row; --drop"
+    ):
+        fit_table(TRAIN[["rooms", "area", "price"]].assign(rooms="?"), "price", missing=["?"])
+    with pytest.raises(ValueError, match="column 'memo' has no value in any row"):
+        fit_table(frame[["rooms", "memo", "price"]], "price", categorical=["memo"])
+
+
+def test_rows_without_a_target_are_left_out_if_asked(tmp_path, capsys):
+    frame = TRAIN.drop(columns="key").set_index(pd.Index([f"r{i}" for i in range(300)]))
+    frame.iloc[[2, 7, 50], -1] = np.nan
+    known = frame["price"].notna().to_numpy()
+    how = {"estimator": RandomForestRegressor(30, random_state=0), "calibration": False}
+    with pytest.raises(ValueError, match=r"row 3 holds a missing cell; --drop-missing-target"):
+        fit_table(frame, "price", **how)
+    weights = 1.0 + np.arange(300) % 4
+    model = fit_table(frame, "price", drop_missing_target=True, sample_weight=weights, **how)
+    expected = fit_table(frame[known], "price", sample_weight=weights[known], **how)
+    assert_array_equal(model.predict(NEW), expected.predict(NEW))
+    assert list(model.oob_interval(0.5, output="pandas").index) == list(frame.index[known])
+    frame.to_csv(tmp_path / "t.csv", index=False, na_rep="tba")
+    call = ["fit", tmp_path / "t.csv", "--target", "price", "-o", tmp_path / "m.hdi", "--trees", 5]
+    call += ["--calibrate", "none", "--missing", "tba"]
+    assert failure(capsys, call).endswith(
+        "3 of 300 rows are not: row 3 holds a missing cell; --drop-missing-target "
+        "(drop_missing_target=True in Python) leaves such rows out"
+    )
+    assert run([*call, "--drop-missing-target"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^rows left out +3 of 300 rows without the target$", printed, re.M)
+    assert HDIForestRegressor.load(tmp_path / "m.hdi").n_training_rows_ == 297
+    with pytest.raises(ValueError, match="target 'price' has no value in any row"):
+        fit_table(frame.assign(price=np.nan), "price", drop_missing_target=True)
+    with pytest.raises(ValueError, match="drop_missing_target must be True or False, got 1"):
+        fit_table(frame, "price", drop_missing_target=1)
+
+
+@pytest.mark.parametrize("missing", ["?", [None], [["?"]], ["?", True], 5])
+def test_words_that_are_none(missing):
+    with pytest.raises(ValueError, match="missing must be a list of words and numbers, got"):
+        fit_table(TRAIN, "price", missing=missing, **OPTIONS)
+
+
 def test_the_page_on_tables_runs(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hdiforest._tables import csv as csv_module
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.formats import open_table
-from hdiforest._tables.read import TableError
+from hdiforest._tables.read import TableError, TextForm
 
 from .matrix import numbers
 
@@ -235,3 +235,17 @@ def test_an_open_quote_in_a_long_file_does_not_take_all_memory(monkeypatch):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 << 18
+
+
+def test_words_of_a_model_are_missing_and_its_categories_are_not(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c\n1,NA,x\n?,null,?\n -- ,N/A,y\n--,,z\n")
+    form = TextForm(missing=["?", "--"])
+    with open_table(tmp_path / "t.csv", form=form) as table:
+        (batch,) = table.batches(["a"], ["b", "c"])
+        assert batch["a"].to_pylist() == [1, None, None, None]
+        assert table.without_missing(batch["b"]).to_pylist() == [None] * 4
+        assert table.without_missing(batch["b"], ["NA", 1.0]).to_pylist() == ["NA", *[None] * 3]
+        assert table.without_missing(batch["c"], ["x"]).to_pylist() == ["x", None, "y", "z"]
+    with open_table(tmp_path / "t.csv", form=form) as table:
+        (batch,) = table.typed_batches(["a", "b", "c"], [])
+    assert batch["a"].to_pylist() == [1, None, None, None]

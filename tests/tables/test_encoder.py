@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from hdiforest._tables.columns import EncodingError
+from hdiforest._tables.columns import EncodingError, without_words
 from hdiforest._tables.encoder import TableEncoder, learn
 
 pa = pytest.importorskip("pyarrow")
@@ -398,3 +398,50 @@ def test_types_that_are_nothing_of_a_table_are_all_named():
     twice = pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"])
     with pytest.raises(EncodingError, match="2 columns 'a'"):
         learn(twice)
+
+
+@pytest.mark.parametrize(
+    ("column", "words", "missing"),
+    [
+        (["n/k", " n/k ", "n/k.", "7"], ["n/k", "7"], [0, 1, 3]),
+        (pa.array(["n/k", "a"], pa.string_view()), ["n/k"], [0]),
+        (pa.array(["n/k", "a", "n/k"]).dictionary_encode(), ["n/k"], [0, 2]),
+        ([-1, 1, 7], ["-1", "x"], [0]),
+        ([-1.0, 1.5, 7.0], ["-1", "7.00", "1.5"], [0, 1, 2]),
+        (pa.array([1.1, 2.2], pa.float32()), ["1.1"], [0]),
+        (pa.array([1, 2], pa.float16()), ["2"], [1]),
+        (pa.array([1, 9], pa.uint8()), ["-9", "9.0", "999"], [1]),
+        (pa.array([1, 9], pa.decimal128(4, 2)), ["9"], [1]),
+        (pa.array([9, 8, 9]).dictionary_encode(), ["9"], [0, 2]),
+        ([2**62 + 1, 2**62], [str(2**62)], [1]),
+        ([datetime.date(9999, 12, 31), datetime.date(2020, 1, 1)], ["9999-12-31", "0"], [0]),
+        ([datetime.datetime(1900, 1, 1), None], ["1900-01-01"], [0, 1]),
+        ([True, False], ["0", "true"], []),
+        (pa.array([5], pa.duration("s")), ["5"], []),
+        (pa.nulls(1), ["5"], [0]),
+    ],
+)
+def test_words_for_missing_cells(column, words, missing):
+    array = column if isinstance(column, pa.Array) else pa.array(column)
+    for given in (array, pa.chunked_array([array.slice(0, 1), array.slice(1)])):
+        found = without_words(given, words)
+        assert [row for row, cell in enumerate(found) if not cell.is_valid] == missing
+        assert pa.types.is_null(found.type) == (len(missing) == len(array))
+        assert pa.types.is_dictionary(found.type) == pa.types.is_dictionary(given.type)
+        assert without_words(given, []).null_count == given.null_count
+
+
+def test_an_encoder_keeps_its_words():
+    table = pa.table({"a": [1.0, -9, 3], "c": ["x", None, "y"]})
+    encoder = learn(pa.table({"a": [1.0, None, 3], "c": ["x", None, "y"]}), missing=["-9", "?"])
+    for other in (encoder, pickle.loads(pickle.dumps(encoder))):
+        X, counts = other.encode(table.append_column("more", table["a"]))
+        np.testing.assert_array_equal(X, [[1, 0], [NAN, NAN], [3, 1]])
+        assert counts.missing == {"a": 1, "c": 1}
+        assert counts.n_rows_without_values == 1
+    assert "missing" not in learn(table).facts()
+    facts = json.loads(json.dumps(encoder.facts())) | {"missing": "?"}
+    with pytest.raises(
+        ValueError, match="the words for missing cells of an encoder must be a list"
+    ):
+        TableEncoder.from_facts(facts)

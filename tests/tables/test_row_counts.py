@@ -283,6 +283,47 @@ def test_check_and_calibrate_tell_the_same(path, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-3:] == lines
 
 
+def test_columns_that_are_missing_in_every_row_are_named(path, tmp_path, capsys):
+    model = HDIForestRegressor.load(path)
+    scorer = BatchScorer(path, 0.9)
+    frame = FLATS.assign(town=None, lift=pd.array([None] * N, dtype="boolean"))
+    frame.loc[:9, "area"] = np.nan
+    for part in (frame.head(7), frame.tail(N - 7)):
+        scorer(part)
+    assert +scorer.counts.missing == {"town": N, "lift": N, "area": 10}
+    line = (
+        "Columns that are missing in every row: 'town', 'lift'; the training rows had values there,"
+        " so intervals may cover less than they say"
+    )
+    assert str(scorer.counts).splitlines() == [line]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert main(["score", str(path), str(tmp_path / "t.csv"), "-o", str(tmp_path / "o.csv")]) == 0
+    assert line in capsys.readouterr().out
+    call = ["check", str(path), str(tmp_path / "t.csv"), "--target", "price"]
+    assert main(call) == 0
+    assert line in capsys.readouterr().out
+    assert main([*call, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["missing_cells"] == {"area": 10, "town": N, "lift": N}
+    scorer(FLATS.head(1))
+    assert str(scorer.counts) == ""
+    encoded = model.fitted_forest().encoder.encode(pa.table({n: [] for n in NEW}))[1]
+    assert str(encoded) == ""
+
+
+def test_steps_tell_missing_columns_too(tmp_path):
+    steps = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["town"]), (SimpleImputer(), ["area"])
+    )
+    forest = RandomForestRegressor(5, random_state=0)
+    model = HDIForestRegressor(make_pipeline(steps, forest), calibration=False)
+    model.fit(FLATS[["town", "area"]], FLATS["price"]).save(tmp_path / "m.hdi")
+    scorer = BatchScorer(tmp_path / "m.hdi", 0.9)
+    scorer(FLATS[["town", "area"]].assign(area=np.nan))
+    assert +scorer.counts.missing == {"area": N}
+    assert str(scorer.counts).startswith("Columns that are missing in every row: 'area'; ")
+
+
 def test_of_columns_with_as_many_cells_always_the_same_is_named():
     columns, ends = {0: NumberColumn("b"), 1: NumberColumn("a")}, np.float32([[0, 0], [1, 1]])
     for rows in ([[2, 0], [0, 2]], [[0, 2], [2, 0]]):

@@ -236,6 +236,9 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add("--drop", **_NAMES, metavar="COL", help="columns to ignore")
     add("--id", **_NAMES, metavar="COL", help="columns that name the "
         "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
+    add("--missing", **_NAMES, metavar="WORD", help="cells that are missing besides empty ones, "
+        "such as unknown or -999; kept in MODEL for all tables that it reads")  # fmt: skip
+    add("--drop-missing-target", action="store_true", help="leave out rows without a target")
     add("--sample-weight", metavar="COL", help="column of row weights")
     # No option of the forest constrains it to be monotonic.
     add("--weights", choices=[name for name in WEIGHTINGS if name != "monotonic"], default="all",

@@ -21,7 +21,7 @@ from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
 from hdiforest._tables.training_table import TrainingTable, read_training_table
-from hdiforest._utils.checks import CallError, count_text, size_text, time_text
+from hdiforest._utils.checks import CallError, count_text, printable, size_text, time_text
 from hdiforest._utils.optional import need
 from hdiforest.calibration import Calibration, CVPlus, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
@@ -36,7 +36,11 @@ def run_fit(options: Any) -> None:
     _check_calibration(options)
     roles = {name: getattr(options, name) for name in ("drop", "sample_weight", "groups")}
     roles |= {"ids": options.id, "categorical": [c for c in options.categorical if c != "auto"]}
+    roles |= {name: getattr(options, name) for name in ("missing", "drop_missing_target")}
     table = read_training_table(options.train, options.target, text_form(options), **roles)
+    is_ordered = options.order is not None or options.calibrate != "oob"
+    columns = table.told("" if is_ordered else "--order {} measures the coverage of later rows")
+    say(f"Columns of {printable(str(options.train))}:\n{columns}\n")
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     same = ("min_samples_leaf", "max_depth", "max_features", "max_samples")
     grown = {name: getattr(options, name) for name in same}
@@ -51,7 +55,7 @@ def run_fit(options: Any) -> None:
     model.save(options.output, training_rows=options.training_rows, diagnostics=options.diagnostics)
     written = f"Model written to {options.output} ({size_text(options.output.stat().st_size)})"
     if options.report is not None:
-        write_page(report, options)
+        write_page(report, options, table.columns)
         written += f"\nReport written to {options.report}"
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
     took, n_rows = time_text(time.perf_counter() - start), count_text(model.n_training_rows_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from html import escape
@@ -105,8 +105,11 @@ _HOW = {
 }
 
 
-def write_page(report: Report, options: Any) -> None:
-    """Write the report as a page of HTML, whole or not at all; `options` are those of run_fit."""
+def write_page(report: Report, options: Any, columns: dict[str, str]) -> None:
+    """Write the report as a page of HTML, whole or not at all; `options` are those of run_fit.
+
+    `columns` says what became of those of the table.
+    """
     model, calibration = report.model, report.calibration
     fitted = model.fitted_forest()
     how = calibration and f"method {calibration.method}, {count_text(calibration.n)} rows"
@@ -126,11 +129,16 @@ def write_page(report: Report, options: Any) -> None:
     page = template.substitute(
         _importance(model),
         title=_html(f"Intervals for {options.target}"),
-        facts="".join(f"<dt>{_html(k)}</dt><dd>{_html(v)}</dd>" for k, v in facts.items()),
+        facts=_listed(facts),
+        columns=_listed(columns),
         body=f"{_coverage(report)}\n{_figures(report, options.target)}",
     )
     with writing(options.report) as file:
         file.write(page.encode("utf-8"))
+
+
+def _listed(facts: Mapping[str, object]) -> str:
+    return "".join(f"<dt>{_html(k)}</dt><dd>{_html(v)}</dd>" for k, v in facts.items())
 
 
 def _coverage(report: Report) -> str:

@@ -17,8 +17,15 @@ from urllib.parse import unquote
 
 from hdiforest._cli.arguments import UsageError, text_form
 from hdiforest._model.fitted import FittedForest
-from hdiforest._tables.columns import EncodingError, as_float64, plain
+from hdiforest._tables.columns import (
+    CategoryColumn,
+    EncodingError,
+    as_float64,
+    plain,
+    without_words,
+)
 from hdiforest._tables.csv import CsvReader
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
 from hdiforest._tables.names import require_distinct
 from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm
@@ -236,6 +243,8 @@ class Features:
             raise TableError(
                 f"{table.path}: {error} that no other option names{table.separator_hint()}"
             ) from None
+        entries = self.encoder.entries if isinstance(self.encoder, TableEncoder) else ()
+        self._known = {e.name: e.values for e in entries if isinstance(e, CategoryColumn)}
         self._table = table
         self._more, self.kept_names = list(more), list(kept)
         # The columns of a file with types are as they are, and the encoder checks them.
@@ -270,7 +279,8 @@ class Features:
         begin = len(self._more)
         table = batch.select(range(begin, begin + len(self.encoder.columns)))
         for j, name in enumerate(self._others, len(self._numbers)):
-            table = table.set_column(j, name, self._table.without_missing(table.column(j)))
+            known = self._known.get(name, ())
+            table = table.set_column(j, name, self._table.without_missing(table.column(j), known))
         return table
 
     @contextmanager
@@ -325,14 +335,15 @@ def read_labelled_table(
     fitted, path, target = model.fitted_forest(), options.table, options.target
     if target in (fitted.columns or ()):
         raise UsageError(f"--target must not be a feature of the model, and '{target}' is one")
-    with open_table(path, form=text_form(options)) as table:
+    form = replace(text_form(options), missing=fitted.missing_words)
+    with open_table(path, form=form) as table:
         features = Features(fitted, table, more=[target], kept=kept)
         features.require()
         batches = list(features.batches())
     if not batches:
         raise TableError(f"{path} has no rows")
     whole = pa.concat_tables(batches)
-    y = as_float64(whole.column(0).combine_chunks())
+    y = as_float64(without_words(whole.column(0).combine_chunks(), fitted.missing_words))
     with features.naming_the_file():
         X, counts = fitted.encode(features.raw(whole), features.encoder)
     require_finite(y, f"{path}: target '{target}'")

@@ -18,6 +18,8 @@ from hdiforest._cli.console import say, thirds
 from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.training_rows import WEIGHTINGS
+from hdiforest._tables.described import described
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, printable, significant, size_text
@@ -76,6 +78,7 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
         "rows": len(y),
         "rows_without_interval": int((~has_interval).sum()),
         "levels": [_of_level(y, intervals[..., j], level) for j, level in enumerate(levels)],
+        "missing_cells": {name: n for name, n in counts.missing.items() if n > 0},
         "unknown_categories": {name: n for name, n in counts.unseen.items() if n > 0},
         "out_of_range": dict(counts.out_of_range),
         "rows_out_of_range": counts.n_rows_out_of_range,
@@ -240,7 +243,8 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
     if encoder is not None:
         features = str(encoder)
     rows += [["calibration", known], ["features", f"{fitted.n_features}: {features}"]]
-    if fitted.id_columns:
-        rows.append(["columns that name rows", ", ".join(fitted.id_columns)])
+    if names is not None:
+        own = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
+        rows += map(list, described(own, fitted.feature_range).items())
     shown = aligned(rows, left=2)
     return shown if calibration is None else f"{shown}\n\n{calibration!r}"

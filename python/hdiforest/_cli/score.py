@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
@@ -265,15 +265,17 @@ def run_score(options: Any) -> None:
     scorer = BatchScorer(options.model, levels, **how)
     keep: Keep = "all" if options.keep_all else options.keep
     settings = Settings(keep, n_threads, options.batch_rows, options.resume)
+    words = model.fitted.missing_words
+    every = [replace(s, form=replace(s.form, missing=words)) for s in inputs.sources]
     for name in set(options.keep or ()).intersection(scorer.results):
         raise UsageError(f"--keep {name} must not be the name of a result")
     start, tables, notes = time.perf_counter(), "", list[str]()
     with progress() as advance:
         if inputs.is_one_file:
-            table = inputs.sources[0].open()
+            table = every[0].open()
             n_rows = score_table(scorer, table, options.output, settings, advance=advance)
         else:
-            sources = inputs.sources[options.part or slice(None)]
+            sources = every[options.part or slice(None)]
             n_rows, n, notes = score_dataset(scorer, sources, options.output, settings, advance)
             tables = f" of {n:,} tables"
     seconds = time.perf_counter() - start

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import Categorical, TableEncoder
 from hdiforest._tables.frames import frame_of
 from hdiforest._tables.training_table import Roles, read_training_table, training_table
+from hdiforest._utils.checks import check_flag
 from hdiforest._utils.meta_estimators import layers, pipelines, thawed
 
 
@@ -26,19 +28,23 @@ def fit_table(
     *,
     estimator: Any = None,
     categorical: Categorical = "auto",
+    missing: Sequence[str | float] = (),
     drop: Sequence[str] = (),
     id: Sequence[str] = (),  # noqa: A002 (as the command's option)
+    drop_missing_target: bool = False,
     sample_weight: str | ArrayLike | None = None,
     weights: Weighting = "all",
     calibration: CalibrationOfFit = "auto",
     n_jobs: int | None = None,
     random_state: int | RandomState | None = None,
+    verbose: int = 0,
 ) -> HDIForestRegressor:
     """Fit a model to a table as it is; its methods take such tables.
 
-    Every column but the target, the weights and those of `drop` and `id` becomes a feature: numbers
-    as they are, booleans as 0 and 1, dates as numbers, and categories as ranks by frequency.
-    Missing cells stay missing. What was done is kept with the model, in its file too.
+    Every column but the target, the weights, those of `drop` and `id`, and row numbers (an index of
+    pandas without a name) becomes a feature: numbers as they are, booleans as 0 and 1, dates as
+    numbers, and categories as ranks by frequency. Missing cells stay missing. What was done is kept
+    with the model, in its file too.
 
     Parameters
     ----------
@@ -50,12 +56,19 @@ def fit_table(
         See `HDIForestRegressor`.
     categorical : "auto" or sequence of str, default="auto"
         Columns of categories, such as codes, besides text and dictionaries (pandas' categorical).
+    missing : sequence of str or number, default=()
+        Cells that are missing, besides those that are empty, such as ``["unknown", -999]``. The
+        model reads tables in the same way.
     drop, id : sequence of str, default=()
         No features; columns of `id` name the rows, and are kept by ``hdiforest score``.
+    drop_missing_target : bool, default=False
+        Whether rows without a target are left out; if not, they are refused.
     sample_weight : str or (n,) array, optional
         A column, or the weights themselves.
     weights, calibration, n_jobs, random_state : optional
         See `HDIForestRegressor`.
+    verbose : int, default=0
+        As of `HDIForestRegressor`; from 1 on, what became of the columns is printed, too.
 
     Returns
     -------
@@ -79,28 +92,44 @@ def fit_table(
             "estimator must be a forest, because fit_table encodes the table itself; fit "
             "HDIForestRegressor(pipeline) on the table, or give the forest alone"
         )
+    check_flag("drop_missing_target", drop_missing_target)
     is_column = isinstance(sample_weight, str)
     roles: dict[str, Any] = {"drop": _names("drop", drop), "ids": _names("id", id)}
     roles["categorical"] = "auto" if categorical == "auto" else _names("categorical", categorical)
     roles["sample_weight"] = sample_weight if is_column else None
+    roles |= {"missing": _words(missing), "drop_missing_target": drop_missing_target}
     if isinstance(table, str | os.PathLike):
         read = read_training_table(Path(table), target, **roles)
     else:
         column_roles = Roles(target, **roles)
-        frame = frame_of(table).sliceable()
+        frame = frame_of(table).without(column_roles.missing).sliceable()
         names = frame.names or []
         raw = frame.arrow([name for name in names if name not in column_roles.left_out])
         column_roles.require(names, "the table")
         read = training_table(raw, "the table", column_roles)
     row_weights: Any = read.weights
     if not (is_column or sample_weight is None):
-        row_weights = checked_sample_weight(sample_weight, len(read.y))
+        given: Any = checked_sample_weight(sample_weight, len(read.has_target))
+        row_weights = given[read.has_target]
     options: dict[str, Any] = {"weights": weights, "calibration": calibration, "n_jobs": n_jobs}
-    model = HDIForestRegressor(estimator, random_state=random_state, **options)
+    options |= {"random_state": random_state, "verbose": verbose}
+    model = HDIForestRegressor(estimator, **options)
+    if verbose:
+        print(read.told("calibrate(order=...) by {} measures their coverage"), flush=True)
     model.fit(read.X, read.y, sample_weight=row_weights)
     numbers = TableEncoder(tuple(map(NumberColumn, read.X.schema.names)))
-    attach_encoder(model, read.encoder or numbers, table)
+    labels = frame_of(table).index
+    if labels is not None and not read.has_target.all():
+        labels = labels[read.has_target]
+    attach_encoder(model, read.encoder or numbers, labels)
     return model
+
+
+def _words(missing: Any) -> list[str]:
+    words = missing if isinstance(missing, Iterable) and not isinstance(missing, str) else [None]
+    if any(isinstance(word, bool) or not isinstance(word, str | Real) for word in words):
+        raise ValueError(f"missing must be a list of words and numbers, got {missing!r}")
+    return list(map(str, words))
 
 
 def _names(argument: str, names: Any) -> list[str]:

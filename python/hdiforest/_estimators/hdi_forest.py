@@ -1066,9 +1066,8 @@ def replace_levels(model: HDIForestRegressor, field: str, of_levels: Sequence[An
 
 
 def attach_encoder(
-    model: HDIForestRegressor, encoder: TableEncoder | None, table: Any = None
+    model: HDIForestRegressor, encoder: TableEncoder | None, labels: Any = None
 ) -> None:
-    """Attach the encoder that made the features, and the index of a table of pandas."""
+    """Attach the encoder that made the features, and the index of pandas of the training rows."""
     model._fitted = replace(model.fitted_forest(), encoder=encoder)
-    if table is not None:
-        model._learn_labels(table, None)
+    model._row_labels = labels

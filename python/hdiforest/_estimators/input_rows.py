@@ -57,7 +57,10 @@ def checked_blocks(
     else:
         frame = frame_of(X)
         is_steps = isinstance(encoder, TableSteps)
-        frame = frame.sliceable() if is_steps else frame_of(frame.arrow(encoder.columns))
+        if is_steps:
+            frame = frame.sliceable()
+        else:
+            frame = frame_of(frame.without(fitted.missing_words).arrow(encoder.columns))
         yield from _encoded_blocks(frame, encoder, fitted, per_row)
 
 

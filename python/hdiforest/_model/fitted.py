@@ -254,6 +254,11 @@ class FittedForest:
         return self.encoder.ids if isinstance(self.encoder, TableEncoder) else ()
 
     @property
+    def missing_words(self) -> list[str]:
+        """Words of cells of a table that are missing."""
+        return list(self.encoder.missing) if isinstance(self.encoder, TableEncoder) else []
+
+    @property
     def n_features(self) -> int:
         """Number of columns of a row."""
         return self.scorer.forest.n_features

@@ -90,7 +90,11 @@ class TableSteps:
             rows = f"rows {first_row + 1} to {first_row + table.num_rows}"
             refused = f"refuse one of the {rows}: {' '.join(str(error).split())}"
             raise EncodingError(f"the steps before the forest {refused}") from None
-        return X, count_rows(X, self.ordered, feature_range, _are_empty(table))
+        missing = [pc.is_null(c, nan_is_null=True).to_numpy() for c in table.columns]
+        empty = np.logical_and.reduce(missing)
+        counts = count_rows(X, self.ordered, feature_range, empty)
+        counts.missing.update(dict(zip(self.columns, map(np.count_nonzero, missing), strict=True)))
+        return X, counts
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Do nothing: `rows` has refused missing values if the forest takes none."""
@@ -115,14 +119,6 @@ class TableSteps:
         names = None if columns is None else tuple(columns)
         own = facts["library"], n_features, allow_nan, names, numbers, facts["texts"]
         return cls(pipeline, *own)
-
-
-def _are_empty(table: Any) -> NDArray[np.bool_]:
-    """Return whether all cells of each row of a pyarrow Table are missing."""
-    empty = np.ones(table.num_rows, dtype=bool)
-    for column in table.columns:
-        empty &= pc.is_null(column, nan_is_null=True).to_numpy()
-    return empty
 
 
 def dense_rows(features: Any, *, allow_nan: bool, copy: bool = False) -> NDArray[np.float32]:

@@ -97,6 +97,34 @@ def dictionary_of(array: Any) -> Any:
     return array if pa.types.is_dictionary(array.type) else plain(array).dictionary_encode()
 
 
+def without_words(column: Any, words: Iterable[str]) -> Any:
+    """Return an Array or a ChunkedArray with null for cells that are one of the words.
+
+    What a word says in the type of the column is such a cell, too: 5.0 for the word 5.
+    """
+    kind, is_dictionary = kind_of_cells(column), pa.types.is_dictionary(column.type)
+    # What pyarrow has no functions for.
+    others = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
+    kind = others.get(kind, kind)
+    values = [] if pa.types.is_boolean(kind) else [_as_kind(word, kind) for word in words]
+    if not any(map(len, values)):
+        return column if is_dictionary else column.cast(kind)
+    cells = column.cast(kind)
+    bare = pc.utf8_trim_whitespace(cells) if is_text(kind) else cells
+    found = pc.is_in(bare, value_set=pa.concat_arrays(values))
+    # Dictionaries stay such, as they are categories; text of words alone may stand for numbers.
+    left = pc.if_else(found, None, column if is_dictionary else cells)
+    return left if left.null_count < len(left) else pa.nulls(len(left))
+
+
+def _as_kind(word: str, kind: Any) -> Any:
+    """Return an Array of the value of a type that a word says; it is empty if there is none."""
+    for read in (str, float):
+        with suppress(pa.ArrowException, ValueError):
+            return pa.array([read(word)]).cast(kind)
+    return pa.nulls(0, kind)
+
+
 Facts = dict[str, Any]
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX = float(np.finfo(np.float64).max)
@@ -142,6 +170,10 @@ class Column(ABC):
 
     def __str__(self) -> str:
         return self.name if self.kind == "number" else f"{self.name} ({self.kind})"
+
+    def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
+        """Say what its training cells were, for the numbers of the least and the greatest one."""
+        return ""
 
     @abstractmethod
     def codes(self, array: Any) -> Codes:  # of a dictionary only if there are categories
@@ -279,6 +311,11 @@ class CategoryColumn(Column):
     def __str__(self) -> str:
         return f"{self.name} ({len(self.values):,} categories)"
 
+    def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
+        two = self.values[:2]
+        texts = [shown(v) for v in two if isinstance(v, str)] or number_texts(cast("Any", two))
+        return f"{len(self.values):,}: {', '.join(texts)}{', ...' * (len(self.values) > 2)}"
+
     def codes(self, array: Any) -> Codes:
         kinds = kind_of_cells(array)
         if not (is_number(kinds) or is_text(kinds)):
@@ -385,6 +422,11 @@ class DateColumn(Column):
 
     def __str__(self) -> str:
         return f"{self.name} (date, in {self.unit}s)"
+
+    def detail(self, ends: Sequence[float]) -> str:
+        # A minute more: float32 may have rounded midnight down.
+        days = np.floor(self.reference + np.array(ends) / UNITS[self.unit] + 0.001)
+        return " to ".join(np.datetime_as_string(days.astype("datetime64[D]")).tolist())
 
     def codes(self, array: Any) -> Codes:
         stamps = as_timestamps(array, self.zoned)

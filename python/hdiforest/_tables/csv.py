@@ -15,7 +15,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -70,9 +70,10 @@ class CsvReader(TableReader):
             return self._file.tell() / status.st_size if stat.S_ISREG(status.st_mode) else None
         return None
 
-    def without_missing(self, column: Any) -> Any:
-        """Return text with null in place of what means missing."""
-        return pc.if_else(pc.is_in(column, value_set=pa.array(_MISSING)), None, column)
+    def without_missing(self, column: Any, known: Iterable[Any] = ()) -> Any:
+        """Return text with null in place of what means missing, unless it is known."""
+        words = {*_MISSING, *self._form.missing}.difference(known)
+        return pc.if_else(pc.is_in(column, value_set=pa.array(words)), None, column)
 
     def _read_header(self) -> list[str]:
         """Return the cells of the first row that is not blank."""
@@ -227,7 +228,8 @@ class CsvReader(TableReader):
             return "skip"
 
         convert = pa_csv.ConvertOptions(column_types=types, include_columns=list(types))
-        convert.null_values, convert.decimal_point = _MISSING, self._decimal
+        convert.decimal_point = self._decimal
+        convert.null_values = [*_MISSING, *self._form.missing]
         parse = pa_csv.ParseOptions(delimiter=self.sep, newlines_in_values=True)
         parse.ignore_empty_lines, parse.invalid_row_handler = len(self._header) > 1, skip
         end = b"" if self._block.endswith((b"\n", b"\r")) else b"\n"

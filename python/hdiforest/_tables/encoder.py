@@ -23,6 +23,7 @@ class TableEncoder:
 
     entries: tuple[Column, ...]  # in the order of their features, whose names are distinct
     ids: tuple[str, ...] = ()  # columns that name the rows, and need not be there
+    missing: tuple[str, ...] = ()  # words of missing cells; see `without_words`
 
     @classmethod
     def of_numbers(cls, names: Iterable[str]) -> TableEncoder:
@@ -54,16 +55,21 @@ class TableEncoder:
         """
         kinds.require_columns(self.columns, table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
-        faults, rounded, merged, unseen = {}, [], [], {}
+        faults, rounded, merged, missing, unseen = {}, [], [], {}, {}
         empty = np.ones(len(X), dtype=bool)
         for j, entry in enumerate(self.entries):
+            column = table.column(entry.name)
+            if self.missing:
+                column = kinds.without_words(column, self.missing)
             try:
-                codes = _codes(entry, table.column(entry.name))
+                codes = _codes(entry, column)
             except ColumnError as error:
                 faults[entry.name] = error.sentence(entry.name, first_row)
                 continue
             X[:, j] = codes.values
-            empty &= np.isnan(codes.values)
+            is_empty = np.isnan(codes.values)
+            empty &= is_empty
+            missing[entry.name] = int(is_empty.sum()) - codes.n_unseen
             if codes.rounded:
                 rounded.append(entry.name)
             elif isinstance(entry, NumberColumn) and (became := _merged(codes.values)):
@@ -80,6 +86,7 @@ class TableEncoder:
             instead = "subtract a constant, so that they are near 0"
             warn_caller(f"float32 merges most of the different numbers in the {names}; {instead}")
         counts = count_rows(X, self.ordered, feature_range, empty)
+        counts.missing.update(missing)
         counts.unseen.update(unseen)
         return X, counts
 
@@ -97,23 +104,25 @@ class TableEncoder:
 
     def facts(self) -> Facts:
         """Return the encoder as JSON's types; `from_facts` reads them."""
-        return {"columns": [each.facts() for each in self.entries], "ids": list(self.ids)}
+        facts = {"columns": [each.facts() for each in self.entries], "ids": list(self.ids)}
+        return facts | ({"missing": list(self.missing)} if self.missing else {})
 
     @classmethod
     def from_facts(cls, facts: Any) -> TableEncoder:
         """Return the encoder that `facts` made; ValueError if an entry is not what it must be."""
-        if not isinstance(facts, dict) or set(facts) != {"columns", "ids"}:
+        if not isinstance(facts, dict) or set(facts) - {"missing"} != {"columns", "ids"}:
             raise ValueError("an encoder must have the entries columns and ids")
-        columns, ids = facts["columns"], facts["ids"]
+        columns, ids, missing = facts["columns"], facts["ids"], facts.get("missing", [])
         if not isinstance(columns, list) or not columns:
             raise ValueError("the columns of an encoder must be a list that is not empty")
-        if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
-            raise ValueError("the ids of an encoder must be a list of texts")
+        for what, own in {"ids": ids, "words for missing cells": missing}.items():
+            if not isinstance(own, list) or not all(isinstance(text, str) for text in own):
+                raise ValueError(f"the {what} of an encoder must be a list of texts")
         entries = tuple(map(kinds.column_of, columns))
         names = [*(entry.name for entry in entries), *ids]
         if len(set(names)) != len(names):
             raise ValueError("the columns of an encoder must have distinct names")
-        return cls(entries, tuple(ids))
+        return cls(entries, tuple(ids), tuple(missing))
 
     def __reduce__(self) -> tuple[Callable[[Any], TableEncoder], tuple[Facts]]:
         # Without the Arrow arrays that columns make once.
@@ -159,13 +168,18 @@ _FEW = 20
 
 
 def learn(
-    table: Any, *, categorical: Categorical = "auto", ids: Collection[str] = ()
+    table: Any,
+    *,
+    categorical: Categorical = "auto",
+    ids: Collection[str] = (),
+    missing: Collection[str] = (),
 ) -> TableEncoder:
     """Choose how the columns of a training table, of pyarrow, become features, but for `ids`.
 
     The codes of categories are their ranks by frequency: ranks by the mean of the targets would
     tell the forest the target of each training row. `categorical` names columns of categories
-    besides those of text and of dictionaries. Raises one EncodingError for all columns.
+    besides those of text and of dictionaries; words of `missing` are null already. Raises one
+    EncodingError for all columns.
     """
     named = [] if isinstance(categorical, str) else list(categorical)
     names, known = [n for n in table.schema.names if n not in ids], set(table.schema.names)
@@ -182,7 +196,7 @@ def learn(
             faults[name] = f"column {name!r} cannot be encoded: {error}"
     if faults:
         raise EncodingError("; ".join(faults.values()), faults)
-    return TableEncoder(tuple(entries), tuple(dict.fromkeys(ids)))
+    return TableEncoder(tuple(entries), tuple(dict.fromkeys(ids)), tuple(missing))
 
 
 def _learned(name: str, column: Any, is_categorical: bool) -> Column:

@@ -5,6 +5,7 @@ Without narwhals: it knows three of the nine kinds of tables here, and refuses c
 
 from __future__ import annotations
 
+import copy
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -75,6 +76,19 @@ class Frame:
     def sliceable(self) -> Frame:
         """Return the same rows; those of a dict or of a stream, which is read, as Arrow's."""
         return self
+
+    def without(self, words: Collection[str]) -> Self:
+        """Return the rows with None for words in columns of objects, among numbers too."""
+        own = copy.copy(self)
+        for j, (name, cells) in enumerate(self.columns() if words else ()):
+            if isinstance(cells, list) or str(getattr(cells, "dtype", "")) == "object":
+                left = [None if isinstance(c, str) and c in words else c for c in cells]
+                own.native = self._replaced(own.native, j, name, left)
+        return own
+
+    def _replaced(self, native: Any, _position: int, name: Any, cells: list[Any]) -> Any:
+        """Return a table with other cells in a column."""
+        return {**native, name: cells}
 
     def columns(self) -> Iterator[tuple[Any, Any]]:
         """Yield names and cells of columns that may hold cells of several kinds."""
@@ -247,6 +261,11 @@ class _Pandas(_Series, Table):
 
     def _part(self, at: list[int]) -> Any:
         return self.native.iloc[:, at]
+
+    def _replaced(self, native: Any, position: int, _name: Any, cells: list[Any]) -> Any:
+        table = native.copy(deep=False)
+        table.isetitem(position, cells)
+        return table
 
     def _as_arrow(self) -> Any:
         names, table = self.names, self.native

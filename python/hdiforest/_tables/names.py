@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from hdiforest._utils.checks import check_choice
 
-_MAX_SHOWN = 12
+_MAX_SHOWN = 10
 
 BATCH = ("lower", "upper", "mass")  # columns of `predict_batch`
 
@@ -80,9 +80,10 @@ def column_faults(
 
 
 def listed(items: Iterable[str]) -> str:
-    """Return the first items, with commas between them."""
+    """Return the first items, with commas between them, and the number of the others."""
     shown = list(items)
-    return ", ".join(shown[:_MAX_SHOWN]) + (", ..." if len(shown) > _MAX_SHOWN else "")
+    n_more = len(shown) - _MAX_SHOWN
+    return ", ".join(shown[:_MAX_SHOWN]) + (f" and {n_more:,} more" if n_more > 0 else "")
 
 
 def _flat(levels: ArrayLike) -> list[float]:

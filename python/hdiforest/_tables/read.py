@@ -8,12 +8,14 @@ waits until a pipe has data, types are those of the first block, and errors do n
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -48,6 +50,7 @@ class TextForm:
     sep: str | None = None  # between cells; None: as the ending of the name says
     decimal: str = "."
     encoding: str = "utf-8"  # a name that Python knows
+    missing: list[str] = field(default_factory=list)  # words of missing cells, also in JSON lines
 
 
 def gzip_file(file: Any, mode: str) -> Any:
@@ -197,8 +200,11 @@ class TableReader(ExitStack):
         with self._naming_the_file():
             yield from self._read([], columns, rows_of(len(columns)))
 
-    def without_missing(self, column: Any) -> Any:
-        """Return a column that `batches` was to pass on, with null for cells that say missing."""
+    def without_missing(self, column: Any, _known: Iterable[Any] = ()) -> Any:
+        """Return a column that `batches` was to pass on, with null for cells that say missing.
+
+        Known categories do not say so.
+        """
         return column
 
     def share_read(self) -> float | None:
@@ -403,13 +409,13 @@ class JsonLinesReader(TableReader):
     def _schema_of(self, block: bytes, line: int) -> Any:
         table = self._parsed(block, line)
         fields = [f.with_type(with_leaves(f.type, _with_text)) for f in table.schema]
-        for j, field in enumerate(fields):
+        for j, own in enumerate(fields):
             # pyarrow takes whole numbers beyond int64 for floating ones.
-            if field.type == pa.float64() and (pc.max(pc.abs(table[j])).as_py() or 0) >= 2.0**63:
+            if own.type == pa.float64() and (pc.max(pc.abs(table[j])).as_py() or 0) >= 2.0**63:
                 for kind in (pa.decimal128(38), pa.decimal256(76)):
                     with suppress(TableError):
-                        self._parsed(block, line, pa.schema([field.with_type(kind)]))
-                        fields[j] = field.with_type(kind)
+                        self._parsed(block, line, pa.schema([own.with_type(kind)]))
+                        fields[j] = own.with_type(kind)
                         break
         return pa.schema(fields)
 
@@ -417,6 +423,11 @@ class JsonLinesReader(TableReader):
         pa_json, others = need("pyarrow.json"), "infer" if schema is None else "ignore"
         parse = pa_json.ParseOptions(schema, unexpected_field_behavior=others)
         read = pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
+        # A quote behind a colon begins a cell: within one it would be escaped.
+        for word in self._form.missing:
+            for is_ascii in (True, False):
+                cell = json.dumps(word, ensure_ascii=is_ascii).encode()
+                block = re.sub(rb":\s*" + re.escape(cell), b":null", block)
         try:
             return pa_json.read_json(pa.BufferReader(block), read, parse)
         except pa.ArrowException as error:

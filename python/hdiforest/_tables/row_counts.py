@@ -1,4 +1,4 @@
-"""RowCounts: counts of unseen categories, values out of range and empty rows in rows to predict."""
+"""RowCounts: missing cells, unseen categories, values out of range and empty rows to predict."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._tables.columns import Column
+from hdiforest._tables.names import listed
 from hdiforest._utils.checks import count_text
 
 _BLOCK_CELLS = 2**14  # compared at once, so that numpy need not map memory for them
@@ -43,15 +44,16 @@ class RowCounts:
     n_rows, n_rows_out_of_range, n_rows_without_values, n_rows_of_new_groups : int
         Rows that were counted; with a cell out of range; whose cells are all missing or unseen; of
         groups that the calibration had no rows of, if it was made by those of a column.
-    unseen, out_of_range : collections.Counter
-        Cells by column: of categories that the training rows did not have, which are taken as
-        missing, or as the encoder of the model says; of numbers, dates and booleans beyond the
-        least and the greatest value of the training rows.
+    missing, unseen, out_of_range : collections.Counter
+        Cells by column: missing ones; of categories that the training rows did not have, which are
+        taken as missing, or as the encoder of the model says; of numbers, dates and booleans beyond
+        the least and the greatest value of the training rows.
     """
 
     def __init__(self) -> None:
         self.n_rows = self.n_rows_out_of_range = self.n_rows_without_values = 0
         self.n_rows_of_new_groups = 0
+        self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
         self.out_of_range: Counter[str] = Counter()
         self._beyond: dict[str, _Beyond] = {}
@@ -71,6 +73,7 @@ class RowCounts:
             self.n_rows_out_of_range += other.n_rows_out_of_range
             self.n_rows_without_values += other.n_rows_without_values
             self.n_rows_of_new_groups += other.n_rows_of_new_groups
+            self.missing.update(other.missing)
             self.unseen.update(other.unseen)
             self.out_of_range.update(other.out_of_range)
             for beyond in other._beyond.values():
@@ -94,6 +97,9 @@ class RowCounts:
     def __str__(self) -> str:
         counts, lines = copy.copy(self), []  # other threads may add meanwhile
         of_all = f"of {counts.n_rows:,}"
+        if empty := [repr(c) for c, n in counts.missing.items() if n == counts.n_rows > 0]:
+            why = "the training rows had values there, so intervals may cover less than they say"
+            lines.append(f"Columns that are missing in every row: {listed(empty)}; {why}")
         if cells := [f"{n:,} of {name!r}" for name, n in counts.unseen.items() if n > 0]:
             what = "Cells of categories that the training rows did not have, taken as missing"
             lines.append(f"{what}: {', '.join(cells)}")
@@ -123,7 +129,9 @@ def count_rows(
     feature_range: NDArray[np.float32] | None,
     empty: NDArray[np.bool_] | None = None,
 ) -> RowCounts:
-    """Return the counts of rows (n, n_features), without unseen categories. O(n n_features).
+    """Return the counts of rows (n, n_features), but for missing and unseen cells.
+
+    O(n n_features).
 
     `columns` are those of `TableEncoder.ordered`; without the `feature_range` of `FittedForest`
     nothing is out of range. `empty` rows, (n,), have no known cell; by default those of NaN alone.

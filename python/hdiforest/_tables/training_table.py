@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, cast
@@ -11,13 +11,22 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import EncodingError, as_float64, dictionary_of, is_number, plain
+from hdiforest._tables.columns import (
+    DateColumn,
+    EncodingError,
+    as_float64,
+    dictionary_of,
+    is_number,
+    plain,
+    without_words,
+)
+from hdiforest._tables.described import described, row_numbers, with_note
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
-from hdiforest._tables.names import column_faults
+from hdiforest._tables.names import column_faults, listed
 from hdiforest._tables.read import TableError, TextForm
 from hdiforest._utils import Array
-from hdiforest._utils.checks import count_rows
+from hdiforest._utils.checks import aligned, count_rows
 from hdiforest._utils.optional import pa
 
 
@@ -28,13 +37,23 @@ class TrainingTable(NamedTuple):
     y: Array  # (n,)
     weights: Array | None  # (n,)
     groups: NDArray[np.int64] | None  # (n,) number of the group of each row
-    encoder: TableEncoder | None  # None: all columns are numbers, and none names the rows
+    encoder: TableEncoder | None  # None: all columns are plain numbers, and none names the rows
+    columns: dict[str, str]  # what became of them; see `described`
+    has_target: NDArray[np.bool_]  # of each row that was given; others are left out
 
     def rows(self, chosen: NDArray[np.intp]) -> TrainingTable:
         """Return some of the rows."""
         weights = None if self.weights is None else self.weights[chosen]
         groups = None if self.groups is None else self.groups[chosen]
-        return TrainingTable(self.X.take(chosen), self.y[chosen], weights, groups, self.encoder)
+        X, y = self.X.take(chosen), self.y[chosen]
+        return self._replace(X=X, y=y, weights=weights, groups=groups)
+
+    def told(self, order: str = "") -> str:
+        """Return what became of the columns as text; `order` says what to do with a date."""
+        entries = () if self.encoder is None else self.encoder.entries
+        dates = [entry.name for entry in entries if isinstance(entry, DateColumn)]
+        later = {"later rows": order.format(quote(dates[0]))} if order and dates else {}
+        return aligned([list(line) for line in (self.columns | later).items()], left=2)
 
 
 @dataclass(frozen=True)
@@ -47,6 +66,8 @@ class Roles:
     sample_weight: str | None = None
     groups: str | None = None
     categorical: Categorical = "auto"  # see `hdiforest._tables.encoder.learn`
+    missing: Sequence[str] = ()  # words of missing cells
+    drop_missing_target: bool = False  # whether rows without a target are left out
 
     @property
     def numbers(self) -> list[str]:
@@ -84,13 +105,11 @@ class Roles:
 
 
 def read_training_table(
-    path: Path, target: str, form: TextForm | None = None, *, encoded: bool = True, **roles: Any
+    path: Path, target: str, form: TextForm | None = None, **roles: Any
 ) -> TrainingTable:
-    """Read a table from a file; see `Roles` for further arguments. Raises TableError.
-
-    Features that are not `encoded` stay as they are.
-    """
+    """Read a table from a file; see `Roles` for further arguments. Raises TableError."""
     found = Roles(target, **roles)
+    form = replace(form or TextForm(), missing=list(found.missing))
     with open_table(path, form=form) as table:
         names = [name for name in table.names if name not in found.left_out]
         texts = [*found.declared, *([] if found.groups is None else [found.groups])]
@@ -101,46 +120,67 @@ def read_training_table(
             if not parts:
                 raise TableError(f"{path} has no rows")
             raw = pa.concat_tables(parts, promote_options="default")
-            return training_table(raw, str(path), found, encoded=encoded)
+            return training_table(raw, str(path), found)
         except TableError as error:
             raise TableError(f"{error}{_hint(error, table.names, found.special)}") from None
 
 
-def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True) -> TrainingTable:
+def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
     """Return what a forest is fitted on; as `read_training_table`, of a pyarrow Table `raw`."""
     names = raw.schema.names
-    y = _numbers_of(raw, roles.target, source, "target")
-    weight = roles.sample_weight
+    arrays = [without_words(column, roles.missing) for column in raw.columns]
+    raw = pa.Table.from_arrays(arrays, names)
+    y, weight = _numbers_of(raw, roles.target, source, "target"), roles.sample_weight
+    has_target = ~np.isnan(y) if roles.drop_missing_target else np.ones(len(y), dtype=bool)
+    if not has_target.any():
+        raise TableError(f"{source}: target '{roles.target}' has no value in any row")
+    raw, y = raw.filter(has_target), y[has_target]
+    hint = "; --drop-missing-target (drop_missing_target=True in Python) leaves such rows out"
+    require_finite(y, f"{source}: target '{roles.target}'", hint)
     weights = None if weight is None else _numbers_of(raw, weight, source, "sample weight")
-    features = roles.features(names, source)
+    if weights is not None:
+        require_finite(weights, f"{source}: sample weight '{weight}'")
+    numbers = row_numbers(raw, {*roles.special, *roles.declared})
+    features = roles.features([name for name in names if name not in numbers], source)
     groups = None if roles.groups is None else _group_numbers(raw, roles.groups, source)
     table = raw.select([i for i, name in enumerate(names) if name in set(features)])
-    if not encoded:
-        return TrainingTable(table, y, weights, groups, None)
     try:
-        encoder = learn(table, categorical=roles.categorical, ids=roles.ids)
-        X, _ = encoder.encode(table)
+        learned = {"ids": roles.ids, "missing": roles.missing}
+        encoder = learn(table, categorical=roles.categorical, **learned)
+        X, counts = encoder.encode(table)
     except EncodingError as error:
         raise TableError(f"{source}: {error}", error.columns) from None
-    is_plain = set(encoder.number_columns) == set(encoder.columns) and not encoder.ids
-    return TrainingTable(with_names(X, features), y, weights, groups, None if is_plain else encoder)
+    if empty := [name for name, n in counts.missing.items() if n == len(y)]:
+        s, have, them = ("s", "have", "them") if len(empty) > 1 else ("", "has", "it")
+        told = f"column{s} {listed(map(repr, empty))} {have} no value in any row"
+        option = f"--drop {' '.join(map(quote, empty))} (drop={empty} in Python)"
+        raise TableError(f"{source}: {told}; {option} leaves {them} out")
+    columns = described(encoder, np.stack([np.fmin.reduce(X), np.fmax.reduce(X)]))
+    left_out = dict.fromkeys(numbers, "row numbers") | dict.fromkeys(roles.drop, "dropped")
+    lines = {
+        "left out": [with_note(name, why) for name, why in left_out.items()],
+        "missing cells": [with_note(c, f"{n:,}") for c, n in counts.missing.most_common() if n],
+        "rows left out": [f"{count_rows(~has_target)} without the target"] * (not has_target.all()),
+    }
+    columns |= {title: listed(own) for title, own in lines.items() if own}
+    is_plain = set(encoder.number_columns) == set(encoder.columns)
+    kept = None if is_plain and not (encoder.ids or encoder.missing) else encoder
+    return TrainingTable(with_names(X, features), y, weights, groups, kept, columns, has_target)
 
 
 def _numbers_of(raw: Any, name: str, source: str, what: str) -> Array:
     column = plain(raw[name].combine_chunks())
     if not is_number(column.type):
         raise TableError(f"{source}: {what} '{name}' must hold numbers, but is {column.type}")
-    values = as_float64(column)
-    require_finite(values, f"{source}: {what} '{name}'")
-    return values
+    return as_float64(column)
 
 
-def require_finite(values: Array, what: str) -> None:
-    """Raise TableError if a number is missing or infinite."""
+def require_finite(values: Array, what: str, hint: str = "") -> None:
+    """Raise TableError if a number is missing, for which there is a hint, or infinite."""
     bad = ~np.isfinite(values)
     if bad.any():
         first = int(np.argmax(bad))
-        held = "a missing cell" if np.isnan(values[first]) else "infinity"
+        held = f"a missing cell{hint}" if np.isnan(values[first]) else "infinity"
         wrong = f"{count_rows(bad)} are not: row {first + 1} holds {held}"
         raise TableError(f"{what} must be finite in every row, but {wrong}")
 
@@ -160,7 +200,7 @@ def _hint(error: TableError, names: list[str], special: set[str | None]) -> str:
     hint = f"--drop {' '.join(map(quote, bad))} leaves {it} out"
     if all(names.count(name) == 1 for name in bad):
         hint += f", --id does so and keeps {it} when scoring"
-        hint += f", --categorical takes {it} as categories"
+        hint += f", --categorical takes {it} as categories, --missing WORD a word as missing"
     return f" ({hint})" if bad else ""
 
 

@@ -208,7 +208,8 @@ class BatchScorer:
             encoder = fitted.encoder_for([name for name in given.names if name not in self.keep])
         except ValueError as error:
             raise ValueError(f"{error} that keep does not name") from None
-        results = self.score(given.arrow(encoder.columns), encoder)
+        rows = given.without(fitted.missing_words).arrow(encoder.columns)
+        results = self.score(rows, encoder)
         return given.with_results(results, self.keep, self._types)
 
     def stream(self, batches: Iterable[Any]) -> Iterator[Any]:

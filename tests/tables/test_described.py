@@ -1,0 +1,222 @@
+"""What became of the columns of a table, as people read it; rows that are numbered."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+
+from hdiforest import fit_table
+from hdiforest._tables.described import row_numbers
+
+from ..cli.calls import failure, run
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+pytest.importorskip("safetensors")
+
+RNG = np.random.default_rng(5)
+N = 90
+BOATS = pd.DataFrame({
+    "length": RNG.uniform(4, 20, N),
+    "built": pd.Timestamp("1999-12-31") + pd.to_timedelta(np.arange(N) * 7, "D"),
+    "seen": pd.Timestamp("2001-02-03 00:00:05") + pd.to_timedelta(np.arange(N) * 997, "m"),
+    "hull": np.repeat(["steel", "wood", "oak", "steel", "wood", "steel"], N // 6),
+    "sail": np.arange(N) % 2 == 0,
+    "left": pd.to_timedelta(np.arange(N), "h"),
+    "name": [f"boat {i}" for i in range(N)],
+    "note": "x",
+    "price": RNG.gamma(3, 9, N),
+})  # fmt: skip
+FIT = ["--trees", 5, "--calibrate", "none", "--jobs", 1, "--target", "price"]
+FOREST = RandomForestRegressor(5, random_state=0)
+
+
+def lines_of(printed):
+    """Texts by title of the block behind its first line."""
+    block = printed.split("Columns of", 1)[-1].partition("\n\n")[0]
+    return dict(re.split(r"  +", line, maxsplit=1) for line in block.splitlines()[1:])
+
+
+def fitted(capsys, frame, path, *more):
+    """The block of a fit of a table that is written to a file."""
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+    capsys.readouterr()
+    assert run(["fit", path, "-o", path.with_name("m.hdi"), *FIT, *more]) == 0
+    return lines_of(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", ["b.csv", "b.parquet"])
+def test_every_kind_of_column_is_told(tmp_path, capsys, name):
+    frame = BOATS.drop(columns="left") if name == "b.csv" else BOATS
+    frame = pd.concat([frame.assign(length=np.nan).head(3), frame], ignore_index=True)
+    more = ["--id", "name", "--drop", "note", "--report", tmp_path / "r.html"]
+    found = fitted(capsys, frame, tmp_path / name, *more)
+    ends = [str(frame[c].agg(f).date()) for c in ("built", "seen") for f in ("min", "max")]
+    dates = "built ({} to {}), seen ({} to {})".format(*ends)
+    expected = {
+        "numbers (1)": "length",
+        "booleans (1)": "sail",
+        "dates (2)": dates,
+        "categories (1)": "hull (3: 'steel', 'wood', ...)",
+        "ids (1)": "name",
+    } | ({} if name == "b.csv" else {"durations (1)": "left"})
+    of_fit = {"left out": "note (dropped)", "missing cells": "length (3)"}
+    assert found == expected | of_fit
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert f"<dt>dates (2)</dt><dd>{dates}</dd>" in page
+    assert "note (dropped)" in page
+    assert run(["inspect", tmp_path / "m.hdi"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    of_file = dict(re.split(r"  +", line, maxsplit=1) for line in shown)
+    assert {title: of_file[title] for title in expected} == expected
+
+
+def test_with_a_date_the_option_for_later_rows_is_told(tmp_path, capsys):
+    frame = BOATS.rename(columns={"built": "year built"})[["length", "year built", "price"]]
+    frame.to_csv(tmp_path / "b.csv", index=False)
+    call = ["fit", tmp_path / "b.csv", "-o", tmp_path / "m.hdi", "--target", "price"]
+    hint = "--order 'year built' measures the coverage of later rows"
+    for more, expected in (
+        ([], hint),
+        (["--calibrate", "split"], None),
+        (["--order", "year built", "--trees", 90], None),
+    ):
+        assert run([*call, "--trees", 20, *more]) == 0
+        assert lines_of(capsys.readouterr().out).get("later rows") == expected
+
+
+def test_many_columns_and_names_for_a_terminal(tmp_path, capsys):
+    many = {f"x{j}": RNG.normal(size=N) for j in range(23)}
+    frame = pd.DataFrame({**many, "a\x1b[2Jb": ["\x1b]0;c", "d"] * (N // 2), "price": range(N)})
+    capsys.readouterr()
+    frame.to_csv(tmp_path / "many.csv", index=False)
+    assert run(["fit", tmp_path / "many.csv", "-o", tmp_path / "m.hdi", *FIT]) == 0
+    assert run(["inspect", tmp_path / "m.hdi"]) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    found = lines_of(printed)
+    assert found["numbers (23)"].endswith("x8, x9 and 13 more")
+    assert found["categories (1)"] == r"a\x1b[2Jb (2: '\x1b]0;c', 'd')"
+
+
+def test_fit_table_prints_it_if_asked(capsys):
+    frame = BOATS[["length", "built", "hull", "price"]]
+    fit_table(frame, "price", estimator=FOREST, calibration=False)
+    assert capsys.readouterr().out == ""
+    fit_table(frame, "price", estimator=FOREST, calibration=False, drop=["hull"], verbose=1)
+    printed = capsys.readouterr().out
+    assert re.search(r"^dates \(1\) +built \(1999-12-31 to 2001-09-14\)$", printed, re.M)
+    assert re.search(r"^left out +hull \(dropped\)$", printed, re.M)
+    assert re.search(r"^later rows +calibrate\(order=\.\.\.\) by built ", printed, re.M)
+
+
+SHUFFLED = BOATS[["length", "hull", "price"]].sort_values("price").sample(frac=0.7, random_state=1)
+
+
+def twice(path):
+    SHUFFLED.reset_index(drop=True).to_csv(path)
+    pd.read_csv(path).to_csv(path)
+
+
+def as_r_does(path):
+    SHUFFLED.set_axis(map(str, range(1, len(SHUFFLED) + 1))).to_csv(path, quoting=2)
+
+
+NUMBERED = {
+    "shuffled.parquet": SHUFFLED.to_parquet,
+    "shuffled.csv": SHUFFLED.to_csv,
+    "named.csv": lambda path: SHUFFLED.to_csv(path, index_label="Unnamed: 0"),
+    "twice.csv": twice,
+    "joined.csv": pd.concat([SHUFFLED, SHUFFLED]).to_csv,
+    "joined.parquet": pd.concat([SHUFFLED, SHUFFLED]).to_parquet,
+    "floats.csv": SHUFFLED.set_index(SHUFFLED.index * 1.0).to_csv,
+    "of_r.tsv": as_r_does,
+    "levels.parquet": SHUFFLED.set_axis(
+        pd.MultiIndex.from_arrays([SHUFFLED["hull"], SHUFFLED.index], names=[None, None])
+    ).to_parquet,
+    "dates.parquet": SHUFFLED.set_index(BOATS["built"][SHUFFLED.index].rename(None)).to_parquet,
+    "range.parquet": SHUFFLED.reset_index(drop=True).to_parquet,
+    "u.parquet": SHUFFLED.rename_axis("Unnamed: 0").reset_index().to_parquet,
+    "lines.jsonl": lambda path: (
+        SHUFFLED.rename_axis("__index_level_0__")
+        .reset_index()
+        .to_json(path, orient="records", lines=True)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_row_numbers_are_no_feature(tmp_path, capsys, name):
+    NUMBERED[name](tmp_path / name)
+    sep = ["--sep", ","] if name.endswith(".tsv") else []
+    capsys.readouterr()
+    assert run(["fit", tmp_path / name, "-o", tmp_path / "m.hdi", *FIT, *sep]) == 0
+    found = lines_of(capsys.readouterr().out)
+    assert (found["numbers (1)"], found["categories (1)"][:4]) == ("length", "hull")
+    assert ("(row numbers)" in found.get("left out", "")) == (name != "range.parquet")
+    new = SHUFFLED.reset_index(drop=True)
+    scored = []
+    for table in ("new.csv", "numbered.csv", "numbered.parquet"):
+        write = new.to_parquet if table.endswith("parquet") else new.to_csv
+        write(tmp_path / table, index=table != "new.csv")
+        assert run(["score", tmp_path / "m.hdi", tmp_path / table, "-o", tmp_path / "o.csv"]) == 0
+        scored.append((tmp_path / "o.csv").read_bytes())
+    assert scored == scored[:1] * 3
+
+
+def test_the_frame_and_its_file_give_one_model(tmp_path):
+    SHUFFLED.to_parquet(tmp_path / "s.parquet")
+    SHUFFLED.to_csv(tmp_path / "s.csv")
+    how = {"estimator": FOREST, "calibration": False}
+    expected = fit_table(SHUFFLED, "price", **how).predict(BOATS)
+    arrow = pa.Table.from_pandas(SHUFFLED)
+    read_back = pd.read_csv(tmp_path / "s.csv")
+    for table in (tmp_path / "s.parquet", tmp_path / "s.csv", arrow, read_back):
+        model = fit_table(table, "price", **how)
+        assert list(model.feature_names_in_) == ["length", "hull"]
+        np.testing.assert_array_equal(model.predict(BOATS), expected)
+
+
+@pytest.mark.parametrize(
+    ("columns", "named", "expected"),
+    [
+        ({"": [3, 1, 7], "a": [1, 2, 3]}, (), [""]),
+        ({" ": ["3", "1", "7"], "a": [1, 2, 3]}, (), []),  # text is refused, or a category
+        ({"": [0.5, 1.5, 2.5], "a": [1, 2, 3]}, (), []),
+        ({"": [-1, 0, 1]}, (), []),
+        ({"": [0] * 9 + [1]}, (), []),  # says something of rows
+        ({"": [None, 2, 3]}, (), [""]),
+        ({"a": [1, 2], "": [0, 1], "Unnamed: 0": [0, 1]}, (), []),  # not the first
+        ({"": [0, 1], "Unnamed: 0.1": [1, 0], "a": [0, 1]}, (), ["", "Unnamed: 0.1"]),
+        ({"Unnamed: 0": [0, 1]}, ("Unnamed: 0",), []),
+        ({"id": [0, 1], "index": [0, 1], "X": [1, 2]}, (), []),
+        ({"a": [1, 2], "__index_level_0__": ["x", "y"]}, (), ["__index_level_0__"]),
+        ({"a": [1, 2], "__index_level_10__": [5, 5]}, ("__index_level_10__",), []),
+        ({"a__index_level_0__": [1, 2]}, (), []),
+    ],
+)  # fmt: skip
+def test_what_numbers_rows(columns, named, expected):
+    assert row_numbers(pa.table(columns), named) == expected
+
+
+def test_an_index_with_a_name_is_a_column(tmp_path, capsys):
+    SHUFFLED.set_index("length").to_parquet(tmp_path / "s.parquet")
+    assert run(["fit", tmp_path / "s.parquet", "-o", tmp_path / "m.hdi", *FIT]) == 0
+    assert lines_of(capsys.readouterr().out)["numbers (1)"] == "length"
+    SHUFFLED[["price"]].to_csv(tmp_path / "s.csv")
+    call = ["fit", tmp_path / "s.csv", "-o", tmp_path / "m.hdi", *FIT]
+    assert failure(capsys, call).endswith("has no column left to predict 'price' from")
+
+
+def test_a_column_that_names_rows_and_is_an_id_is_kept(tmp_path, capsys):
+    SHUFFLED.to_csv(tmp_path / "s.csv", index_label="Unnamed: 0")
+    call = ["fit", tmp_path / "s.csv", "-o", tmp_path / "m.hdi", *FIT, "--id", "Unnamed: 0"]
+    assert run(call) == 0
+    assert run(["inspect", tmp_path / "m.hdi", "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert json.loads(printed[printed.index("{") :])["encoder"]["ids"] == ["Unnamed: 0"]
