@@ -8,6 +8,7 @@ import re
 import tempfile
 from argparse import ArgumentTypeError
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -74,6 +75,11 @@ def share(text: str, *, one: bool = False) -> float:
     return share
 
 
+def coverages(text: str, *, one: bool = False) -> list[float]:
+    """Return coverages with commas between them."""
+    return [share(each, one=one) for each in text.strip(",").split(",")]
+
+
 def whole(text: str, least: int) -> int:
     """Return a whole number from the least on, as far as seeds go."""
     if not text.isdecimal() or int(text) < least:
@@ -84,6 +90,11 @@ def whole(text: str, least: int) -> int:
 
 
 positive = partial(whole, least=1)
+
+
+def jobs(text: str) -> int:
+    """Return a number of threads; -1 stands for all."""
+    return -1 if text == "-1" else positive(text)
 
 
 def number_or_share(text: str) -> int | float:
@@ -134,7 +145,8 @@ class Distinct(argparse.Action):
 
     def __call__(self, _: Any, namespace: Any, values: Any, __: str | None = None) -> None:
         """See `argparse.Action`."""
-        together = [*(getattr(namespace, self.dest) or []), *values]
+        lists = (each if isinstance(each, list) else [each] for each in values)
+        together = [*(getattr(namespace, self.dest) or []), *chain.from_iterable(lists)]
         shown = [f"{each:.15g}" if isinstance(each, float) else each for each in together]
         for text in shown:
             if shown.count(text) > 1:
@@ -168,7 +180,7 @@ def text_form(options: Any) -> TextForm:
     """Return how the arguments say that text is written; UsageError if they contradict."""
     if options.sep == options.decimal:
         raise UsageError("--sep and --decimal must differ")
-    return TextForm(options.sep, options.decimal, options.encoding)
+    return TextForm(options.sep, options.decimal, options.encoding, options.quote == "double")
 
 
 def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[float]]:
@@ -254,7 +266,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help="how intervals are made to cover what they say: by the trees that did not draw a row "
         "(oob), by a fifth of the rows held out of the fit (split), or by a forest for each fold "
         "(cv+) (default: oob)")  # fmt: skip
-    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
         help="shares of new targets to cover by calibrated intervals, above 0 and below 1 (default:"
         f" those of {_LEVELS} that there are enough rows for)")  # fmt: skip
     add("--groups", metavar="COL", help="column of groups (persons, sites) that are not divided, "
@@ -297,7 +309,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add("--resume", action="store_true", help="leave outputs that are there and were made by this "
         "model, with these arguments, of the same inputs")  # fmt: skip
     add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
-    add("--coverage", nargs="+", action=Distinct, type=partial(share, one=True), metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=partial(coverages, one=True), metavar="C",
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
         "calibrated; of others, of the distribution to hold (default: 0.9, or the lowest that was "
         "calibrated if 0.9 was not)")  # fmt: skip
@@ -324,7 +336,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     _add_labelled(add)
     add("-o", "--output", type=path, metavar="MODEL2",
         help="model file to write (default: MODEL is replaced)")  # fmt: skip
-    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
         help="shares of new targets to cover, above 0 and below 1 (default: those that were "
         f"calibrated, or {_LEVELS})")  # fmt: skip
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
@@ -350,7 +362,7 @@ def _add_recalibrate(parser: argparse.ArgumentParser) -> None:
 def _add_check(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_labelled(add)
-    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
         help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
     add("--kind", choices=("calibrated", *KINDS), help="calibrated, shortest, equal-tailed, or "
@@ -402,5 +414,12 @@ def _add_text_and_jobs(parser: argparse.ArgumentParser) -> None:
         help="before decimals (default: a point)")  # fmt: skip
     add("--encoding", type=encoding, default="utf-8", metavar="NAME",
         help="such as latin-1 (default: utf-8)")  # fmt: skip
-    parser.add_argument("--jobs", type=positive, default=-1, metavar="N",
-                        help="threads (default: all)")  # fmt: skip
+    add(
+        "--quote",
+        choices=("double", "none"),
+        default="double",
+        help="what cells may stand "
+        "between: double quotes, or nothing, so that quotes are text (default: double)",
+    )
+    parser.add_argument("--jobs", type=jobs, default=-1, metavar="N",
+                        help="threads; -1 stands for all (default: -1)")  # fmt: skip

@@ -51,7 +51,7 @@ _DIFFERENCES = {
     "changed": "the input has changed",
     "batch": "the price of the batch is another one",
     "keys": "the names of its folders have changed",
-    "text": "--sep, --decimal or --encoding is another one",
+    "text": "--sep, --decimal, --encoding or --quote is another one",
 }
 
 

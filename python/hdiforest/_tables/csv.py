@@ -27,7 +27,10 @@ MAX_ROW_BYTES = 1 << 26
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has a fixed cost
+_MAX_SEPARATORS = 20  # in a cell of many lines that each have as many as a row
 _AS_UTF_8 = "save it as UTF-8, or name its encoding by --encoding"
+_AS_TEXT = "--quote none reads quotes as text"
+_LINE_END = re.compile(rb"[\r\n]|\Z")
 # What pyarrow and pandas read as missing.
 _MISSING = [
     *["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"],
@@ -58,7 +61,10 @@ class CsvReader(TableReader):
             self.names = self._header = self._read_header()
         # As for pyarrow, quotes count only where a cell begins.
         begin = rf"(?<![^{re.escape(self.sep)}\r\n])"
-        self._quoted = re.compile(rf'{begin}"[^"]*(?:""[^"]*)*"?'.encode())
+        quoted = rf'{begin}"[^"]*(?:""[^"]*)*"?' if self._form.has_quotes else "(?!)"
+        self._quoted = re.compile(quoted.encode())
+        point = re.escape(self._decimal)
+        self._number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
         # Never an even row: neither as a row of its own nor behind an open quote, which it closes.
         separators = self.sep * len(self._header)
         self._guard = f'{separators}"{separators}'
@@ -86,7 +92,7 @@ class CsvReader(TableReader):
             # its columns.
             text = io.StringIO(self._ahead.decode("latin-1"), newline="")
             try:
-                rows = csv.reader(text, delimiter=self.sep)
+                rows = self._cells_of(text)
                 row = next((row for row in rows if len(row) > 1 or any(map(str.strip, row))), [])
             except csv.Error as error:
                 raise TableError(f"cannot read the header of {self.path}: {error}") from None
@@ -97,14 +103,21 @@ class CsvReader(TableReader):
         if not row:
             raise TableError(f"{self.path} is empty")
         header, self._ahead = self._ahead[:n_header], self._ahead[n_header:]
-        if header.count(b'"') % 2:
-            raise TableError(f"{self.path}: the quote opened in the header is not closed")
+        if self._form.has_quotes and header.count(b'"') % 2:
+            what = "the quote opened in the header is not closed"
+            raise TableError(f"{self.path}: {what}; {_AS_TEXT}")
         self._n_lines = _n_lines(header)
         self._block_bytes = max(_BLOCK_BYTES, _BLOCK_ROWS * n_header)
         try:
             return [cell.encode("latin-1").decode() for cell in row]
         except UnicodeDecodeError:
             raise TableError(f"the header of {self.path} is not UTF-8; {_AS_UTF_8}") from None
+
+    def _cells_of(self, text: io.StringIO) -> Iterator[list[str]]:
+        """Return the rows of some text."""
+        if self._form.has_quotes:
+            return csv.reader(text, delimiter=self.sep)
+        return csv.reader(text, delimiter=self.sep, quoting=csv.QUOTE_NONE)
 
     def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         for columns in self._blocks(number_columns, kept):
@@ -134,8 +147,6 @@ class CsvReader(TableReader):
         Columns of the words true and false alone are text. TableError for those with numbers in
         more than half of their distinct cells, but not in all.
         """
-        point = re.escape(self._decimal)
-        number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
         kinds, mixed = {}, {}
         for name, column in columns.items():
             cells = pc.unique(self.without_missing(column).drop_null())
@@ -146,7 +157,7 @@ class CsvReader(TableReader):
             if not pc.all(are_words).as_py():
                 if not fails(self._as_numbers, cells):
                     kinds[name] = "number"
-                elif 2 * pc.sum(pc.match_substring_regex(cells, number)).as_py() > len(cells):
+                elif 2 * pc.sum(pc.match_substring_regex(cells, self._number)).as_py() > len(cells):
                     mixed[name] = column
         self._numbers(mixed)  # names the cells that are none
         return kinds
@@ -164,7 +175,8 @@ class CsvReader(TableReader):
                 columns, n_rows, rest = self._parse_block(number_columns, texts)
                 if rest and not goes_on:
                     where = f"line {self._line(n_rows)}"
-                    raise TableError(f"{self.path}: the quote opened in {where} is not closed")
+                    what = f"the quote opened in {where} is not closed"
+                    raise TableError(f"{self.path}: {what}; {_AS_TEXT}")
                 if n_rows > 0:
                     yield columns
                 self._n_rows += n_rows
@@ -184,7 +196,8 @@ class CsvReader(TableReader):
     def _more_than(self, n_bytes: int) -> int:
         if n_bytes >= MAX_ROW_BYTES:
             row, most = f"the row in line {self._n_lines + 1}", f"{MAX_ROW_BYTES >> 20} MiB"
-            raise TableError(f"{self.path}: {row} is longer than {most}; is a quote not closed?")
+            what = f"{row} is longer than {most}; is a quote not closed? {_AS_TEXT}"
+            raise TableError(f"{self.path}: {what}")
         return 2 * n_bytes
 
     def _parse_block(
@@ -204,7 +217,9 @@ class CsvReader(TableReader):
             table, uneven = self._parse(dict.fromkeys(types, pa.string()))
             self._worded |= {n for n in number_columns if fails(self._plain_numbers, table[n])}
         rest = uneven.pop().text.removesuffix(self._guard)
-        self._require_no_gap(table.num_rows + len(uneven) + (rest != ""))
+        n_rows, n_bytes = table.num_rows + len(uneven), len(self._block) - len(rest.encode())
+        self._require_no_swallowed_rows(n_rows, n_bytes, number_columns)
+        self._require_no_gap(n_rows + (rest != ""))
         for row in uneven[:1]:
             n_cells = f"{row.actual_columns} cell{'s' * (row.actual_columns != 1)}"
             what = f"has {n_cells}, but the header has {len(self._header)}"
@@ -229,6 +244,7 @@ class CsvReader(TableReader):
         convert = pa_csv.ConvertOptions(column_types=types, include_columns=list(types))
         convert.null_values, convert.decimal_point = _MISSING, self._decimal
         parse = pa_csv.ParseOptions(delimiter=self.sep, newlines_in_values=True)
+        parse.quote_char = '"' if self._form.has_quotes else False
         parse.ignore_empty_lines, parse.invalid_row_handler = len(self._header) > 1, skip
         end = b"" if self._block.endswith((b"\n", b"\r")) else b"\n"
         content = self._block + end + self._guard.encode()
@@ -248,6 +264,31 @@ class CsvReader(TableReader):
                 self._empty_line = self._line(n_in_front)
         if self._empty_line is not None and n_rows > n_in_front:
             raise TableError(f"{self.path}: line {self._empty_line} is empty; remove it or fill it")
+
+    def _require_no_swallowed_rows(self, n_rows: int, n_bytes: int, numbers: list[str]) -> None:
+        """Raise TableError if a cell of the block's whole rows holds further rows.
+
+        It does if each of its lines has the cells of a row, and text follows the quote that closes
+        it, or the lines have numbers where they must, or are many: some lines may be meant.
+        """
+        block, sep = self._block[:n_bytes], self.sep.encode()
+        n, places = len(self._header), [self._header.index(name) for name in numbers]
+        if n == 1 or _n_lines(block) <= n_rows:
+            return
+        for cell in self._quoted.finditer(block):
+            if (n_more := _n_lines(cell[0])) == 0:
+                continue
+            begin = max(block.rfind(end, 0, cell.start()) for end in (b"\r", b"\n")) + 1
+            end = next(_LINE_END.finditer(block, cell.end())).start()
+            rows = [line.split(sep) for line in block[begin:end].splitlines()]
+            found = [row[j].decode() for row in rows for j in places if len(row) == n]
+            has_numbers = n > 2 and found and all(re.match(self._number, cell) for cell in found)
+            is_odd = block[cell.end() : min(cell.end() + 1, end)] not in (b"", sep)
+            is_long = n_more * (n - 1) > _MAX_SEPARATORS
+            if {*map(len, rows)} == {n} and (is_odd or is_long or has_numbers):
+                line = self._n_lines + _n_lines(block[: cell.start()]) + 1
+                what = f"the quote opened in line {line} is closed in line {line + n_more}"
+                raise TableError(f"{self.path}: {what}, and makes one cell of rows; {_AS_TEXT}")
 
     def _line(self, row: int) -> int:
         """Return the line of the file, counted from 1, on which a row of the block begins."""

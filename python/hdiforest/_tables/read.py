@@ -48,6 +48,7 @@ class TextForm:
     sep: str | None = None  # between cells; None: as the ending of the name says
     decimal: str = "."
     encoding: str = "utf-8"  # a name that Python knows
+    has_quotes: bool = True  # whether cells may stand between quotes; else quotes are text
 
 
 def gzip_file(file: Any, mode: str) -> Any:
