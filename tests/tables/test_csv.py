@@ -2,9 +2,11 @@
 
 import gzip
 import io
+import lzma
 import os
 import threading
 import tracemalloc
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from hdiforest._tables.read import TableError, TextForm
 from .matrix import numbers
 
 pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture
@@ -230,8 +233,18 @@ def test_lines_are_those_of_an_editor(sentence):
         (b" \n\n  \r\n", "t.csv is empty"),
         (b"x;a\n1;2\n", "t.csv has no column 'a'; it has x;a (its columns seem to be separated by "
          "semicolons: --sep ';' reads them)"),
-        (b"x\ta\n1\t2\n", "t.csv has no column 'a'; it has 'x\\ta' (its columns seem to be separated "
-         "by tabs: --sep '\\t' reads them)"),
+        (b"x\ta\n1\t2\n", "t.csv has no column 'a'; it has 'x\\ta' (its columns seem to be "
+         "separated by tabs: --sep '\\t' reads them)"),
+        (b"x, a,\n1, 2,3\n", "t.csv has no column 'a'; it has x, ' a', ''"),
+        (b"sep=;\na;b\n1;2\n", "the first line of t.csv is 'sep=;', which is for Excel; remove it, "
+         "and give --sep ';'"),
+        (b'"SEP=\t"\r\na\tx\r\n', "the first line of t.csv is 'sep=\t', which is for Excel; remove "
+         "it, and give --sep '\\t'"),
+        (b"Sales of 2024\n\nx,a\n1,2\n", "t.csv seems to have its header in line 3, not in its "
+         "first line; remove the lines above it"),
+        (b"\nTotal,5,\nin,month,\na,x,y\n1,2,3\n", "t.csv seems to have its header in line 4, not "
+         "in its first line; remove the lines above it"),
+        (b"x,y\na,1\n", "t.csv has no column 'a'; it has x, y"),
         (b"a,caf\xe9\n1,2\n", "the header of t.csv is not UTF-8; save it as UTF-8, or name its "
          "encoding by --encoding"),
         ("a,b\n1,2\n".encode("utf-16"), "t.csv is encoded as UTF-16; save it as UTF-8, or name its "
@@ -246,6 +259,31 @@ def test_lines_are_those_of_an_editor(sentence):
 )  # fmt: skip
 def test_odd_files_get_one_sentence(sentence, content, said):
     assert sentence(content, ["a"], ["b"] if b"b" in content else []) == said
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl"])
+def test_files_of_other_formats_are_named(tmp_path, name):
+    path, table = tmp_path / name, pa.table({"a": [1.5]})
+    parquet, arrow = io.BytesIO(), io.BytesIO()
+    pq.write_table(table, parquet)
+    with pa.ipc.new_file(arrow, table.schema) as file:
+        file.write_table(table)
+    with io.BytesIO() as book, zipfile.ZipFile(book, "w") as archive:
+        archive.writestr("sheet.xml", "<a/>")
+        archive.close()
+        workbook = book.getvalue()
+    for content, said in (
+        (gzip.compress(b"a\n1\n"), "packed by gzip; let its name end in .gz"),
+        (pa.compress(b"a\n1\n", "zstd", asbytes=True), "packed by zstd; let its name end in .zst"),
+        (lzma.compress(b"a\n1\n"), "packed by xz; unpack it"),
+        (parquet.getvalue(), "a Parquet file; let its name end in .parquet"),
+        (arrow.getvalue(), "an Arrow file; let its name end in .arrow"),
+        (workbook, "a workbook or another zip archive; save the sheet as CSV or Parquet"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(TableError) as found:
+            open_table(path)
+        assert str(found.value) == f"{path} is not text, but {said}"
 
 
 def test_a_header_without_an_end_has_no_rows(tmp_path):

@@ -15,12 +15,13 @@ import io
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from hdiforest._tables.columns import fails, first_failure, shown
-from hdiforest._tables.read import TableError, TableReader, not_numbers, unpacked
+from hdiforest._tables.read import TableError, TableReader, not_numbers, require_text, unpacked
 from hdiforest._utils.optional import need, pa, pc
 
 MAX_ROW_BYTES = 1 << 26
@@ -31,6 +32,8 @@ _MAX_SEPARATORS = 20  # in a cell of many lines that each have as many as a row
 _AS_UTF_8 = "save it as UTF-8, or name its encoding by --encoding"
 _AS_TEXT = "--quote none reads quotes as text"
 _LINE_END = re.compile(rb"[\r\n]|\Z")
+_LINE_OF_EXCEL = re.compile(rb"""\s*"?sep=(.)"?[,;\t]*\s*""", re.IGNORECASE)
+_TITLE_ROWS = 20  # at most in front of a header that is looked for
 # What pyarrow and pandas read as missing.
 _MISSING = [
     *["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"],
@@ -69,6 +72,20 @@ class CsvReader(TableReader):
         separators = self.sep * len(self._header)
         self._guard = f'{separators}"{separators}'
 
+    def require(
+        self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
+    ) -> None:
+        missing = {*number_columns, *kept, *left_out} - set(self.names)
+        rows = csv.reader(io.StringIO(self._ahead.decode(errors="replace")), delimiter=self.sep)
+        with suppress(csv.Error):
+            for row in islice(rows, _TITLE_ROWS) if missing else ():
+                # Cells of a column may be names of others.
+                if missing <= {*row} and ("" in self._header or len(row) > len(self._header)):
+                    where = f"in line {self._n_lines + rows.line_num}, not in its first line"
+                    what = f"{self.path} seems to have its header {where}"
+                    raise TableError(f"{what}; remove the lines above it")
+        super().require(number_columns, kept, left_out)
+
     def share_read(self) -> float | None:
         """Return which share of the file was read, by bytes; None if that is not known."""
         with suppress(AttributeError, OSError, ZeroDivisionError):
@@ -86,6 +103,7 @@ class CsvReader(TableReader):
         while True:
             goes_on = self._read_ahead(n_bytes)
             self._ahead = self._ahead.removeprefix(codecs.BOM_UTF8)
+            require_text(self.path, self._ahead)
             if self._ahead.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise TableError(f"{self.path} is encoded as UTF-16; {_AS_UTF_8}")
             # As Latin-1 a character is a byte. pyarrow's time for a header grows with the square of
@@ -103,6 +121,10 @@ class CsvReader(TableReader):
         if not row:
             raise TableError(f"{self.path} is empty")
         header, self._ahead = self._ahead[:n_header], self._ahead[n_header:]
+        if found := _LINE_OF_EXCEL.fullmatch(header):
+            sep = found[1].decode("latin-1")
+            what = f"the first line of {self.path} is 'sep={sep}', which is for Excel"
+            raise TableError(f"{what}; remove it, and give --sep {sep!r}")
         if self._form.has_quotes and header.count(b'"') % 2:
             what = "the quote opened in the header is not closed"
             raise TableError(f"{self.path}: {what}; {_AS_TEXT}")

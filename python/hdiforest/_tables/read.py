@@ -40,6 +40,24 @@ _JSON_BLOCK_BYTES = 1 << 22
 
 Packing = Literal["none", "gzip", "zstd"]
 
+# How files that are no text begin, what they are, and what is done about it.
+_NO_TEXTS = {
+    b"\x1f\x8b": ("packed by gzip", "let its name end in .gz"),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", "let its name end in .zst"),
+    b"\xfd7zXZ": ("packed by xz", "unpack it"),
+    b"PAR1\x15": ("a Parquet file", "let its name end in .parquet"),
+    b"ARROW1\0": ("an Arrow file", "let its name end in .arrow"),
+    b"PK\x03\x04": ("a workbook or another zip archive", "save the sheet as CSV or Parquet"),
+    b"\xd0\xcf\x11\xe0": ("a workbook", "save the sheet as CSV or Parquet"),
+}
+
+
+def require_text(path: Path, begin: bytes) -> None:
+    """Raise TableError if a file that should be text begins as other files do."""
+    for start, (what, advice) in _NO_TEXTS.items():
+        if begin.startswith(start):
+            raise TableError(f"{path} is not text, but {what}; {advice}")
+
 
 @dataclass(frozen=True)
 class TextForm:
@@ -369,6 +387,7 @@ class JsonLinesReader(TableReader):
         self._first = next(self._blocks, (b"", 0))
         if not self._first[0]:
             raise TableError(f"{self.path} is empty")
+        require_text(self.path, self._first[0])
 
     def _widen(self, columns: list[str]) -> None:
         """Read the file once for types that hold all cells, if those of some columns may not."""
