@@ -17,8 +17,8 @@ from hdiforest._cli.console import report_error
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
-from hdiforest._tables.formats import ANY_ENDING, ending
-from hdiforest._tables.read import BATCH_ROWS, TableError, TextForm
+from hdiforest._tables.formats import ANY_ENDING
+from hdiforest._tables.read import BATCH_ROWS, TextForm
 from hdiforest._utils import Kind
 from hdiforest._utils.checks import percentage_hint
 from hdiforest._utils.files import is_stream
@@ -44,15 +44,6 @@ def name(text: str) -> str:
 def path(text: str) -> Path:
     """Return the name of a file or folder as a path."""
     return Path(name(text))
-
-
-def table(text: str) -> Path:
-    """Return the name of a table, whose ending must be known."""
-    try:
-        ending(path(text))
-    except TableError as error:
-        raise ArgumentTypeError(str(error)) from None
-    return Path(text)
 
 
 def _number(text: str) -> float:
@@ -250,7 +241,7 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
+    _add_tables(add, "TRAIN", "with the target and the features")
     add("--target", required=True, metavar="COL", help="column to predict")
     add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
     add("--categorical", **_NAMES, metavar="COL", help="columns of categories besides those of "
@@ -300,9 +291,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 def _add_score(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_model(add)
-    add("inputs", nargs="+", type=name, metavar="IN",
-        help=f"table ({ANY_ENDING}), folder, pattern or address such as s3://bucket/folder; or - "
-        "for CSV or a stream of Arrow from standard input")  # fmt: skip
+    _add_tables(add, "IN", "to score")
     add("-o", "--output", required=True, type=path, metavar="OUT", help="table to write, all "
         "formats go with all; of a folder, a pattern or several tables a folder, with an output "
         "for each input")  # fmt: skip
@@ -391,9 +380,15 @@ def _add_model(add: Any) -> None:
         "besides those of scikit-learn; a type that is trusted may run its code")  # fmt: skip
 
 
+def _add_tables(add: Any, metavar: str, what: str) -> None:
+    add("tables", nargs="+", type=name, metavar=metavar,
+        help=f"table {what} ({ANY_ENDING}), folder, pattern or address such as s3://bucket/folder; "
+        "or - for CSV or a stream of Arrow from standard input")  # fmt: skip
+
+
 def _add_labelled(add: Any) -> None:
     _add_model(add)
-    add("table", type=table, metavar="TABLE", help=f"table with the target: {ANY_ENDING}")
+    _add_tables(add, "TABLE", "with the target")
     add("--target", required=True, metavar="COL", help="column of the target")
 
 

@@ -110,7 +110,7 @@ def write_page(report: Report, options: Any) -> None:
     fitted = model.fitted_forest()
     how = calibration and f"method {calibration.method}, {count_text(calibration.n)} rows"
     facts = {
-        "Training table": options.train,
+        "Training table": options.tables,
         "Target": options.target,
         "Rows": count_text(model.n_training_rows_),
         "Features": f"{fitted.n_features:,}",

@@ -16,14 +16,14 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from hdiforest._cli.arguments import UsageError, kind_and_levels, require_writable, text_form
+from hdiforest._cli.arguments import UsageError, kind_and_levels, require_writable
 from hdiforest._cli.console import Progress, no_progress, progress, say
-from hdiforest._cli.inputs import STANDARD_INPUT, Inputs, Keep, Settings, Source, features_of
+from hdiforest._cli.inputs import Inputs, Keep, Settings, Source, features_of, inputs_of
 from hdiforest._cli.score_batch import TableOfBatch, find_price
 from hdiforest._cli.score_table import score_table
 from hdiforest._tables.formats import ending
 from hdiforest._tables.names import listed
-from hdiforest._tables.read import TableError
+from hdiforest._tables.read import TableError, refuse
 from hdiforest._utils.checks import count_text, thread_count, time_text
 from hdiforest._utils.files import folder_beside, is_standard_output
 from hdiforest._utils.optional import need
@@ -33,7 +33,6 @@ from hdiforest.serving._model_file import open_model
 Origin = dict[str, Any]  # what an output depends on, as JSON's types
 
 KEY = b"hdiforest"  # of origins in metadata
-_MAX_FAULTS = 20  # in one message
 _FIRST_ROWS = 4096  # that are read before anything is scored
 _SMALL_BYTES = 1 << 16
 _SMALL_AT_ONCE = 4
@@ -159,14 +158,7 @@ def require_readable(scorer: BatchScorer, sources: Sequence[Source], keep: Keep)
             faults.append(str(error))
         except OSError as error:
             faults.append(f"cannot read {source.path}: {error.strerror or error}")
-    if len(faults) == 1:
-        raise TableError(faults[0])
-    if faults:
-        more = f"; {len(faults) - _MAX_FAULTS} more" if len(faults) > _MAX_FAULTS else ""
-        raise TableError(
-            f"{len(faults)} of {len(sources)} tables cannot be scored: "
-            f"{'; '.join(faults[:_MAX_FAULTS])}{more}"
-        )
+    refuse(faults, f"{len(faults)} of {len(sources)} tables cannot be scored")
 
 
 def score_dataset(
@@ -307,7 +299,7 @@ def _inputs(options: Any) -> Inputs:
         for option in ("kind", "coverage", "diagnose"):
             if is_batch and getattr(options, option):
                 raise ValueError(f"--{option} must not be given with --batch-coverage")
-        inputs = Inputs(options.inputs, text_form(options))
+        inputs = inputs_of(options.tables, options)
         if is_batch and not inputs.can_be_read_again:
             raise ValueError("--batch-coverage reads tables several times, which a pipe cannot be")
         if inputs.is_one_file:
@@ -319,6 +311,5 @@ def _inputs(options: Any) -> Inputs:
     except (TableError, ValueError) as error:
         raise UsageError(str(error)) from None
     if inputs.is_one_file:
-        given = [s.path for s in inputs.sources if s.system is None and s.path != STANDARD_INPUT]
-        require_writable(options.output, *given, options.model)
+        require_writable(options.output, *inputs.files, options.model)
     return inputs

@@ -147,21 +147,19 @@ class CsvReader(TableReader):
             arrays = [*numbers.values(), *(columns[name] for name in kept)]
             yield pa.Table.from_arrays(arrays, [*number_columns, *kept])
 
-    def typed_batches(
-        self, columns: list[str], number_columns: list[str], text_columns: Collection[str] = ()
+    def _read_typed(
+        self, columns: list[str], numbers: list[str], texts: Collection[str]
     ) -> Iterator[Any]:
-        self.require(number_columns, columns)
-        kinds = dict.fromkeys(text_columns, "text") | dict.fromkeys(number_columns, "number")
-        others = [name for name in columns if name not in number_columns]
-        with self._naming_the_file():
-            for cells in self._blocks(number_columns, others):
-                kinds |= self._kinds({name: cells[name] for name in columns if name not in kinds})
-                numbers = self._numbers({n: cells[n] for n in columns if kinds.get(n) == "number"})
-                texts = [name for name in kinds if name not in numbers]
-                found = numbers | {name: self.without_missing(cells[name]) for name in texts}
-                # Where all cells were missing so far there is no type.
-                nulls = pa.nulls(len(cells[columns[0]]))
-                yield pa.table({name: found.get(name, nulls) for name in columns})
+        kinds = dict.fromkeys(texts, "text") | dict.fromkeys(numbers, "number")
+        others = [name for name in columns if name not in numbers]
+        for cells in self._blocks(numbers, others):
+            kinds |= self._kinds({name: cells[name] for name in columns if name not in kinds})
+            found = self._numbers({n: cells[n] for n in columns if kinds.get(n) == "number"})
+            words = [name for name in columns if kinds.get(name) == "text"]
+            found |= {name: self.without_missing(cells[name]) for name in words}
+            # Where all cells were missing so far there is no type.
+            nulls = pa.nulls(len(cells[columns[0]]))
+            yield pa.table({name: found.get(name, nulls) for name in columns})
 
     def _kinds(self, columns: Mapping[str, Any]) -> dict[str, str]:
         """Return the kinds, number or text, of those columns of text that have cells.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, cast
@@ -11,14 +12,23 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import EncodingError, as_float64, decoded, dictionary_of, is_number
+from hdiforest._tables.columns import (
+    EncodingError,
+    as_float64,
+    decoded,
+    dictionary_of,
+    fails,
+    is_number,
+    is_plain_number,
+    is_text,
+)
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.names import column_faults
-from hdiforest._tables.read import TableError, TextForm
+from hdiforest._tables.read import TableError, TableReader, TextForm, joined, refuse
 from hdiforest._utils import Array
 from hdiforest._utils.checks import count_rows
-from hdiforest._utils.optional import pa
+from hdiforest._utils.optional import pa, pc
 
 
 class TrainingTable(NamedTuple):
@@ -90,20 +100,69 @@ def read_training_table(
 
     Features that are not `encoded` stay as they are.
     """
-    found = Roles(target, **roles)
-    with open_table(path, form=form) as table:
-        names = [name for name in table.names if name not in found.left_out]
-        texts = [*found.declared, *([] if found.groups is None else [found.groups])]
+    opened = [partial(open_table, path, form=form)]
+    return read_training_tables(opened, str(path), Roles(target, **roles), encoded=encoded)
+
+
+def read_training_tables(
+    opened: Sequence[Callable[[], TableReader]], source: str, roles: Roles, *, encoded: bool = True
+) -> TrainingTable:
+    """Read tables of equal columns, which the functions open, as one; see `read_training_table`.
+
+    `source` is their name in errors. A single one may be a pipe.
+    """
+    every = _columns_of_all(opened, source, roles) if len(opened) > 1 else set()
+    declared = {name for name in (*roles.declared, roles.groups) if name is not None}
+    numbers, texts, keys = {*roles.numbers}, {*declared}, set[str]()
+    tables, names = list[tuple[Path, Any]](), list[str]()
+    try:
+        for open_one in opened:
+            with open_one() as table:
+                names, keys = table.names, {*keys, *table.keys}
+                own = [name for name in names if name not in roles.left_out]
+                left_out = [name for name in (*roles.drop, *roles.ids) if name not in every]
+                table.require(roles.numbers, [*own, *declared], left_out=left_out)
+                roles.features(own, str(table.path))
+                parts = list(table.typed_batches(own, [*numbers], texts))
+            if parts:
+                part = pa.concat_tables(parts, promote_options="default")
+                order = tables[0][1].column_names if tables else own
+                tables.append((table.path, part.select(order)))
+                # As first cells do in a CSV, the first table says what others hold.
+                numbers |= {f.name for f in part.schema if is_plain_number(f.type)}
+                texts |= {f.name for f in part.schema if is_text(f.type)}
+        if not tables:
+            raise TableError(f"{source} has no rows")
+        raw = joined(tables)
+        for j, name in enumerate(raw.column_names):
+            if name in keys - declared and not fails(
+                partial(pc.cast, target_type="double"), raw[name]
+            ):
+                raw = raw.set_column(j, name, raw[name].cast("double"))
+        return training_table(raw, source, roles, encoded=encoded)
+    except TableError as error:
+        raise TableError(f"{error}{_hint(error, names, roles.special)}") from None
+
+
+def _columns_of_all(
+    opened: Sequence[Callable[[], TableReader]], source: str, roles: Roles
+) -> set[str]:
+    """Return the columns that tables have; one TableError for all that do not go together."""
+    names, faults = dict[Path, list[str]](), list[str]()
+    for open_one in opened:
         try:
-            table.require(found.numbers, [*names, *texts], left_out=[*found.drop, *found.ids])
-            found.features(names, str(path))
-            parts = list(table.typed_batches(names, found.numbers, texts))
-            if not parts:
-                raise TableError(f"{path} has no rows")
-            raw = pa.concat_tables(parts, promote_options="default")
-            return training_table(raw, str(path), found, encoded=encoded)
+            with open_one() as table:
+                names[table.path] = table.names
         except TableError as error:
-            raise TableError(f"{error}{_hint(error, table.names, found.special)}") from None
+            faults.append(str(error))
+    having = {name: path for path, own in reversed(names.items()) for name in own}
+    for name, path in having.items():
+        lacking = [other for other, own in names.items() if name not in own]
+        if lacking and name not in roles.left_out:
+            hint = "" if name in roles.special else f"; --drop {quote(name)} leaves it out"
+            faults.append(f"{lacking[0]} has no column '{name}', which {path} has{hint}")
+    refuse(faults, f"the {len(opened)} tables of {source} do not go together")
+    return set(having)
 
 
 def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True) -> TrainingTable:
