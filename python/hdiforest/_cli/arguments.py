@@ -313,6 +313,13 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add("--keep", nargs="+", action=Distinct, metavar="COL", help="columns to repeat in OUT; those "
         "of a CSV are copied as text (default: those of the model's --id that IN has)")  # fmt: skip
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
+    add(
+        "--prefix",
+        default="",
+        metavar="TEXT",
+        help="what the names of results begin with "
+        "(default: nothing, or hdiforest_ if a column to be repeated has the name of a result)",
+    )
     add("--diagnose", action="store_true", help="add columns that tell which rows are unlike the "
         "training rows; MODEL must be fitted with --diagnostics or --training-rows")  # fmt: skip
     add("--batch-rows", type=positive, metavar="N",

@@ -20,7 +20,7 @@ from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._cli.inputs import Inputs, inputs_of, read_labelled_tables, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
 from hdiforest._tables.training_table import Roles, TrainingTable, read_training_tables
-from hdiforest._utils.checks import count_text, size_text, time_text
+from hdiforest._utils.checks import count_text, printable, size_text, time_text
 from hdiforest._utils.optional import need
 from hdiforest.calibration import Calibration, CVPlus, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
@@ -50,10 +50,11 @@ def run_fit(options: Any) -> None:
     report = Report(model, not_calibrated)
     attach_encoder(model, table.encoder)
     model.save(options.output, training_rows=options.training_rows, diagnostics=options.diagnostics)
-    written = f"Model written to {options.output} ({size_text(options.output.stat().st_size)})"
+    size = size_text(options.output.stat().st_size)
+    written = f"Model written to {printable(options.output)} ({size})"
     if options.report is not None:
         write_page(report, options)
-        written += f"\nReport written to {options.report}"
+        written += f"\nReport written to {printable(options.report)}"
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
     took, n_rows = time_text(time.perf_counter() - start), count_text(model.n_training_rows_)
     say(
@@ -207,7 +208,7 @@ def run_calibrate(options: Any) -> None:
     with _words_of_the_command(options.tables, asked=options.coverage is not None), stages():
         model.calibrate(X, y, **how)
     model.save(output)
-    say(f"{model.calibration_!r}\n\nModel written to {output}\n{counts}".rstrip())
+    say(f"{model.calibration_!r}\n\nModel written to {printable(output)}\n{counts}".rstrip())
 
 
 def run_recalibrate(options: Any) -> None:
@@ -226,4 +227,4 @@ def run_recalibrate(options: Any) -> None:
     pairs = zip(calibration.coverages, step.coverage, strict=True)
     covered = ", ".join(f"{share:.3f} at {level:g}" for level, share in pairs)
     told = f"Covered of {step.n:,} rows, each before it was taken in: {covered}"
-    say(f"{calibration!r}\n\n{told}\nModel written to {output}\n{counts}".rstrip())
+    say(f"{calibration!r}\n\n{told}\nModel written to {printable(output)}\n{counts}".rstrip())

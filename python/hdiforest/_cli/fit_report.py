@@ -228,4 +228,4 @@ def _importance(model: HDIForestRegressor) -> dict[str, str]:
 
 def _html(text: object) -> str:
     """Return any text as HTML that shows it."""
-    return escape(printable(str(text)))
+    return escape(printable(text))

@@ -320,11 +320,17 @@ class Settings(NamedTuple):
 
 
 def features_of(scorer: BatchScorer, table: TableReader, keep: Keep) -> Features:
-    """Return the columns to read from a table, or TableError; ValueError if two names are equal."""
+    """Return the columns to read from a table, or TableError; ValueError if two names are equal.
+
+    UsageError if one of them is that of a result.
+    """
     if keep is None:
         keep = [name for name in scorer.model.fitted.id_columns if name in table.names]
     kept, others = (list(table.names), []) if keep == "all" else (keep, keep)
-    require_distinct([*kept, *scorer.results])
+    require_distinct(kept)
+    if taken := [name for name in kept if name in scorer.results]:
+        what = f"{table.path} has a column {taken[0]!r}, which is also the name of a result"
+        raise UsageError(f"{what}; --prefix gives the results other names")
     features = Features(scorer.model.fitted, table, kept=kept, not_features=others)
     features.require()
     return features

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby, islice
@@ -23,8 +23,8 @@ from hdiforest._cli.score_batch import TableOfBatch, find_price
 from hdiforest._cli.score_table import score_table
 from hdiforest._tables.formats import ending
 from hdiforest._tables.names import listed
-from hdiforest._tables.read import TableError, refuse
-from hdiforest._utils.checks import count_text, thread_count, time_text
+from hdiforest._tables.read import TableError, TableReader, refuse
+from hdiforest._utils.checks import count_text, printable, thread_count, time_text
 from hdiforest._utils.files import folder_beside, is_standard_output
 from hdiforest._utils.optional import need
 from hdiforest.serving._batch_scorer import BatchScorer
@@ -35,6 +35,7 @@ Origin = dict[str, Any]  # what an output depends on, as JSON's types
 KEY = b"hdiforest"  # of origins in metadata
 _FIRST_ROWS = 4096  # that are read before anything is scored
 _SMALL_BYTES = 1 << 16
+_PREFIX = "hdiforest_"  # of results whose names are taken
 _SMALL_AT_ONCE = 4
 _ROWS_FOR_A_RATE = 5000  # of fewer the time is that of the start
 
@@ -45,6 +46,7 @@ _DIFFERENCES = {
     "coverage": "the coverage is another one",
     "diagnose": "--diagnose is given to one of both",
     "keep": "other columns are kept",
+    "prefix": "the prefix is another one",
     "input": "it was made from another input",
     "size": "the input has changed",
     "changed": "the input has changed",
@@ -63,6 +65,7 @@ def origin_of(source: Source, scorer: BatchScorer, keep: Keep) -> Origin:
         "coverage": scorer.coverage,
         "diagnose": scorer.diagnose,
         "keep": keep,
+        "prefix": scorer.prefix,
         "batch": scorer.origin if isinstance(scorer, TableOfBatch) else None,
         "input": str(source.path if source.system else source.path.resolve()),
         "size": size,
@@ -183,7 +186,7 @@ def score_dataset(
         origin = origin_of(source, scorer, settings.keep)
         why = why_again(origin, folder / source.name) if settings.resume else ""
         if why:
-            again.append(f"{source.name}: {why}")
+            again.append(f"{printable(source.name)}: {why}")
         if why is not None:
             todo.append((source, origin, scorer))
     require_readable(scorers[0], [source for source, *_ in todo], settings.keep)
@@ -253,16 +256,18 @@ def run_score(options: Any) -> None:
     # It is held, so that the scorer gets the same.
     model = open_model(str(options.model), mapped=False, trusted=options.trust)
     kind, levels = kind_and_levels(model.fitted, options)
-    how = {"kind": kind, "mapped": False, "diagnose": options.diagnose}
+    how = {"kind": kind, "mapped": False, "diagnose": options.diagnose, "prefix": options.prefix}
     scorer = BatchScorer(options.model, levels, **how)
     keep: Keep = "all" if options.keep_all else options.keep
     settings = Settings(keep, n_threads, options.batch_rows, options.resume)
     share, sources, part = options.batch_coverage, inputs.sources, options.part or slice(None)
     floor = 0.5 if options.min_coverage is None else options.min_coverage
-    results = (scorer if share is None else TableOfBatch(scorer, share)).results
-    for name in set(options.keep or ()).intersection(results):
-        raise UsageError(f"--keep {name} must not be the name of a result")
     start, tables, notes, settle = time.perf_counter(), "", list[str](), None
+    table = sources[0].open() if inputs.is_one_file else None
+    if not options.prefix and (name := _taken(scorer, keep, table, sources[0])):
+        scorer.prefix = _PREFIX
+        why = f"because {name!r} is a column that is kept"
+        notes.append(f"The names of the results begin with {_PREFIX}, {why} (see --prefix)")
     with progress() as advance:
         scorers: Sequence[BatchScorer] = [scorer] * len(sources)
         if share is not None:
@@ -270,20 +275,30 @@ def run_score(options: Any) -> None:
             record = None if inputs.is_one_file else options.output / ".batch.hdiforest.json"
             batch = find_price(scorer, sources, settings, share, floor, record)
             scorers, settle = batch, batch[0].settle
-        if inputs.is_one_file:
-            table = sources[0].open()
+        if table is not None:
             args = scorers[0], table, options.output, settings
             n_rows = score_table(*args, settle=settle, advance=advance)
         else:
             given = scorers[part], sources[part], options.output, settings
-            n_rows, n, notes = score_dataset(*given, advance)
+            n_rows, n, told = score_dataset(*given, advance)
+            notes += told
             tables = f" of {n:,} tables"
     seconds = time.perf_counter() - start
     rate = f" ({n_rows / seconds:,.0f} rows/s)" if n_rows >= _ROWS_FOR_A_RATE else ""
     what = f"{count_text(n_rows)} rows{tables} scored in {time_text(seconds)}{rate}"
-    done = f"{what}, written to {options.output}"
+    done = f"{what}, written to {printable(options.output)}"
     shown = "\n".join(filter(None, [done, *notes, str(scorer.counts)]))
     say(shown, sys.stderr if is_standard_output(options.output) else None)
+
+
+def _taken(scorer: BatchScorer, keep: Keep, table: TableReader | None, first: Source) -> str | None:
+    """Return the first column to keep that has the name of a result; of all, those of one table."""
+    names: Sequence[str] = keep or scorer.model.fitted.id_columns
+    if keep == "all":
+        names = []
+        with suppress(OSError, TableError), nullcontext(table) if table else first.open() as opened:
+            names = opened.names
+    return next((name for name in names if name in scorer.results), None)
 
 
 def _inputs(options: Any) -> Inputs:
