@@ -35,9 +35,8 @@ def run_fit(options: Any) -> None:
     _check_calibration(options)
     roles = {name: getattr(options, name) for name in ("target", "drop", "sample_weight", "groups")}
     roles |= {"ids": options.id, "categorical": [c for c in options.categorical if c != "auto"]}
-    opened, n_tables = [source.open for source in inputs.sources], len(inputs.sources)
-    source = f"{inputs} ({n_tables:,} tables as one)" if n_tables > 1 else str(inputs)
-    table = read_training_tables(opened, source, Roles(**roles))
+    opened = [source.open for source in inputs.sources]
+    table = read_training_tables(opened, str(inputs), Roles(**roles))
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     same = ("min_samples_leaf", "max_depth", "max_features", "max_samples")
     grown = {name: getattr(options, name) for name in same}

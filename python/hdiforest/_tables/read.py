@@ -318,17 +318,18 @@ def not_numbers(contents: dict[str, str]) -> str:
 def joined(tables: Sequence[tuple[Path, Any]]) -> Any:
     """Return the rows of Tables of equal columns as one; TableError if their types do not agree."""
     (first, whole), *others = tables
-    names, kinds = whole.schema.names, list(whole.schema.types)
+    kinds = dict(zip(whole.column_names, whole.schema.types, strict=True))
     for path, table in others:
-        for j, (name, own) in enumerate(zip(names, table.schema.types, strict=True)):
-            both = [pa.schema({name: kinds[j]}), pa.schema({name: own})]
+        for name, kind in kinds.items():
+            own = table.schema.field(name).type
+            both = [pa.schema({name: kind}), pa.schema({name: own})]
             try:
-                kinds[j] = pa.unify_schemas(both, promote_options="permissive").types[0]
+                kinds[name] = pa.unify_schemas(both, promote_options="permissive").field(0).type
             except pa.ArrowException:
-                what = f"column '{name}' is {kinds[j]} in {first}, but {own} in {path}"
+                what = f"column '{name}' is {kind} in {first}, but {own} in {path}"
                 raise TableError(what, [name]) from None
-    schema = pa.schema(list(zip(names, kinds, strict=True)))
-    return pa.concat_tables([table.cast(schema) for _, table in tables])
+    schema = pa.schema(kinds)
+    return pa.concat_tables([table.select(list(kinds)).cast(schema) for _, table in tables])
 
 
 class ParquetReader(TableReader):

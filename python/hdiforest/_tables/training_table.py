@@ -111,7 +111,10 @@ def read_training_tables(
 
     `source` is their name in errors. A single one may be a pipe.
     """
-    every = _columns_of_all(opened, source, roles) if len(opened) > 1 else set()
+    every = set[str]()
+    if len(opened) > 1:
+        every = _columns_of_all(opened, source, roles)
+        source = f"{source} ({len(opened):,} tables as one)"
     declared = {name for name in (*roles.declared, roles.groups) if name is not None}
     numbers, texts, keys = {*roles.numbers}, {*declared}, set[str]()
     tables, names = list[tuple[Path, Any]](), list[str]()
@@ -126,8 +129,7 @@ def read_training_tables(
                 parts = list(table.typed_batches(own, [*numbers], texts))
             if parts:
                 part = pa.concat_tables(parts, promote_options="default")
-                order = tables[0][1].column_names if tables else own
-                tables.append((table.path, part.select(order)))
+                tables.append((table.path, part))
                 # As first cells do in a CSV, the first table says what others hold.
                 numbers |= {f.name for f in part.schema if is_plain_number(f.type)}
                 texts |= {f.name for f in part.schema if is_text(f.type)}
