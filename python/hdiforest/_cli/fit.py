@@ -216,6 +216,8 @@ def run_recalibrate(options: Any) -> None:
     options.tables = inputs_of(options.tables, options)
     require_writable(output, *options.tables.files)
     model = read_model(options)
+    if model.fitted_forest().calibration is None:
+        raise ValueError(f"{options.model} has no calibration; 'hdiforest calibrate' makes one")
     X, y, counts, _ = read_labelled_tables(model, options)
     with _words_of_the_command(options.tables, asked=True):
         model.recalibrate(X, y, method=options.method, window=options.window, rate=options.rate)
