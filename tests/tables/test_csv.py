@@ -273,11 +273,14 @@ def test_files_of_other_formats_are_named(tmp_path, name):
         archive.close()
         workbook = book.getvalue()
     for content, said in (
-        (gzip.compress(b"a\n1\n"), "packed by gzip; let its name end in .gz"),
-        (pa.compress(b"a\n1\n", "zstd", asbytes=True), "packed by zstd; let its name end in .zst"),
+        (gzip.compress(b"a\n1\n"), "packed by gzip; give it a name that ends in .gz"),
+        (
+            pa.compress(b"a\n1\n", "zstd", asbytes=True),
+            "packed by zstd; give it a name that ends in .zst",
+        ),
         (lzma.compress(b"a\n1\n"), "packed by xz; unpack it"),
-        (parquet.getvalue(), "a Parquet file; let its name end in .parquet"),
-        (arrow.getvalue(), "an Arrow file; let its name end in .arrow"),
+        (parquet.getvalue(), "a Parquet file; it must be a file whose name ends in .parquet"),
+        (arrow.getvalue(), "an Arrow file; it must be a file whose name ends in .arrow"),
         (workbook, "a workbook or another zip archive; save the sheet as CSV or Parquet"),
     ):
         path.write_bytes(content)

@@ -313,13 +313,8 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add("--keep", nargs="+", action=Distinct, metavar="COL", help="columns to repeat in OUT; those "
         "of a CSV are copied as text (default: those of the model's --id that IN has)")  # fmt: skip
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
-    add(
-        "--prefix",
-        default="",
-        metavar="TEXT",
-        help="what the names of results begin with "
-        "(default: nothing, or hdiforest_ if a column to be repeated has the name of a result)",
-    )
+    add("--prefix", default="", metavar="TEXT", help="what the names of results begin with "
+        "(default: nothing; hdiforest_ if a repeated column has such a name)")  # fmt: skip
     add("--diagnose", action="store_true", help="add columns that tell which rows are unlike the "
         "training rows; MODEL must be fitted with --diagnostics or --training-rows")  # fmt: skip
     add("--batch-rows", type=positive, metavar="N",
@@ -416,12 +411,7 @@ def _add_text_and_jobs(parser: argparse.ArgumentParser) -> None:
         help="before decimals (default: a point)")  # fmt: skip
     add("--encoding", type=encoding, default="utf-8", metavar="NAME",
         help="such as latin-1 (default: utf-8)")  # fmt: skip
-    add(
-        "--quote",
-        choices=("double", "none"),
-        default="double",
-        help="what cells may stand "
-        "between: double quotes, or nothing, so that quotes are text (default: double)",
-    )
+    add("--quote", choices=("double", "none"), default="double", help="what cells may stand "
+        "between; with none, quotes are text (default: double)")  # fmt: skip
     parser.add_argument("--jobs", type=jobs, default=-1, metavar="N",
                         help="threads; -1 stands for all (default: -1)")  # fmt: skip

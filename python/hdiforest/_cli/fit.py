@@ -30,13 +30,13 @@ from hdiforest.calibration._quantiles import rows_needed
 def run_fit(options: Any) -> None:
     """Fit a model to a table, calibrate it, and write what the arguments ask for."""
     start = time.perf_counter()
-    options.tables = inputs = inputs_of(options.tables, options)
+    options.tables = inputs_of(options.tables, options)
     _check_outputs(options)
     _check_calibration(options)
     roles = {name: getattr(options, name) for name in ("target", "drop", "sample_weight", "groups")}
     roles |= {"ids": options.id, "categorical": [c for c in options.categorical if c != "auto"]}
-    opened = [source.open for source in inputs.sources]
-    table = read_training_tables(opened, str(inputs), Roles(**roles))
+    opened = [source.open for source in options.tables.sources]
+    table = read_training_tables(opened, str(options.tables), Roles(**roles))
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     same = ("min_samples_leaf", "max_depth", "max_features", "max_samples")
     grown = {name: getattr(options, name) for name in same}

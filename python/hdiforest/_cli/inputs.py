@@ -50,7 +50,6 @@ def whole_keys(keys: Iterable[Keys]) -> frozenset[str]:
 
 # With zeros in front it is a code, such as that of a town.
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,16}")
-_STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}
 _PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -59,12 +58,6 @@ def open_standard_input(form: TextForm) -> TableReader:
     stream = open(os.dup(sys.stdin.fileno()), "rb")  # noqa: SIM115 (the reader closes it)
     try:
         begin = stream.peek(6)
-        for start, what in _STARTS_OF_OTHERS.items():
-            if begin.startswith(start):
-                raise TableError(
-                    f"{STANDARD_INPUT} is {what}, which is read from its end; a pipe can bring "
-                    "CSV, CSV packed by gzip or zstd, or a stream of Arrow; or name a file"
-                )
         if begin.startswith(b"\xff\xff\xff\xff"):
             return ArrowReader(STANDARD_INPUT, stream=stream)
         packings = (packing for start, packing in _PACKINGS.items() if begin.startswith(start))

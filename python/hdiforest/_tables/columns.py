@@ -20,15 +20,10 @@ from hdiforest._utils.checks import number_texts
 from hdiforest._utils.optional import pa, pc
 
 
-def is_plain_number(kind: Any) -> bool:
-    """Whether a pyarrow type is one of whole, floating or decimal numbers."""
-    types = pa.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
-
-
 def is_number(kind: Any) -> bool:
-    """Whether a pyarrow type is one of plain numbers, booleans or null."""
-    return bool(is_plain_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind))
+    """Whether a pyarrow type is one of numbers: whole, floating or decimal ones, booleans, null."""
+    is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(is_plain or pa.types.is_boolean(kind) or pa.types.is_null(kind))
 
 
 def is_text(kind: Any) -> bool:

@@ -31,7 +31,6 @@ _BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has
 _MAX_SEPARATORS = 20  # in a cell of many lines that each have as many as a row
 _AS_UTF_8 = "save it as UTF-8, or name its encoding by --encoding"
 _AS_TEXT = "--quote none reads quotes as text"
-_LINE_END = re.compile(rb"[\r\n]|\Z")
 _LINE_OF_EXCEL = re.compile(rb"""\s*"?sep=(.)"?[,;\t]*\s*""", re.IGNORECASE)
 _TITLE_ROWS = 20  # at most in front of a header that is looked for
 # What pyarrow and pandas read as missing.
@@ -291,24 +290,30 @@ class CsvReader(TableReader):
         It does if each of its lines has the cells of a row, and text follows the quote that closes
         it, or the lines have numbers where they must, or are many: some lines may be meant.
         """
-        block, sep = self._block[:n_bytes], self.sep.encode()
-        n, places = len(self._header), [self._header.index(name) for name in numbers]
+        block, sep, n = self._block[:n_bytes], self.sep.encode(), len(self._header)
         if n == 1 or _n_lines(block) <= n_rows:
             return
+        newline = b"\n" if b"\n" in block else b"\r"
+        lines = block.split(newline)
+        are_rows = [line.count(sep) == n - 1 for line in lines]
+        pairs = zip(lines, are_rows, are_rows[1:], strict=False)
+        if not any(row and another and line.count(b'"') % 2 for line, row, another in pairs):
+            return
+        places, first, at = [self._header.index(name) for name in numbers], 0, 0
         for cell in self._quoted.finditer(block):
-            if (n_more := _n_lines(cell[0])) == 0:
+            first, at = first + block.count(newline, at, cell.start()), cell.start()
+            last = first + cell[0].count(newline)
+            if first == last or not all(are_rows[first : last + 1]):
                 continue
-            begin = max(block.rfind(end, 0, cell.start()) for end in (b"\r", b"\n")) + 1
-            end = next(_LINE_END.finditer(block, cell.end())).start()
-            rows = [line.split(sep) for line in block[begin:end].splitlines()]
-            found = [row[j].decode() for row in rows for j in places if len(row) == n]
-            has_numbers = n > 2 and found and all(re.match(self._number, cell) for cell in found)
-            is_odd = block[cell.end() : min(cell.end() + 1, end)] not in (b"", sep)
-            is_long = n_more * (n - 1) > _MAX_SEPARATORS
-            if {*map(len, rows)} == {n} and (is_odd or is_long or has_numbers):
-                line = self._n_lines + _n_lines(block[: cell.start()]) + 1
-                what = f"the quote opened in line {line} is closed in line {line + n_more}"
-                raise TableError(f"{self.path}: {what}, and makes one cell of rows; {_AS_TEXT}")
+            rows = [line.decode().split(self.sep) for line in lines[first : last + 1]]
+            are_numbers = [re.match(self._number, row[j]) for row in rows for j in places]
+            has_numbers = n > 2 and places and all(are_numbers)
+            is_odd = block[cell.end() : cell.end() + 1] not in (b"", b"\r", newline, sep)
+            if is_odd or has_numbers or (last - first) * (n - 1) > _MAX_SEPARATORS:
+                lines_before = self._n_lines + 1
+                where = f"line {lines_before + first} is closed in line {lines_before + last}"
+                what = f"the quote opened in {where}, and makes one cell of rows"
+                raise TableError(f"{self.path}: {what}; {_AS_TEXT}")
 
     def _line(self, row: int) -> int:
         """Return the line of the file, counted from 1, on which a row of the block begins."""

@@ -43,11 +43,11 @@ Packing = Literal["none", "gzip", "zstd"]
 
 # How files that are no text begin, what they are, and what is done about it.
 _NO_TEXTS = {
-    b"\x1f\x8b": ("packed by gzip", "let its name end in .gz"),
-    b"\x28\xb5\x2f\xfd": ("packed by zstd", "let its name end in .zst"),
+    b"\x1f\x8b": ("packed by gzip", "give it a name that ends in .gz"),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", "give it a name that ends in .zst"),
     b"\xfd7zXZ": ("packed by xz", "unpack it"),
-    b"PAR1\x15": ("a Parquet file", "let its name end in .parquet"),
-    b"ARROW1\0": ("an Arrow file", "let its name end in .arrow"),
+    b"PAR1\x15": ("a Parquet file", "it must be a file whose name ends in .parquet"),
+    b"ARROW1\0": ("an Arrow file", "it must be a file whose name ends in .arrow"),
     b"PK\x03\x04": ("a workbook or another zip archive", "save the sheet as CSV or Parquet"),
     b"\xd0\xcf\x11\xe0": ("a workbook", "save the sheet as CSV or Parquet"),
 }

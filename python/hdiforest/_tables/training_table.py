@@ -19,7 +19,6 @@ from hdiforest._tables.columns import (
     dictionary_of,
     fails,
     is_number,
-    is_plain_number,
     is_text,
 )
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
@@ -28,7 +27,7 @@ from hdiforest._tables.names import column_faults
 from hdiforest._tables.read import TableError, TableReader, TextForm, joined, refuse
 from hdiforest._utils import Array
 from hdiforest._utils.checks import count_rows
-from hdiforest._utils.optional import pa, pc
+from hdiforest._utils.optional import pa
 
 
 class TrainingTable(NamedTuple):
@@ -94,18 +93,16 @@ class Roles:
 
 
 def read_training_table(
-    path: Path, target: str, form: TextForm | None = None, *, encoded: bool = True, **roles: Any
+    path: Path, target: str, form: TextForm | None = None, **roles: Any
 ) -> TrainingTable:
-    """Read a table from a file; see `Roles` for further arguments. Raises TableError.
-
-    Features that are not `encoded` stay as they are.
-    """
-    opened = [partial(open_table, path, form=form)]
-    return read_training_tables(opened, str(path), Roles(target, **roles), encoded=encoded)
+    """Read a table from a file; see `Roles` for further arguments. Raises TableError."""
+    return read_training_tables(
+        [partial(open_table, path, form=form)], str(path), Roles(target, **roles)
+    )
 
 
 def read_training_tables(
-    opened: Sequence[Callable[[], TableReader]], source: str, roles: Roles, *, encoded: bool = True
+    opened: Sequence[Callable[[], TableReader]], source: str, roles: Roles
 ) -> TrainingTable:
     """Read tables of equal columns, which the functions open, as one; see `read_training_table`.
 
@@ -131,17 +128,18 @@ def read_training_tables(
                 part = pa.concat_tables(parts, promote_options="default")
                 tables.append((table.path, part))
                 # As first cells do in a CSV, the first table says what others hold.
-                numbers |= {f.name for f in part.schema if is_plain_number(f.type)}
-                texts |= {f.name for f in part.schema if is_text(f.type)}
+                for field in part.schema:
+                    if pa.types.is_integer(field.type) or pa.types.is_floating(field.type):
+                        numbers.add(field.name)
+                    elif is_text(field.type):
+                        texts.add(field.name)
         if not tables:
             raise TableError(f"{source} has no rows")
         raw = joined(tables)
         for j, name in enumerate(raw.column_names):
-            if name in keys - declared and not fails(
-                partial(pc.cast, target_type="double"), raw[name]
-            ):
+            if name in keys - declared and not fails(raw[name].cast, "double"):
                 raw = raw.set_column(j, name, raw[name].cast("double"))
-        return training_table(raw, source, roles, encoded=encoded)
+        return training_table(raw, source, roles)
     except TableError as error:
         raise TableError(f"{error}{_hint(error, names, roles.special)}") from None
 
@@ -150,11 +148,11 @@ def _columns_of_all(
     opened: Sequence[Callable[[], TableReader]], source: str, roles: Roles
 ) -> set[str]:
     """Return the columns that tables have; one TableError for all that do not go together."""
-    names, faults = dict[Path, list[str]](), list[str]()
+    names, faults = dict[Path, dict[str, None]](), list[str]()
     for open_one in opened:
         try:
             with open_one() as table:
-                names[table.path] = table.names
+                names[table.path] = dict.fromkeys(table.names)
         except TableError as error:
             faults.append(str(error))
     having = {name: path for path, own in reversed(names.items()) for name in own}
@@ -167,7 +165,7 @@ def _columns_of_all(
     return set(having)
 
 
-def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True) -> TrainingTable:
+def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
     """Return what a forest is fitted on; as `read_training_table`, of a pyarrow Table `raw`."""
     names = raw.schema.names
     y = _numbers_of(raw, roles.target, source, "target")
@@ -176,8 +174,6 @@ def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True)
     features = roles.features(names, source)
     groups = None if roles.groups is None else _group_numbers(raw, roles.groups, source)
     table = raw.select([i for i, name in enumerate(names) if name in set(features)])
-    if not encoded:
-        return TrainingTable(table, y, weights, groups, None)
     try:
         encoder = learn(table, categorical=roles.categorical, ids=roles.ids)
         X, _ = encoder.encode(table)
