@@ -342,7 +342,11 @@ def test_version_and_help(capsys):
         (["--coverage"], "expected at least one argument"),
         (["--kind", "shortest"], "invalid choice"),
         (["--batch-rows", "0"], "a whole number from 1 on is needed, got 0"),
+        (["--coverage", "0.9,80"], r"got 80 \(did you mean 0.8\?\)"),
+        (["--coverage", "0.9,,0.8"], "a number above 0 and at most 1 is needed, got "),
+        (["--coverage", "0.9,0.8", "0.9"], "argument --coverage: 0.9 must not be given twice"),
         (["--jobs", "x"], "a whole number from 1 on is needed, got x"),
+        (["--jobs", "-2"], "a whole number from 1 on is needed, got -2"),
         (["--frob"], "unrecognized arguments: --frob"),
     ],
 )
@@ -377,7 +381,8 @@ FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
                 ["--coverage", "0.9", ".90"],
                 ["--kind", "calibrated"],
                 ["--keep", "f1", "f1"],
-                ["--keep", "prediction"],
+                ["--prefix"],
+                ["--quote", "'"],
                 ["--keep-all", "--keep", "f1"],
                 ["--resume"],
                 ["--kind", "shortest"],
@@ -513,9 +518,72 @@ def test_bad_columns_to_keep(capsys, model_path, tmp_path):
     assert "bad.csv has no column 'id'" in found
     twice = ["score", model_path, tmp_path / "score" / "bad.csv", "-o", tmp_path / "out.csv"]
     assert "--keep: f1 must" in failure(capsys, [*twice, "--keep", "f1", "--keep", "f1"], code=2)
-    assert "--keep prediction must not" in failure(capsys, [*twice, "--keep", "prediction"], code=2)
+    found = failure(capsys, [*twice, "--keep", "prediction"])
+    assert "bad.csv has no column 'prediction'" in found
     found = failure(capsys, [*twice, "--coverage", "0.9", ".90"], code=2)
     assert "argument --coverage: 0.9 must not be given twice" in found
+
+
+def test_results_whose_names_are_taken_get_a_prefix(frame, tmp_path, capsys):
+    taken, out, model = ["upper_0.9", "prediction"], tmp_path / "out.csv", tmp_path / "m.hdi"
+    named = frame.assign(**{name: range(len(frame)) for name in taken})
+    named.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    fit = ["fit", tmp_path / "t.csv", "--target", "target", "-o", model, "--trees", 5]
+    assert run([*fit, "--id", *taken, "--calibrate", "none"]) == 0
+    score = ["score", model, tmp_path / "t.csv", "-o", out]
+    ends = ["prediction", "lower_0.9", "upper_0.9"]
+    for more, kept in (([], [*taken]), (["--keep", "prediction"], ["prediction"]),
+                       (["--keep-all"], list(named))):  # fmt: skip
+        capsys.readouterr()
+        assert run([*score, *more]) == 0
+        assert list(read(out)) == [*kept, *(f"hdiforest_{name}" for name in ends)]
+        told = "The names of the results begin with hdiforest_, because 'upper_0.9' is a column"
+        assert told.replace("upper_0.9", kept[-2] if len(kept) > 1 else kept[0]) in (
+            capsys.readouterr().out
+        )
+        assert run([*score, *more, "--prefix", "our "]) == 0
+        assert list(read(out)) == [*kept, *(f"our {name}" for name in ends)]
+    (tmp_path / "in").mkdir()
+    frame.to_csv(tmp_path / "in" / "a.csv", index=False)
+    named.to_csv(tmp_path / "in" / "b.csv", index=False)
+    score[2:] = [tmp_path / "in", "-o", tmp_path / "scored", "--keep-all"]
+    found = failure(capsys, score, code=2)
+    assert re.search(
+        r"b.csv has a column 'upper_0.9', which is also the name of a result; --pr", found
+    )
+    assert run([*score, "--prefix", "_"]) == 0
+    assert set(read(tmp_path / "scored" / "a.csv")) == {*frame, *(f"_{name}" for name in ends)}
+    out.rename(tmp_path / "t.csv")
+    score[2:] = [tmp_path / "t.csv", "-o", out, "--keep-all", "--prefix", "our "]
+    assert "--prefix gives the results other names" in failure(capsys, score, code=2)
+
+
+def test_quotes_are_text_if_that_is_asked(tmp_path, capsys):
+    rows = "".join(f'{i},"tall {i % 3},{2 * i}\n' for i in range(60))
+    (tmp_path / "t.csv").write_text(f"size,kind,price\n{rows}")
+    verbs = {
+        "fit": [tmp_path / "t.csv", "--target", "price", "-o", tmp_path / "m.hdi", "--trees", 70,
+                "--coverage", "0.8", "--training-rows"],
+        "score": [tmp_path / "m.hdi", tmp_path / "t.csv", "-o", tmp_path / "o.csv", "--keep-all"],
+        "check": [tmp_path / "m.hdi", tmp_path / "t.csv", "--target", "price"],
+        "recalibrate": [tmp_path / "m.hdi", tmp_path / "t.csv", "--target", "price"],
+    }  # fmt: skip
+    for verb, call in verbs.items():
+        found = failure(capsys, [verb, *call])
+        assert found.endswith("makes one cell of rows; --quote none reads quotes as text")
+        assert run([verb, *call, "--quote", "none"]) == 0
+    assert sorted(set(read(tmp_path / "o.csv")["kind"])) == ['"tall 0', '"tall 1', '"tall 2']
+
+
+def test_all_threads_and_coverages_with_commas(model_path, table, tmp_path):
+    for i, coverage in enumerate((["0.8,0.95"], ["0.8", "0.95"], ["0.8,", "0.95"])):
+        call = ["score", model_path, table, "-o", tmp_path / f"{i}.csv", "--coverage", *coverage]
+        assert run([*call, "--jobs", -1]) == 0
+        assert (tmp_path / f"{i}.csv").read_bytes() == (tmp_path / "0.csv").read_bytes()
+    call = ["fit", model_path.parent / "train.csv", "--target", "target", "--coverage", "0.8,0.9"]
+    assert run([*call, "-o", tmp_path / "m.hdi", "--jobs", "-1"]) == 0
+    assert HDIForestRegressor.load(tmp_path / "m.hdi").calibration_.coverages == (0.8, 0.9)
 
 
 @pytest.mark.parametrize("content", [b"PAR1", b""])

@@ -217,6 +217,34 @@ def test_names_that_are_no_text(capsys, model, table, folder):
     assert "caf\\udce9\\x1b[31m.csv must not be one of the inputs" in done.stderr
 
 
+def test_nothing_that_a_terminal_obeys_is_printed(table, tmp_path, capsys):
+    bad, folder = "a\x1b]0;x\x07\n\x9b31m", tmp_path / "in\x1b[2J"
+    folder.mkdir()
+    named = pd.read_csv(table, nrows=200).rename(columns=lambda name: f"{name}{bad}")
+    named = named.assign(y=named.iloc[:, 0], **{f"kind{bad}": f"b{bad}"})
+    named.to_csv(folder / f"t{bad}.csv", index=False)
+    model, out = tmp_path / f"m{bad}.hdi", tmp_path / f"out{bad}"
+    report = tmp_path / f"r{bad}.html"
+    fit = ["fit", folder, "--target", "y", "-o", model, "--trees", 70, "--training-rows"]
+    calls = [
+        *([*fit, "--calibrate", "none"], [*fit, "--order", f"none{bad}"]),
+        ["recalibrate", model, folder, "--target", "y"],  # which is refused
+        [*fit, "--report", report, "--coverage", "0.8", "--by", f"kind{bad}"],
+        ["score", model, folder, "-o", out],
+        ["score", model, folder, "-o", out, "--resume", "--kind", "equal_tailed"],
+        ["score", model, folder, "-o", f"{out}.csv"],
+        ["check", model, folder, "--target", "y", "--by", f"kind{bad}"],
+        *(["inspect", model], ["inspect", model, "--json"], ["inspect", folder]),
+        ["recalibrate", model, folder, "--target", "y"],
+    ]
+    for call in calls:
+        run(*call)
+        printed = "".join(capsys.readouterr())
+        assert printed
+        assert not set("\x1b\x07\x9b").intersection(printed), call
+        assert "a\\x1b]0;x\\x07\n" not in printed, call
+
+
 HOLD = """
 import sys, time
 from pathlib import Path

@@ -259,7 +259,7 @@ def test_a_forest_without_a_record_has_a_report(tmp_path):
         X, y
     )
     path = tmp_path / "report.html"
-    options = argparse.Namespace(train="t.csv", target="y", output="m.hdi", report=path)
+    options = argparse.Namespace(tables="t.csv", target="y", output="m.hdi", report=path)
     write_page(Report(model), options, {})
     found = path.read_text(encoding="utf-8")
     assert "No out-of-bag record" in found

@@ -15,9 +15,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
-from hdiforest import HDIForestRegressor
+from hdiforest import HDIForestRegressor, fit_table
 from hdiforest._cli import score_table
-from hdiforest._cli.inputs import typed
+from hdiforest._cli.inputs import whole_keys
 from hdiforest._cli.main import main
 
 from ..oracle import run_python
@@ -323,7 +323,7 @@ def test_outputs_of_another_model_are_made_again(model, folder, tmp_path, capsys
     score(other, folder, "-o", tmp_path / "out", "--resume")
     assert "one.parquet: the model is another one" in capsys.readouterr().out
     score(other, folder, "-o", tmp_path / "out", "--resume", "--encoding", "latin-1")
-    assert "two.csv: --sep, --decimal or --encoding is another" in capsys.readouterr().out
+    assert "two.csv: --sep, --decimal, --encoding or --quote is an" in capsys.readouterr().out
 
 
 def test_scoring_loads_neither_pandas_nor_scikit_learn(model, tmp_path):
@@ -423,8 +423,8 @@ def test_parquet_and_damage_on_standard_input_are_refused(model, tmp_path, monke
     parquet = io.BytesIO()
     rows(1).to_parquet(parquet)
     for content, sentence in (
-        (parquet.getvalue(), "standard input is Parquet, .* can bring CSV, CSV packed by gzip or"),
-        (b"ARROW1\0\0", "standard input is an Arrow file, which is read from its end"),
+        (parquet.getvalue(), "standard input is not text, but a Parquet file; it must be a file"),
+        (b"ARROW1\0\0", "standard input is not text, but an Arrow file; it must be a file"),
         (b"", "standard input is empty"),
         (stream_of(rows(1))[:1000], "cannot read standard input"),
         (stream_of(rows(1))[:-8], "standard input is cut: it ends without the marker"),
@@ -470,10 +470,52 @@ def test_folders_alone_may_name_all_that_is_read(tmp_path, ending):
 
 
 def test_zeros_in_front_make_a_key_a_text():
-    assert typed([{"s": "01", "n": "7"}, {"s": "02", "n": "-3"}]) == [
-        {"s": "01", "n": 7},
-        {"s": "02", "n": -3},
-    ]
+    tables = [{"s": "01", "n": "7", "m": None}, {"s": "2", "n": "-3", "m": None}, {"n": None}]
+    assert whole_keys(tables) == {"n"}
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
+def test_keys_are_numbers_where_the_model_has_numbers(model, tmp_path, ending):
+    keys = {"02023": 2023, "2024.0": 2024, "2.024e3": 2024, "__HIVE_DEFAULT_PARTITION__": np.nan}
+    loaded, part = HDIForestRegressor.load(model), rows(1).drop(columns="year")
+    for key in keys:
+        path = tmp_path / "in" / f"year={key}" / f"part{ending}"
+        path.parent.mkdir(parents=True)
+        if ending == ".parquet":
+            part.to_parquet(path)
+        elif ending == ".csv":
+            part.to_csv(path, index=False)
+        else:
+            part.to_json(path, orient="records", lines=True, double_precision=15)
+    score(model, tmp_path / "in", "-o", tmp_path / "out", "--keep", "year")
+    for key, year in keys.items():
+        path = tmp_path / "out" / f"year={key}" / f"part{ending}"
+        scored = pd.read_json(path, lines=True, dtype=False) if "json" in ending else read(path)
+        expected = loaded.predict_interval(part.assign(year=year)[NAMES], 0.9)
+        np.testing.assert_allclose(scored[RESULTS[1:]], expected, rtol=1e-9)
+        if ending != ".csv" and year == year:
+            assert set(scored["year"]) == {key}
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_keys_are_texts_where_the_model_has_texts(tmp_path, ending):
+    frame = rows(1, 120).drop(columns="year").assign(zone=["01", "1", "10", None] * 30)
+    y = frame["a"] + 10 * (frame["zone"] == "01") + 20 * (frame["zone"] == "10")
+    fitted = fit_table(
+        frame.assign(y=y), "y", estimator=RandomForestRegressor(10), calibration=False, id=["id"]
+    )
+    fitted.save(tmp_path / "m.hdi")
+    keys = {"01": "01", "1": "1", "10": "10", "__HIVE_DEFAULT_PARTITION__": None}
+    for key in keys:
+        path = tmp_path / "in" / f"zone={key}" / f"part{ending}"
+        path.parent.mkdir(parents=True)
+        part = frame[["id", "a", "b"]]
+        part.to_parquet(path) if ending == ".parquet" else part.to_csv(path, index=False)
+    score(tmp_path / "m.hdi", tmp_path / "in", "-o", tmp_path / "out")
+    for key, zone in keys.items():
+        scored = read(tmp_path / "out" / f"zone={key}" / f"part{ending}")
+        expected = fitted.predict_interval(frame.assign(zone=zone), 0.9)
+        np.testing.assert_allclose(scored[RESULTS[1:]], expected, rtol=1e-9)
 
 
 def test_no_input_is_replaced_by_the_output_of_another(model, folder, tmp_path, capsys):

@@ -327,6 +327,18 @@ def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
         scorer(ROWS.assign(**{"b c": [0.0, 0.0, np.nan] + [0.0] * 47}))
 
 
+def test_names_of_results_with_a_prefix(folder):
+    batch = ROWS.assign(prediction="mine")
+    scorer = BatchScorer(folder / "calibrated.hdi", 0.8, keep=["prediction"], prefix="new_")
+    names = ["new_prediction", "new_lower_0.8", "new_upper_0.8"]
+    assert scorer.results == names
+    plain = BatchScorer(folder / "calibrated.hdi", 0.8)(ROWS)
+    for found in (scorer(batch), pickle.loads(pickle.dumps(scorer))(batch)):
+        assert list(found) == ["prediction", *names]
+        assert_array_equal(found[names], plain)
+    assert list(scorer(batch.head(1).to_dict("records"))[0]) == ["prediction", *names]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -337,6 +349,7 @@ def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
         ({"kind": "calibrated"}, "the model has no calibration.*raw.hdi"),
         ({"keep": "id"}, "keep must be a list of names"),
         ({"keep": ["prediction"]}, "two columns 'prediction'"),
+        ({"prefix": None}, "prefix must be a text, got None"),
         ({"keep": {"id": int}}, "keep must map 'id' to a type such as pyarrow.int64"),
         ({"mapped": "no"}, "mapped must be True or False, got 'no'"),
         ({"n_jobs": 0}, "n_jobs must be a whole number other than 0, or None, got 0"),

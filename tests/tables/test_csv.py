@@ -2,9 +2,11 @@
 
 import gzip
 import io
+import lzma
 import os
 import threading
 import tracemalloc
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +22,17 @@ from hdiforest._tables.read import TableError, TextForm
 from .matrix import numbers
 
 pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture
 def read(tmp_path):
     """Write bytes to a CSV and read columns of it."""
 
-    def read(content, number_columns, kept=(), name="t.csv"):
+    def read(content, number_columns, kept=(), name="t.csv", form=None):
         path = tmp_path / name
         path.write_bytes(content)
-        with open_table(path) as table:
+        with open_table(path, form=form) as table:
             batches = list(table.batches(number_columns, list(kept)))
         found = pa.concat_tables(batches)
         return numbers(found, len(number_columns)), found
@@ -120,15 +123,67 @@ def test_rows_above_a_megabyte(read, monkeypatch, sentence):
     assert read(table, [names[-1], names[3]])[0].tolist() == [[1.5, 1.5]] * 2
     monkeypatch.setattr(csv_module, "MAX_ROW_BYTES", 1 << 20)
     found = sentence(b"a,note\n1," + long + b"\n2,short\n", ["a"])
-    assert found == "t.csv: the row in line 2 is longer than 1 MiB; is a quote not closed?"
+    assert (
+        found
+        == "t.csv: the row in line 2 is longer than 1 MiB; is a quote not closed? --quote none "
+        "reads quotes as text"
+    )
 
 
 def test_a_quote_that_is_not_closed_swallows_no_rows(sentence):
     assert sentence(b'a,b\n1,x\n2,"y\n3,z\n', ["a"]) == (
-        "t.csv: the quote opened in line 3 is not closed"
+        "t.csv: the quote opened in line 3 is not closed; --quote none reads quotes as text"
     )
     assert "opened in line 3 is not closed" in sentence(b'a,b\n1,x\n"2,y\n3,z\n', ["a"])
     assert "opened in the header is not closed" in sentence(b'"a,b\n1,x\n', ["a"])
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        ([b'1;"tall;2', b'3;"tall;4'], (2, 3)),  # text behind the quote that closes
+        ([b'1;"tall;2', b'3;short;4', b'5;size 5";6'], (2, 4)),  # numbers where they must be
+        ([b'0;a;0', b'x;"tall;2', *[b'x;b;5'] * 11, b'y;5";6'], (3, 15)),  # many
+        ([b'"tall;1;2', b'3;"short;4'], (2, 3)),  # rows of other lengths
+    ],
+)  # fmt: skip
+def test_a_quote_that_takes_rows_for_a_cell(read, sentence, rows, lines, end):
+    content = end.join([b"a;note;b", *rows]) + end
+    form = TextForm(sep=";")
+    numbers = [] if b"x" in content else ["b"]
+    assert sentence(content, numbers, ["a"], form=form) == (
+        f"t.csv: the quote opened in line {lines[0]} is closed in line {lines[1]}, and makes one "
+        "cell of rows; --quote none reads quotes as text"
+    )
+    _, found = read(content, ["b"], ["a", "note"], form=TextForm(sep=";", has_quotes=False))
+    plain = [row.decode().split(";") for row in rows]
+    assert found.select(["a", "note"]).to_pylist() == [{"a": a, "note": n} for a, n, _ in plain]
+    assert found["b"].to_pylist() == [float(b) for *_, b in plain]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'b,note\n100,"Main Street 5\n75001, Paris"\n',
+        b'note,b\n"Hello, all\nand, goodbye",7\n',
+        b'id,b,note\nx,1,"Main Street 5\n75001, Paris, France"\n',
+        b'note,b\n"He said:\n"never" again",7\n',
+        b'b,note\n1,"' + b"some words\n" * 300 + b'"\n',
+        b'b,note\n1,"""\n"""\n',
+        b'note\n"a\nb"\n',
+    ],
+)
+def test_cells_of_several_lines_may_be_meant(read, content):
+    numbers = ["b"] if b"b" in content.split(b"\n")[0] else []
+    assert len(read(content, numbers, ["note"])[1]) == 1
+
+
+def test_quotes_that_are_text_in_the_header_and_at_the_end(read):
+    form = TextForm(has_quotes=False)
+    _, found = read(b'"a,b"\n"1,"2\n""3,4"', [], ['"a', 'b"'], form=form)
+    assert found.to_pylist() == [{'"a': '"1', 'b"': '"2'}, {'"a': '""3', 'b"': '4"'}]
+    assert read(b'"\n5"\n\n6"', [], ['"'], form=form)[1]['"'].to_pylist() == ['5"', "", '6"']
 
 
 def test_booleans_spaces_and_spellings_of_missing_cells(read):
@@ -178,8 +233,18 @@ def test_lines_are_those_of_an_editor(sentence):
         (b" \n\n  \r\n", "t.csv is empty"),
         (b"x;a\n1;2\n", "t.csv has no column 'a'; it has x;a (its columns seem to be separated by "
          "semicolons: --sep ';' reads them)"),
-        (b"x\ta\n1\t2\n", "t.csv has no column 'a'; it has x\ta (its columns seem to be separated "
-         "by tabs: --sep '\\t' reads them)"),
+        (b"x\ta\n1\t2\n", "t.csv has no column 'a'; it has 'x\\ta' (its columns seem to be "
+         "separated by tabs: --sep '\\t' reads them)"),
+        (b"x, a,\n1, 2,3\n", "t.csv has no column 'a'; it has x, ' a', ''"),
+        (b"sep=;\na;b\n1;2\n", "the first line of t.csv is 'sep=;', which is for Excel; remove it, "
+         "and give --sep ';'"),
+        (b'"SEP=\t"\r\na\tx\r\n', "the first line of t.csv is 'sep=\t', which is for Excel; remove "
+         "it, and give --sep '\\t'"),
+        (b"Sales of 2024\n\nx,a\n1,2\n", "t.csv seems to have its header in line 3, not in its "
+         "first line; remove the lines above it"),
+        (b"\nTotal,5,\nin,month,\na,x,y\n1,2,3\n", "t.csv seems to have its header in line 4, not "
+         "in its first line; remove the lines above it"),
+        (b"x,y\na,1\n", "t.csv has no column 'a'; it has x, y"),
         (b"a,caf\xe9\n1,2\n", "the header of t.csv is not UTF-8; save it as UTF-8, or name its "
          "encoding by --encoding"),
         ("a,b\n1,2\n".encode("utf-16"), "t.csv is encoded as UTF-16; save it as UTF-8, or name its "
@@ -194,6 +259,34 @@ def test_lines_are_those_of_an_editor(sentence):
 )  # fmt: skip
 def test_odd_files_get_one_sentence(sentence, content, said):
     assert sentence(content, ["a"], ["b"] if b"b" in content else []) == said
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl"])
+def test_files_of_other_formats_are_named(tmp_path, name):
+    path, table = tmp_path / name, pa.table({"a": [1.5]})
+    parquet, arrow = io.BytesIO(), io.BytesIO()
+    pq.write_table(table, parquet)
+    with pa.ipc.new_file(arrow, table.schema) as file:
+        file.write_table(table)
+    with io.BytesIO() as book, zipfile.ZipFile(book, "w") as archive:
+        archive.writestr("sheet.xml", "<a/>")
+        archive.close()
+        workbook = book.getvalue()
+    for content, said in (
+        (gzip.compress(b"a\n1\n"), "packed by gzip; give it a name that ends in .gz"),
+        (
+            pa.compress(b"a\n1\n", "zstd", asbytes=True),
+            "packed by zstd; give it a name that ends in .zst",
+        ),
+        (lzma.compress(b"a\n1\n"), "packed by xz; unpack it"),
+        (parquet.getvalue(), "a Parquet file; it must be a file whose name ends in .parquet"),
+        (arrow.getvalue(), "an Arrow file; it must be a file whose name ends in .arrow"),
+        (workbook, "a workbook or another zip archive; save the sheet as CSV or Parquet"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(TableError) as found:
+            open_table(path)
+        assert str(found.value) == f"{path} is not text, but {said}"
 
 
 def test_a_header_without_an_end_has_no_rows(tmp_path):

@@ -7,6 +7,7 @@ import os
 import tempfile
 from argparse import ArgumentTypeError
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -15,8 +16,8 @@ from hdiforest._cli.console import report_error
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
-from hdiforest._tables.formats import ANY_ENDING, ending
-from hdiforest._tables.read import BATCH_ROWS, TableError, TextForm
+from hdiforest._tables.formats import ANY_ENDING
+from hdiforest._tables.read import BATCH_ROWS, TextForm
 from hdiforest._utils import Kind
 from hdiforest._utils.checks import CallError, percentage_hint
 from hdiforest._utils.files import is_stream
@@ -44,15 +45,6 @@ def path(text: str) -> Path:
     return Path(name(text))
 
 
-def table(text: str) -> Path:
-    """Return the name of a table, whose ending must be known."""
-    try:
-        ending(path(text))
-    except TableError as error:
-        raise ArgumentTypeError(str(error)) from None
-    return Path(text)
-
-
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -73,6 +65,11 @@ def share(text: str, *, one: bool = False) -> float:
     return share
 
 
+def coverages(text: str, *, one: bool = False) -> list[float]:
+    """Return coverages with commas between them."""
+    return [share(each, one=one) for each in text.strip(",").split(",")]
+
+
 def whole(text: str, least: int) -> int:
     """Return a whole number from the least on, as far as seeds go."""
     if not text.isdecimal() or int(text) < least:
@@ -83,6 +80,11 @@ def whole(text: str, least: int) -> int:
 
 
 positive = partial(whole, least=1)
+
+
+def jobs(text: str) -> int:
+    """Return a number of threads; -1 stands for all."""
+    return -1 if text == "-1" else positive(text)
 
 
 def number_or_share(text: str) -> int | float:
@@ -133,7 +135,8 @@ class Distinct(argparse.Action):
 
     def __call__(self, _: Any, namespace: Any, values: Any, __: str | None = None) -> None:
         """See `argparse.Action`."""
-        together = [*(getattr(namespace, self.dest) or []), *values]
+        lists = (each if isinstance(each, list) else [each] for each in values)
+        together = [*(getattr(namespace, self.dest) or []), *chain.from_iterable(lists)]
         shown = [f"{each:.15g}" if isinstance(each, float) else each for each in together]
         for text in shown:
             if shown.count(text) > 1:
@@ -167,7 +170,7 @@ def text_form(options: Any) -> TextForm:
     """Return how the arguments say that text is written; UsageError if they contradict."""
     if options.sep == options.decimal:
         raise UsageError("--sep and --decimal must differ")
-    return TextForm(options.sep, options.decimal, options.encoding)
+    return TextForm(options.sep, options.decimal, options.encoding, options.quote == "double")
 
 
 def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[float]]:
@@ -178,8 +181,8 @@ def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[f
         raise UsageError(in_options(error)) from None
 
 
-def in_options(error: Exception, table: Path | None = None) -> str:
-    """Return what an error says, with options, or a `table`, for the words of a `CallError`."""
+def in_options(error: Exception, table: object = None) -> str:
+    """Return what an error says, with options, or the tables, for the words of a `CallError`."""
     if not isinstance(error, CallError):
         return str(error)
     options = {name: words.format(error.data, table=table) for name, words in _OPTIONS.items()}
@@ -228,7 +231,7 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
+    _add_tables(add, "TRAIN", "with the target and the features")
     add("--target", required=True, metavar="COL", help="column to predict")
     add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
     add("--categorical", **_NAMES, metavar="COL", help="columns of categories besides those of "
@@ -247,7 +250,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help="how intervals are made to cover what they say: by the trees that did not draw a row "
         "(oob), by a fifth of the rows held out of the fit (split), or by a forest for each fold "
         "(cv+) (default: oob)")  # fmt: skip
-    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
         help="shares of new targets to cover by calibrated intervals, above 0 and below 1 (default:"
         f" those of {_LEVELS} that there are enough rows for)")  # fmt: skip
     add("--groups", metavar="COL", help="column of groups (persons, sites) that are not divided, "
@@ -281,16 +284,14 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 def _add_score(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_model(add)
-    add("inputs", nargs="+", type=name, metavar="IN",
-        help=f"table ({ANY_ENDING}), folder, pattern or address such as s3://bucket/folder; or - "
-        "for CSV or a stream of Arrow from standard input")  # fmt: skip
+    _add_tables(add, "IN", "to score")
     add("-o", "--output", required=True, type=path, metavar="OUT", help="table to write, all "
         "formats go with all; of a folder, a pattern or several tables a folder, with an output "
         "for each input")  # fmt: skip
     add("--resume", action="store_true", help="leave outputs that are there and were made by this "
         "model, with these arguments, of the same inputs")  # fmt: skip
     add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
-    add("--coverage", nargs="+", action=Distinct, type=partial(share, one=True), metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=partial(coverages, one=True), metavar="C",
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
         "calibrated; of others, of the distribution to hold (default: 0.9, or the lowest that was "
         "calibrated if 0.9 was not)")  # fmt: skip
@@ -300,6 +301,8 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add("--keep", nargs="+", action=Distinct, metavar="COL", help="columns to repeat in OUT; those "
         "of a CSV are copied as text (default: those of the model's --id that IN has)")  # fmt: skip
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
+    add("--prefix", default="", metavar="TEXT", help="what the names of results begin with "
+        "(default: nothing; hdiforest_ if a repeated column has such a name)")  # fmt: skip
     add("--diagnose", action="store_true", help="add columns that tell which rows are unlike the "
         "training rows; MODEL must be fitted with --diagnostics or --training-rows")  # fmt: skip
     add("--batch-rows", type=positive, metavar="N",
@@ -312,7 +315,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     _add_labelled(add)
     add("-o", "--output", type=path, metavar="MODEL2",
         help="model file to write (default: MODEL is replaced)")  # fmt: skip
-    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
         help="shares of new targets to cover, above 0 and below 1 (default: those that were "
         f"calibrated, or {_LEVELS})")  # fmt: skip
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
@@ -338,7 +341,7 @@ def _add_recalibrate(parser: argparse.ArgumentParser) -> None:
 def _add_check(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_labelled(add)
-    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
         help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
     add("--kind", choices=("calibrated", *KINDS), help="calibrated, shortest, equal-tailed, or "
@@ -367,9 +370,15 @@ def _add_model(add: Any) -> None:
         "besides those of scikit-learn; a type that is trusted may run its code")  # fmt: skip
 
 
+def _add_tables(add: Any, metavar: str, what: str) -> None:
+    add("tables", nargs="+", type=name, metavar=metavar,
+        help=f"table {what} ({ANY_ENDING}), folder, pattern or address such as s3://bucket/folder; "
+        "or - for CSV or a stream of Arrow from standard input")  # fmt: skip
+
+
 def _add_labelled(add: Any) -> None:
     _add_model(add)
-    add("table", type=table, metavar="TABLE", help=f"table with the target: {ANY_ENDING}")
+    _add_tables(add, "TABLE", "with the target")
     add("--target", required=True, metavar="COL", help="column of the target")
 
 
@@ -389,5 +398,7 @@ def _add_text_and_jobs(parser: argparse.ArgumentParser) -> None:
         help="before decimals (default: a point)")  # fmt: skip
     add("--encoding", type=encoding, default="utf-8", metavar="NAME",
         help="such as latin-1 (default: utf-8)")  # fmt: skip
-    parser.add_argument("--jobs", type=positive, default=-1, metavar="N",
-                        help="threads (default: all)")  # fmt: skip
+    add("--quote", choices=("double", "none"), default="double", help="what cells may stand "
+        "between; with none, quotes are text (default: double)")  # fmt: skip
+    parser.add_argument("--jobs", type=jobs, default=-1, metavar="N",
+                        help="threads; -1 stands for all (default: -1)")  # fmt: skip

@@ -14,11 +14,14 @@ from hdiforest._utils.optional import MissingPackageError, need
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print to standard output, or to `file`; a closed one is no error, as the work is done."""
+    """Print to standard output, or to `file`; a closed one is no error, as the work is done.
+
+    What a terminal would obey is escaped, but for line ends: names within `text` are `printable`.
+    """
     file = sys.stdout if file is None else file
     encoding = file.encoding or "utf-8"
+    text = "\n".join(map(printable, text.split("\n")))
     try:
-        # File names need not be valid text.
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=file, flush=True)
     except BrokenPipeError:
         # Discards what is still buffered, which the interpreter would fail to write at its end.

@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -15,12 +14,12 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-from hdiforest._cli.arguments import UsageError, in_options, require_writable, text_form
+from hdiforest._cli.arguments import UsageError, in_options, require_writable
 from hdiforest._cli.console import say, stages
 from hdiforest._cli.fit_report import Report, write_page
-from hdiforest._cli.inputs import read_labelled_table, read_model
+from hdiforest._cli.inputs import Inputs, inputs_of, read_labelled_tables, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
-from hdiforest._tables.training_table import TrainingTable, read_training_table
+from hdiforest._tables.training_table import Roles, TrainingTable, read_training_tables
 from hdiforest._utils.checks import CallError, count_text, printable, size_text, time_text
 from hdiforest._utils.optional import need
 from hdiforest.calibration import Calibration, CVPlus, Split
@@ -32,15 +31,17 @@ from hdiforest.exceptions import InfiniteIntervalsWarning
 def run_fit(options: Any) -> None:
     """Fit a model to a table, calibrate it, and write what the arguments ask for."""
     start = time.perf_counter()
+    options.tables = inputs_of(options.tables, options)
     _check_outputs(options)
     _check_calibration(options)
-    roles = {name: getattr(options, name) for name in ("drop", "sample_weight", "groups")}
+    roles = {name: getattr(options, name) for name in ("target", "drop", "sample_weight", "groups")}
     roles |= {"ids": options.id, "categorical": [c for c in options.categorical if c != "auto"]}
     roles |= {name: getattr(options, name) for name in ("missing", "drop_missing_target")}
-    table = read_training_table(options.train, options.target, text_form(options), **roles)
+    opened = [source.open for source in options.tables.of_missing(options.missing)]
+    table = read_training_tables(opened, str(options.tables), Roles(**roles))
     is_ordered = options.order is not None or options.calibrate != "oob"
     columns = table.told("" if is_ordered else "--order {} measures the coverage of later rows")
-    say(f"Columns of {printable(str(options.train))}:\n{columns}\n")
+    say(f"Columns of {printable(str(options.tables))}:\n{columns}\n")
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     same = ("min_samples_leaf", "max_depth", "max_features", "max_samples")
     grown = {name: getattr(options, name) for name in same}
@@ -53,10 +54,11 @@ def run_fit(options: Any) -> None:
     report = Report(model, not_calibrated)
     attach_encoder(model, table.encoder)
     model.save(options.output, training_rows=options.training_rows, diagnostics=options.diagnostics)
-    written = f"Model written to {options.output} ({size_text(options.output.stat().st_size)})"
+    size = size_text(options.output.stat().st_size)
+    written = f"Model written to {printable(options.output)} ({size})"
     if options.report is not None:
         write_page(report, options, table.columns)
-        written += f"\nReport written to {options.report}"
+        written += f"\nReport written to {printable(options.report)}"
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
     took, n_rows = time_text(time.perf_counter() - start), count_text(model.n_training_rows_)
     say(
@@ -67,10 +69,10 @@ def run_fit(options: Any) -> None:
 
 def _check_outputs(options: Any) -> None:
     need("safetensors")
-    require_writable(options.output, options.train)
+    require_writable(options.output, *options.tables.files)
     if options.report is not None:
         need("matplotlib.figure")
-        require_writable(options.report, options.train)
+        require_writable(options.report, *options.tables.files)
         if os.path.realpath(options.report) == os.path.realpath(options.output):
             raise UsageError(f"the report {options.report} must not be the model file")
 
@@ -109,7 +111,7 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     elif options.calibrate == "cv+":
         n_folds, (n, what) = 10 if options.folds is None else options.folds, _units(table)
         if n_folds > n:
-            most = f"at most the number of {what} of {options.train}, {n:,}"
+            most = f"at most the number of {what} of {options.tables}, {n:,}"
             raise UsageError(f"--folds must be {most}, got {n_folds:,}")
         how["method"] = CVPlus(n_folds, table.groups)
     _require_rows(options.coverage, n_rows)
@@ -118,7 +120,7 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
         return ""
     if options.coverage is None:
         return _calibrate_as_far(model, n_rows, how)
-    with _words_of_the_command(options.train, asked=True):
+    with _words_of_the_command(options.tables, asked=True):
         model.calibrate(coverage=options.coverage, **how)
     return ""
 
@@ -172,7 +174,7 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
 
 
 @contextmanager
-def _words_of_the_command(table: Path, *, asked: bool) -> Iterator[None]:
+def _words_of_the_command(table: Inputs, *, asked: bool) -> Iterator[None]:
     """Say in options what `calibrate` refuses, and refuse intervals that would be infinite.
 
     It is a UsageError if an option or the table is at fault, such as rows of the fit, or coverages
@@ -191,32 +193,36 @@ def _words_of_the_command(table: Path, *, asked: bool) -> Iterator[None]:
 def run_calibrate(options: Any) -> None:
     """Calibrate a model of one target on a table, and write it."""
     output = options.model if options.output is None else options.output
-    require_writable(output, options.table)
+    options.tables = inputs_of(options.tables, options)
+    require_writable(output, *options.tables.files)
     model = read_model(options)
     if model.fitted_forest().training_rows is None:
         raise ValueError(
             f"{options.model} must hold the training rows to be calibrated; fit it again with "
             "--training-rows"
         )
-    X, y, counts, _ = read_labelled_table(model, options)
+    X, y, counts, _ = read_labelled_tables(model, options)
     _require_rows(options.coverage, len(y), options.confidence)
     known = model.fitted_forest().calibration
     usual = DEFAULT_COVERAGES if known is None else known.coverages
     how: dict[str, Any] = {"objective": options.objective, "mean": options.mean, "random_state": 0}
     how |= {"coverage": options.coverage or usual, "method": Split(options.confidence)}
-    with _words_of_the_command(options.table, asked=options.coverage is not None), stages():
+    with _words_of_the_command(options.tables, asked=options.coverage is not None), stages():
         model.calibrate(X, y, **how)
     model.save(output)
-    say(f"{model.calibration_!r}\n\nModel written to {output}\n{counts}".rstrip())
+    say(f"{model.calibration_!r}\n\nModel written to {printable(output)}\n{counts}".rstrip())
 
 
 def run_recalibrate(options: Any) -> None:
     """Move the quantiles of a model of one target by a table in its order, and write it."""
     output = options.model if options.output is None else options.output
-    require_writable(output, options.table)
+    options.tables = inputs_of(options.tables, options)
+    require_writable(output, *options.tables.files)
     model = read_model(options)
-    X, y, counts, _ = read_labelled_table(model, options)
-    with _words_of_the_command(options.table, asked=True):
+    if model.fitted_forest().calibration is None:
+        raise ValueError(f"{options.model} has no calibration; 'hdiforest calibrate' makes one")
+    X, y, counts, _ = read_labelled_tables(model, options)
+    with _words_of_the_command(options.tables, asked=True):
         model.recalibrate(X, y, method=options.method, window=options.window, rate=options.rate)
     has_rows = model.fitted_forest().training_rows is not None
     model.save(output, training_rows=has_rows)
@@ -225,4 +231,4 @@ def run_recalibrate(options: Any) -> None:
     pairs = zip(calibration.coverages, step.coverage, strict=True)
     covered = ", ".join(f"{share:.3f} at {level:g}" for level, share in pairs)
     told = f"Covered of {step.n:,} rows, each before it was taken in: {covered}"
-    say(f"{calibration!r}\n\n{told}\nModel written to {output}\n{counts}".rstrip())
+    say(f"{calibration!r}\n\n{told}\nModel written to {printable(output)}\n{counts}".rstrip())

@@ -114,7 +114,7 @@ def write_page(report: Report, options: Any, columns: dict[str, str]) -> None:
     fitted = model.fitted_forest()
     how = calibration and f"method {calibration.method}, {count_text(calibration.n)} rows"
     facts = {
-        "Training table": options.train,
+        "Training table": options.tables,
         "Target": options.target,
         "Rows": count_text(model.n_training_rows_),
         "Features": f"{fitted.n_features:,}",
@@ -237,4 +237,4 @@ def _importance(model: HDIForestRegressor) -> dict[str, str]:
 
 def _html(text: object) -> str:
     """Return any text as HTML that shows it."""
-    return escape(printable(str(text)))
+    return escape(printable(text))

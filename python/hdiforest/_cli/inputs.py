@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
@@ -14,6 +14,8 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import unquote
+
+import numpy as np
 
 from hdiforest._cli.arguments import UsageError, text_form
 from hdiforest._model.fitted import FittedForest
@@ -27,8 +29,8 @@ from hdiforest._tables.columns import (
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
-from hdiforest._tables.names import require_distinct
-from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm
+from hdiforest._tables.names import listed, require_distinct
+from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm, joined
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import require_finite, with_names
 from hdiforest._utils import Array
@@ -43,19 +45,18 @@ _MISSING = "__HIVE_DEFAULT_PARTITION__"
 # What is repeated in front of the results: columns by name, or all; None: those that name the rows,
 # if the model knows them.
 Keep = list[str] | Literal["all"] | None
-Keys = dict[str, Any]  # whole numbers, texts or None
+Keys = dict[str, str | None]
 
 
-def typed(keys: Sequence[Mapping[str, str | None]]) -> list[Keys]:
-    """Return the keys of all tables, as whole numbers where all values of a key are such."""
-    pairs = [pair for each in keys for pair in each.items()]
-    texts = {name for name, value in pairs if value is not None and not _WHOLE.fullmatch(value)}
-    return [{n: v if v is None or n in texts else int(v) for n, v in each.items()} for each in keys]
+def whole_keys(keys: Iterable[Keys]) -> frozenset[str]:
+    """Return the names of keys of which all values in all tables are whole numbers."""
+    pairs = [(name, value) for each in keys for name, value in each.items() if value is not None]
+    others = {name for name, value in pairs if not _WHOLE.fullmatch(value)}
+    return frozenset(name for name, _ in pairs) - others
 
 
 # With zeros in front it is a code, such as that of a town.
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,16}")
-_STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}
 _PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -64,12 +65,6 @@ def open_standard_input(form: TextForm) -> TableReader:
     stream = open(os.dup(sys.stdin.fileno()), "rb")  # noqa: SIM115 (the reader closes it)
     try:
         begin = stream.peek(6)
-        for start, what in _STARTS_OF_OTHERS.items():
-            if begin.startswith(start):
-                raise TableError(
-                    f"{STANDARD_INPUT} is {what}, which is read from its end; a pipe can bring "
-                    "CSV, CSV packed by gzip or zstd, or a stream of Arrow; or name a file"
-                )
         if begin.startswith(b"\xff\xff\xff\xff"):
             return ArrowReader(STANDARD_INPUT, stream=stream)
         packings = (packing for start, packing in _PACKINGS.items() if begin.startswith(start))
@@ -89,6 +84,7 @@ class Source:
     path: Path  # its name in errors; of a remote file the path in its file system
     name: Path  # of the output, in a folder of outputs
     keys: Keys = field(default_factory=dict)  # columns from the names of its folders
+    whole: frozenset[str] = frozenset()  # see `whole_keys`
     system: Any = None  # pyarrow.fs.FileSystem; None: a file of this machine, or standard input
     form: TextForm = field(default_factory=TextForm)
 
@@ -100,7 +96,7 @@ class Source:
         if self.system is not None:
             stream = self.system.open_input_file(self.path.as_posix())
         table = open_table(self.path, stream, self.form)
-        table.add_columns(self.keys)
+        table.add_columns(self.keys, self.whole)
         return table
 
     def size_and_time(self) -> tuple[int, int]:
@@ -123,6 +119,7 @@ class Inputs:
     """
 
     def __init__(self, arguments: Sequence[str], form: TextForm) -> None:
+        self._arguments = arguments
         if "-" in arguments and len(arguments) > 1:
             raise ValueError("- (standard input) must be the only input")
         self.folders: list[Path] = []
@@ -133,9 +130,22 @@ class Inputs:
         for each in found if len(found) > 1 else ():  # they are read twice
             if each.system is None and each.path.exists() and not each.path.is_file():
                 raise ValueError(f"{each.path} is a pipe or a device, and must be the only input")
-        keys = typed([each.keys for each in found])
-        pairs = zip(found, keys, strict=True)
-        self.sources = [replace(each, keys=own, form=form) for each, own in pairs]
+        whole = whole_keys(each.keys for each in found)
+        self.sources = [replace(each, whole=whole, form=form) for each in found]
+
+    def __str__(self) -> str:
+        if self.is_one_file:
+            return str(self.sources[0].path)
+        return listed(f"the folder {a}" if Path(a) in self.folders else a for a in self._arguments)
+
+    def of_missing(self, words: Sequence[str]) -> list[Source]:
+        """Return the sources, read with these words as missing cells."""
+        return [replace(s, form=replace(s.form, missing=list(words))) for s in self.sources]
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of this machine."""
+        return [s.path for s in self.sources if s.system is None and s.path != STANDARD_INPUT]
 
     def _found(self, text: str) -> list[Source]:
         if text == "-":
@@ -195,6 +205,14 @@ class Inputs:
         return [replace(each, system=system) for each in sources]
 
 
+def inputs_of(names: Sequence[str], options: Any) -> Inputs:
+    """Return the tables that arguments name; UsageError if they do not go together."""
+    try:
+        return Inputs(names, text_form(options))
+    except (TableError, ValueError) as error:
+        raise UsageError(str(error)) from None
+
+
 def _in_folder(folder: Path, files: Iterable[Path], none: str) -> list[Source]:
     """Return the tables among files below a folder; TableError says `none` if there are none."""
     sources = []
@@ -203,7 +221,7 @@ def _in_folder(folder: Path, files: Iterable[Path], none: str) -> list[Source]:
         is_table = path.name.lower().endswith(tuple(FORMATS))
         if is_table and not any(part.startswith((".", "_")) for part in name.parts):
             pairs = (part.split("=", 1) for part in name.parts[:-1] if "=" in part)
-            keys = {unquote(k): None if v == _MISSING else unquote(v) for k, v in pairs}
+            keys: Keys = {unquote(k): None if v == _MISSING else unquote(v) for k, v in pairs}
             sources.append(Source(path, name, keys))
     if not sources:
         raise TableError(f"{none}; endings known are {ANY_ENDING}")
@@ -248,7 +266,8 @@ class Features:
         self._table = table
         self._more, self.kept_names = list(more), list(kept)
         # The columns of a file with types are as they are, and the encoder checks them.
-        self._numbers = list(self.encoder.number_columns) if table.is_text else []
+        numbers = self.encoder.number_columns
+        self._numbers = [name for name in numbers if table.is_text or name in table.keys]
         numeric = set(self._numbers)
         self._others = [name for name in self.encoder.columns if name not in numeric]
 
@@ -265,7 +284,8 @@ class Features:
         self._table.require(*self._read())
         if not self._table.is_text:
             with self.naming_the_file():
-                fields = pa.schema(self._table.fields(self._others))
+                numbers = [pa.field(name, pa.float64()) for name in self._numbers]
+                fields = pa.schema([*numbers, *self._table.fields(self._others)])
                 # `empty_table` would import pandas.
                 columns = [pa.nulls(0, field.type) for field in fields]
                 self.encoder.encode(pa.Table.from_arrays(columns, schema=fields))
@@ -302,11 +322,17 @@ class Settings(NamedTuple):
 
 
 def features_of(scorer: BatchScorer, table: TableReader, keep: Keep) -> Features:
-    """Return the columns to read from a table, or TableError; ValueError if two names are equal."""
+    """Return the columns to read from a table, or TableError; ValueError if two names are equal.
+
+    UsageError if one of them is that of a result.
+    """
     if keep is None:
         keep = [name for name in scorer.model.fitted.id_columns if name in table.names]
     kept, others = (list(table.names), []) if keep == "all" else (keep, keep)
-    require_distinct([*kept, *scorer.results])
+    require_distinct(kept)
+    if taken := [name for name in kept if name in scorer.results]:
+        what = f"{table.path} has a column {taken[0]!r}, which is also the name of a result"
+        raise UsageError(f"{what}; --prefix gives the results other names")
     features = Features(scorer.model.fitted, table, kept=kept, not_features=others)
     features.require()
     return features
@@ -324,31 +350,41 @@ def read_model(options: Any) -> HDIForestRegressor:
     return model
 
 
-def read_labelled_table(
+def read_labelled_tables(
     model: HDIForestRegressor, options: Any, kept: Sequence[str] = ()
 ) -> tuple[Any, Array, RowCounts, list[Any]]:
-    """Read X, y (n,), counts of the rows, and the columns of pyarrow to be `kept`, from a table.
+    """Read X, y (n,), counts of the rows, and the columns of pyarrow to be `kept`, from tables.
 
     X has raw columns if the model has an encoder, and no names if it was fitted without. UsageError
-    if the target is a feature; TableError if a column or the target cannot be read or has no rows.
+    if the target is a feature; TableError if a column or the target cannot be read, or a table
+    lacks one, or they have no rows.
     """
-    fitted, path, target = model.fitted_forest(), options.table, options.target
+    fitted, target = model.fitted_forest(), options.target
     if target in (fitted.columns or ()):
         raise UsageError(f"--target must not be a feature of the model, and '{target}' is one")
-    form = replace(text_form(options), missing=fitted.missing_words)
-    with open_table(path, form=form) as table:
-        features = Features(fitted, table, more=[target], kept=kept)
-        features.require()
-        batches = list(features.batches())
-    if not batches:
-        raise TableError(f"{path} has no rows")
-    whole = pa.concat_tables(batches)
-    y = as_float64(without_words(whole.column(0).combine_chunks(), fitted.missing_words))
-    with features.naming_the_file():
-        X, counts = fitted.encode(features.raw(whole), features.encoder)
-    require_finite(y, f"{path}: target '{target}'")
+    counts, found = RowCounts(), list[tuple[Any, ...]]()
+    words = fitted.missing_words
+    for source in options.tables.of_missing(words):
+        with source.open() as table:
+            features = Features(fitted, table, more=[target], kept=kept)
+            features.require()
+            batches = list(features.batches())
+        if not batches:
+            continue
+        whole = pa.concat_tables(batches)
+        y = as_float64(without_words(whole.column(0).combine_chunks(), words))
+        with features.naming_the_file():
+            part, more = fitted.encode(features.raw(whole), features.encoder)
+        require_finite(y, f"{table.path}: target '{target}'")
+        counts.add(more)
+        own = whole.select(range(whole.num_columns - len(kept), whole.num_columns))
+        found.append((part, y, (table.path, features.raw(whole)), (table.path, own)))
+    if not found:
+        raise TableError(f"{options.tables} has no rows")
+    X_parts, y_parts, raw, others = zip(*found, strict=True)
+    X: Any = np.concatenate(X_parts)
     if fitted.encoder is not None:
-        X = features.raw(whole)
+        X = joined(raw)
     elif fitted.columns is not None:
         X = with_names(X, list(fitted.columns))
-    return X, y, counts, features.kept(whole)
+    return X, np.concatenate(y_parts), counts, joined(others).columns

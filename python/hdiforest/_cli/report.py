@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hdiforest import metrics
 from hdiforest._cli.arguments import UsageError, kind_and_levels
 from hdiforest._cli.console import say, thirds
-from hdiforest._cli.inputs import read_labelled_table, read_model
+from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.described import described
@@ -46,13 +46,14 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
     Returns an object of JSON: of all rows by level, and of groups of rows at the level next to 0.9.
     What is not finite is None. The counts are those of `RowCounts`, by column if there are any.
     """
+    options.tables = inputs_of(options.tables, options)
     model = read_model(options)
     kind, levels = kind_and_levels(model.fitted_forest(), options)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
     given = [(options.over, _N_PERIODS), (options.by, None)]
     names = list(dict.fromkeys(name for name, _ in given if name is not None))
-    X, y, counts, kept = read_labelled_table(model, options, names)
+    X, y, counts, kept = read_labelled_tables(model, options, names)
     columns = dict(zip(names, kept, strict=True))
     groups = [(name, groups_of(columns[name], n)) for name, n in given if name is not None]
     if model.fitted_forest().has_reference:

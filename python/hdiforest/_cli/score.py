@@ -9,21 +9,21 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import asdict, replace
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import asdict
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from hdiforest._cli.arguments import UsageError, kind_and_levels, require_writable, text_form
+from hdiforest._cli.arguments import UsageError, kind_and_levels, require_writable
 from hdiforest._cli.console import Progress, no_progress, progress, say
-from hdiforest._cli.inputs import STANDARD_INPUT, Inputs, Keep, Settings, Source, features_of
+from hdiforest._cli.inputs import Inputs, Keep, Settings, Source, features_of, inputs_of
 from hdiforest._cli.score_table import score_table
 from hdiforest._tables.formats import ending
 from hdiforest._tables.names import listed
-from hdiforest._tables.read import TableError
-from hdiforest._utils.checks import count_text, thread_count, time_text
+from hdiforest._tables.read import TableError, TableReader, refuse
+from hdiforest._utils.checks import count_text, printable, thread_count, time_text
 from hdiforest._utils.files import folder_beside, is_standard_output
 from hdiforest._utils.optional import need
 from hdiforest.serving._batch_scorer import BatchScorer
@@ -32,9 +32,9 @@ from hdiforest.serving._model_file import open_model
 Origin = dict[str, Any]  # what an output depends on, as JSON's types
 
 KEY = b"hdiforest"  # of origins in metadata
-_MAX_FAULTS = 20  # in one message
 _FIRST_ROWS = 4096  # that are read before anything is scored
 _SMALL_BYTES = 1 << 16
+_PREFIX = "hdiforest_"  # of results whose names are taken
 _SMALL_AT_ONCE = 4
 _ROWS_FOR_A_RATE = 5000  # of fewer the time is that of the start
 
@@ -45,11 +45,12 @@ _DIFFERENCES = {
     "coverage": "the coverage is another one",
     "diagnose": "--diagnose is given to one of both",
     "keep": "other columns are kept",
+    "prefix": "the prefix is another one",
     "input": "it was made from another input",
     "size": "the input has changed",
     "changed": "the input has changed",
     "keys": "the names of its folders have changed",
-    "text": "--sep, --decimal or --encoding is another one",
+    "text": "--sep, --decimal, --encoding or --quote is another one",
 }
 
 
@@ -62,6 +63,7 @@ def origin_of(source: Source, scorer: BatchScorer, keep: Keep) -> Origin:
         "coverage": scorer.coverage,
         "diagnose": scorer.diagnose,
         "keep": keep,
+        "prefix": scorer.prefix,
         "input": str(source.path if source.system else source.path.resolve()),
         "size": size,
         "changed": changed,
@@ -156,14 +158,7 @@ def require_readable(scorer: BatchScorer, sources: Sequence[Source], keep: Keep)
             faults.append(str(error))
         except OSError as error:
             faults.append(f"cannot read {source.path}: {error.strerror or error}")
-    if len(faults) == 1:
-        raise TableError(faults[0])
-    if faults:
-        more = f"; {len(faults) - _MAX_FAULTS} more" if len(faults) > _MAX_FAULTS else ""
-        raise TableError(
-            f"{len(faults)} of {len(sources)} tables cannot be scored: "
-            f"{'; '.join(faults[:_MAX_FAULTS])}{more}"
-        )
+    refuse(faults, f"{len(faults)} of {len(sources)} tables cannot be scored")
 
 
 def score_dataset(
@@ -186,7 +181,7 @@ def score_dataset(
         origin = origin_of(source, scorer, settings.keep)
         why = why_again(origin, folder / source.name) if settings.resume else ""
         if why:
-            again.append(f"{source.name}: {why}")
+            again.append(f"{printable(source.name)}: {why}")
         if why is not None:
             todo.append((source, origin))
     require_readable(scorer, [source for source, _ in todo], settings.keep)
@@ -261,29 +256,41 @@ def run_score(options: Any) -> None:
             f"--diagnose needs training rows, and {options.model} was saved without any; fit it "
             "again with --diagnostics"
         )
-    how = {"kind": kind, "mapped": False, "diagnose": options.diagnose}
+    how = {"kind": kind, "mapped": False, "diagnose": options.diagnose, "prefix": options.prefix}
     scorer = BatchScorer(options.model, levels, **how)
     keep: Keep = "all" if options.keep_all else options.keep
     settings = Settings(keep, n_threads, options.batch_rows, options.resume)
-    words = model.fitted.missing_words
-    every = [replace(s, form=replace(s.form, missing=words)) for s in inputs.sources]
-    for name in set(options.keep or ()).intersection(scorer.results):
-        raise UsageError(f"--keep {name} must not be the name of a result")
     start, tables, notes = time.perf_counter(), "", list[str]()
+    sources = inputs.of_missing(model.fitted.missing_words)
+    table = sources[0].open() if inputs.is_one_file else None
+    if not options.prefix and (name := _taken(scorer, keep, table, sources[0])):
+        scorer.prefix = _PREFIX
+        why = f"because {name!r} is a column that is kept"
+        notes.append(f"The names of the results begin with {_PREFIX}, {why} (see --prefix)")
     with progress() as advance:
-        if inputs.is_one_file:
-            table = every[0].open()
+        if table is not None:
             n_rows = score_table(scorer, table, options.output, settings, advance=advance)
         else:
-            sources = every[options.part or slice(None)]
-            n_rows, n, notes = score_dataset(scorer, sources, options.output, settings, advance)
+            sources = sources[options.part or slice(None)]
+            n_rows, n, told = score_dataset(scorer, sources, options.output, settings, advance)
+            notes += told
             tables = f" of {n:,} tables"
     seconds = time.perf_counter() - start
     rate = f" ({n_rows / seconds:,.0f} rows/s)" if n_rows >= _ROWS_FOR_A_RATE else ""
     what = f"{count_text(n_rows)} rows{tables} scored in {time_text(seconds)}{rate}"
-    done = f"{what}, written to {options.output}"
+    done = f"{what}, written to {printable(options.output)}"
     shown = "\n".join(filter(None, [done, *notes, str(scorer.counts)]))
     say(shown, sys.stderr if is_standard_output(options.output) else None)
+
+
+def _taken(scorer: BatchScorer, keep: Keep, table: TableReader | None, first: Source) -> str | None:
+    """Return the first column to keep that has the name of a result; of all, those of one table."""
+    names: Sequence[str] = keep or scorer.model.fitted.id_columns
+    if keep == "all":
+        names = []
+        with suppress(OSError, TableError), nullcontext(table) if table else first.open() as opened:
+            names = opened.names
+    return next((name for name in names if name in scorer.results), None)
 
 
 def _inputs(options: Any) -> Inputs:
@@ -293,7 +300,7 @@ def _inputs(options: Any) -> Inputs:
             raise ValueError(f"the output must be a file or folder here, got {options.output}")
         if options.keep_all and options.keep:
             raise ValueError("--keep-all must not be given with --keep")
-        inputs = Inputs(options.inputs, text_form(options))
+        inputs = inputs_of(options.tables, options)
         if inputs.is_one_file:
             ending(options.output)
             if options.resume or options.part is not None:
@@ -303,6 +310,5 @@ def _inputs(options: Any) -> Inputs:
     except (TableError, ValueError) as error:
         raise UsageError(str(error)) from None
     if inputs.is_one_file:
-        given = [s.path for s in inputs.sources if s.system is None and s.path != STANDARD_INPUT]
-        require_writable(options.output, *given, options.model)
+        require_writable(options.output, *inputs.files, options.model)
     return inputs

@@ -15,19 +15,24 @@ import io
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from hdiforest._tables.columns import fails, first_failure, shown
-from hdiforest._tables.read import TableError, TableReader, not_numbers, unpacked
+from hdiforest._tables.read import TableError, TableReader, not_numbers, require_text, unpacked
 from hdiforest._utils.optional import need, pa, pc
 
 MAX_ROW_BYTES = 1 << 26
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has a fixed cost
+_MAX_SEPARATORS = 20  # in a cell of many lines that each have as many as a row
 _AS_UTF_8 = "save it as UTF-8, or name its encoding by --encoding"
+_AS_TEXT = "--quote none reads quotes as text"
+_LINE_OF_EXCEL = re.compile(rb"""\s*"?sep=(.)"?[,;\t]*\s*""", re.IGNORECASE)
+_TITLE_ROWS = 20  # at most in front of a header that is looked for
 # What pyarrow and pandas read as missing.
 _MISSING = [
     *["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"],
@@ -58,10 +63,27 @@ class CsvReader(TableReader):
             self.names = self._header = self._read_header()
         # As for pyarrow, quotes count only where a cell begins.
         begin = rf"(?<![^{re.escape(self.sep)}\r\n])"
-        self._quoted = re.compile(rf'{begin}"[^"]*(?:""[^"]*)*"?'.encode())
+        quoted = rf'{begin}"[^"]*(?:""[^"]*)*"?' if self._form.has_quotes else "(?!)"
+        self._quoted = re.compile(quoted.encode())
+        point = re.escape(self._decimal)
+        self._number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
         # Never an even row: neither as a row of its own nor behind an open quote, which it closes.
         separators = self.sep * len(self._header)
         self._guard = f'{separators}"{separators}'
+
+    def require(
+        self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
+    ) -> None:
+        missing = {*number_columns, *kept, *left_out} - set(self.names)
+        rows = csv.reader(io.StringIO(self._ahead.decode(errors="replace")), delimiter=self.sep)
+        with suppress(csv.Error):
+            for row in islice(rows, _TITLE_ROWS) if missing else ():
+                # Cells of a column may be names of others.
+                if missing <= {*row} and ("" in self._header or len(row) > len(self._header)):
+                    where = f"in line {self._n_lines + rows.line_num}, not in its first line"
+                    what = f"{self.path} seems to have its header {where}"
+                    raise TableError(f"{what}; remove the lines above it")
+        super().require(number_columns, kept, left_out)
 
     def share_read(self) -> float | None:
         """Return which share of the file was read, by bytes; None if that is not known."""
@@ -81,13 +103,14 @@ class CsvReader(TableReader):
         while True:
             goes_on = self._read_ahead(n_bytes)
             self._ahead = self._ahead.removeprefix(codecs.BOM_UTF8)
+            require_text(self.path, self._ahead)
             if self._ahead.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise TableError(f"{self.path} is encoded as UTF-16; {_AS_UTF_8}")
             # As Latin-1 a character is a byte. pyarrow's time for a header grows with the square of
             # its columns.
             text = io.StringIO(self._ahead.decode("latin-1"), newline="")
             try:
-                rows = csv.reader(text, delimiter=self.sep)
+                rows = self._cells_of(text)
                 row = next((row for row in rows if len(row) > 1 or any(map(str.strip, row))), [])
             except csv.Error as error:
                 raise TableError(f"cannot read the header of {self.path}: {error}") from None
@@ -98,8 +121,13 @@ class CsvReader(TableReader):
         if not row:
             raise TableError(f"{self.path} is empty")
         header, self._ahead = self._ahead[:n_header], self._ahead[n_header:]
-        if header.count(b'"') % 2:
-            raise TableError(f"{self.path}: the quote opened in the header is not closed")
+        if found := _LINE_OF_EXCEL.fullmatch(header):
+            sep = found[1].decode("latin-1")
+            what = f"the first line of {self.path} is 'sep={sep}', which is for Excel"
+            raise TableError(f"{what}; remove it, and give --sep {sep!r}")
+        if self._form.has_quotes and header.count(b'"') % 2:
+            what = "the quote opened in the header is not closed"
+            raise TableError(f"{self.path}: {what}; {_AS_TEXT}")
         self._n_lines = _n_lines(header)
         self._block_bytes = max(_BLOCK_BYTES, _BLOCK_ROWS * n_header)
         try:
@@ -107,27 +135,31 @@ class CsvReader(TableReader):
         except UnicodeDecodeError:
             raise TableError(f"the header of {self.path} is not UTF-8; {_AS_UTF_8}") from None
 
+    def _cells_of(self, text: io.StringIO) -> Iterator[list[str]]:
+        """Return the rows of some text."""
+        if self._form.has_quotes:
+            return csv.reader(text, delimiter=self.sep)
+        return csv.reader(text, delimiter=self.sep, quoting=csv.QUOTE_NONE)
+
     def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         for columns in self._blocks(number_columns, kept):
             numbers = self._numbers({name: columns[name] for name in number_columns})
             arrays = [*numbers.values(), *(columns[name] for name in kept)]
             yield pa.Table.from_arrays(arrays, [*number_columns, *kept])
 
-    def typed_batches(
-        self, columns: list[str], number_columns: list[str], text_columns: Collection[str] = ()
+    def _read_typed(
+        self, columns: list[str], numbers: list[str], texts: Collection[str]
     ) -> Iterator[Any]:
-        self.require(number_columns, columns)
-        kinds = dict.fromkeys(text_columns, "text") | dict.fromkeys(number_columns, "number")
-        others = [name for name in columns if name not in number_columns]
-        with self._naming_the_file():
-            for cells in self._blocks(number_columns, others):
-                kinds |= self._kinds({name: cells[name] for name in columns if name not in kinds})
-                numbers = self._numbers({n: cells[n] for n in columns if kinds.get(n) == "number"})
-                texts = [name for name in kinds if name not in numbers]
-                found = numbers | {name: self.without_missing(cells[name]) for name in texts}
-                # Where all cells were missing so far there is no type.
-                nulls = pa.nulls(len(cells[columns[0]]))
-                yield pa.table({name: found.get(name, nulls) for name in columns})
+        kinds = dict.fromkeys(texts, "text") | dict.fromkeys(numbers, "number")
+        others = [name for name in columns if name not in numbers]
+        for cells in self._blocks(numbers, others):
+            kinds |= self._kinds({name: cells[name] for name in columns if name not in kinds})
+            found = self._numbers({n: cells[n] for n in columns if kinds.get(n) == "number"})
+            words = [name for name in columns if kinds.get(name) == "text"]
+            found |= {name: self.without_missing(cells[name]) for name in words}
+            # Where all cells were missing so far there is no type.
+            nulls = pa.nulls(len(cells[columns[0]]))
+            yield pa.table({name: found.get(name, nulls) for name in columns})
 
     def _kinds(self, columns: Mapping[str, Any]) -> dict[str, str]:
         """Return the kinds, number or text, of those columns of text that have cells.
@@ -135,8 +167,6 @@ class CsvReader(TableReader):
         Columns of the words true and false alone are text. TableError for those with numbers in
         more than half of their distinct cells, but not in all.
         """
-        point = re.escape(self._decimal)
-        number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
         kinds, mixed = {}, {}
         for name, column in columns.items():
             cells = pc.unique(self.without_missing(column).drop_null())
@@ -147,7 +177,7 @@ class CsvReader(TableReader):
             if not pc.all(are_words).as_py():
                 if not fails(self._as_numbers, cells):
                     kinds[name] = "number"
-                elif 2 * pc.sum(pc.match_substring_regex(cells, number)).as_py() > len(cells):
+                elif 2 * pc.sum(pc.match_substring_regex(cells, self._number)).as_py() > len(cells):
                     mixed[name] = column
         self._numbers(mixed)  # names the cells that are none
         return kinds
@@ -165,7 +195,8 @@ class CsvReader(TableReader):
                 columns, n_rows, rest = self._parse_block(number_columns, texts)
                 if rest and not goes_on:
                     where = f"line {self._line(n_rows)}"
-                    raise TableError(f"{self.path}: the quote opened in {where} is not closed")
+                    what = f"the quote opened in {where} is not closed"
+                    raise TableError(f"{self.path}: {what}; {_AS_TEXT}")
                 if n_rows > 0:
                     yield columns
                 self._n_rows += n_rows
@@ -185,7 +216,8 @@ class CsvReader(TableReader):
     def _more_than(self, n_bytes: int) -> int:
         if n_bytes >= MAX_ROW_BYTES:
             row, most = f"the row in line {self._n_lines + 1}", f"{MAX_ROW_BYTES >> 20} MiB"
-            raise TableError(f"{self.path}: {row} is longer than {most}; is a quote not closed?")
+            what = f"{row} is longer than {most}; is a quote not closed? {_AS_TEXT}"
+            raise TableError(f"{self.path}: {what}")
         return 2 * n_bytes
 
     def _parse_block(
@@ -205,7 +237,9 @@ class CsvReader(TableReader):
             table, uneven = self._parse(dict.fromkeys(types, pa.string()))
             self._worded |= {n for n in number_columns if fails(self._plain_numbers, table[n])}
         rest = uneven.pop().text.removesuffix(self._guard)
-        self._require_no_gap(table.num_rows + len(uneven) + (rest != ""))
+        n_rows, n_bytes = table.num_rows + len(uneven), len(self._block) - len(rest.encode())
+        self._require_no_swallowed_rows(n_rows, n_bytes, number_columns)
+        self._require_no_gap(n_rows + (rest != ""))
         for row in uneven[:1]:
             n_cells = f"{row.actual_columns} cell{'s' * (row.actual_columns != 1)}"
             what = f"has {n_cells}, but the header has {len(self._header)}"
@@ -231,6 +265,7 @@ class CsvReader(TableReader):
         convert.decimal_point = self._decimal
         convert.null_values = [*_MISSING, *self._form.missing]
         parse = pa_csv.ParseOptions(delimiter=self.sep, newlines_in_values=True)
+        parse.quote_char = '"' if self._form.has_quotes else False
         parse.ignore_empty_lines, parse.invalid_row_handler = len(self._header) > 1, skip
         end = b"" if self._block.endswith((b"\n", b"\r")) else b"\n"
         content = self._block + end + self._guard.encode()
@@ -250,6 +285,37 @@ class CsvReader(TableReader):
                 self._empty_line = self._line(n_in_front)
         if self._empty_line is not None and n_rows > n_in_front:
             raise TableError(f"{self.path}: line {self._empty_line} is empty; remove it or fill it")
+
+    def _require_no_swallowed_rows(self, n_rows: int, n_bytes: int, numbers: list[str]) -> None:
+        """Raise TableError if a cell of the block's whole rows holds further rows.
+
+        It does if each of its lines has the cells of a row, and text follows the quote that closes
+        it, or the lines have numbers where they must, or are many: some lines may be meant.
+        """
+        block, sep, n = self._block[:n_bytes], self.sep.encode(), len(self._header)
+        if n == 1 or _n_lines(block) <= n_rows:
+            return
+        newline = b"\n" if b"\n" in block else b"\r"
+        lines = block.split(newline)
+        are_rows = [line.count(sep) == n - 1 for line in lines]
+        pairs = zip(lines, are_rows, are_rows[1:], strict=False)
+        if not any(row and another and line.count(b'"') % 2 for line, row, another in pairs):
+            return
+        places, first, at = [self._header.index(name) for name in numbers], 0, 0
+        for cell in self._quoted.finditer(block):
+            first, at = first + block.count(newline, at, cell.start()), cell.start()
+            last = first + cell[0].count(newline)
+            if first == last or not all(are_rows[first : last + 1]):
+                continue
+            rows = [line.decode().split(self.sep) for line in lines[first : last + 1]]
+            are_numbers = [re.match(self._number, row[j]) for row in rows for j in places]
+            has_numbers = n > 2 and places and all(are_numbers)
+            is_odd = block[cell.end() : cell.end() + 1] not in (b"", b"\r", newline, sep)
+            if is_odd or has_numbers or (last - first) * (n - 1) > _MAX_SEPARATORS:
+                lines_before = self._n_lines + 1
+                where = f"line {lines_before + first} is closed in line {lines_before + last}"
+                what = f"the quote opened in {where}, and makes one cell of rows"
+                raise TableError(f"{self.path}: {what}; {_AS_TEXT}")
 
     def _line(self, row: int) -> int:
         """Return the line of the file, counted from 1, on which a row of the block begins."""

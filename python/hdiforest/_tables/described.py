@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import KINDS, as_float64, plain, is_number
+from hdiforest._tables.columns import KINDS, as_float64, is_number, plain
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.names import listed
 

@@ -75,8 +75,14 @@ def column_faults(
     faults = [f"{counts[name]} columns {name!r}" for name in repeated]
     if missing:
         faults.insert(0, f"no column{'s' * (len(missing) > 1)} {listed(map(repr, missing))}{who}")
-    it_has = f"; it has {listed(map(str, names)) or 'none'}" if missing else ""
+    it_has = f"; it has {listed(map(_bare, names)) or 'none'}" if missing else ""
     return ", ".join(faults) + it_has, repeated
+
+
+def _bare(name: Any) -> str:
+    """Return a name as it is, or between quotes if it would not be seen whole."""
+    text = str(name)
+    return text if text.isprintable() and text.strip() == text != "" else repr(text)
 
 
 def listed(items: Iterable[str]) -> str:

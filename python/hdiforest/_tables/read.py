@@ -21,7 +21,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from hdiforest._tables.columns import is_number, plain_type, with_leaves
+from hdiforest._tables.columns import fails, is_number, plain_type, with_leaves
 from hdiforest._tables.names import column_faults, listed
 from hdiforest._utils.optional import need, pa, pc
 
@@ -33,6 +33,7 @@ except ImportError:
 
 BATCH_ROWS = 65536
 BATCH_CELLS = 1 << 22
+_MAX_FAULTS = 20  # in one message
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -41,6 +42,24 @@ _PARQUET = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
 _JSON_BLOCK_BYTES = 1 << 22
 
 Packing = Literal["none", "gzip", "zstd"]
+
+# How files that are no text begin, what they are, and what is done about it.
+_NO_TEXTS = {
+    b"\x1f\x8b": ("packed by gzip", "give it a name that ends in .gz"),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", "give it a name that ends in .zst"),
+    b"\xfd7zXZ": ("packed by xz", "unpack it"),
+    b"PAR1\x15": ("a Parquet file", "it must be a file whose name ends in .parquet"),
+    b"ARROW1\0": ("an Arrow file", "it must be a file whose name ends in .arrow"),
+    b"PK\x03\x04": ("a workbook or another zip archive", "save the sheet as CSV or Parquet"),
+    b"\xd0\xcf\x11\xe0": ("a workbook", "save the sheet as CSV or Parquet"),
+}
+
+
+def require_text(path: Path, begin: bytes) -> None:
+    """Raise TableError if a file that should be text begins as other files do."""
+    for start, (what, advice) in _NO_TEXTS.items():
+        if begin.startswith(start):
+            raise TableError(f"{path} is not text, but {what}; {advice}")
 
 
 @dataclass(frozen=True)
@@ -51,6 +70,7 @@ class TextForm:
     decimal: str = "."
     encoding: str = "utf-8"  # a name that Python knows
     missing: list[str] = field(default_factory=list)  # words of missing cells, also in JSON lines
+    has_quotes: bool = True  # whether cells may stand between quotes; else quotes are text
 
 
 def gzip_file(file: Any, mode: str) -> Any:
@@ -103,6 +123,15 @@ class TableError(ValueError):
         self.columns = list(columns)
 
 
+def refuse(faults: Sequence[str], what: str) -> None:
+    """Raise one TableError for all faults of tables, if there are any; `what` is said of many."""
+    if len(faults) == 1:
+        raise TableError(faults[0])
+    if faults:
+        more = f"; {len(faults) - _MAX_FAULTS} more" if len(faults) > _MAX_FAULTS else ""
+        raise TableError(f"{what}: {'; '.join(faults[:_MAX_FAULTS])}{more}")
+
+
 class TableReader(ExitStack):
     """A table whose header has been read. Its rows can be read once.
 
@@ -127,7 +156,8 @@ class TableReader(ExitStack):
         super().__init__()  # `close` undoes what `_open` opened, the file itself last
         self.path, self._packing, self._form, self._sep = path, packing, form or TextForm(), sep
         self.n_rows: int | None = None  # None: only reading the whole file would tell
-        self._keys: dict[str, Any] = {}
+        self.keys: dict[str, str | None] = {}  # columns of one value
+        self._whole_keys: Collection[str] = ()
         self._doubled: set[str] = set()
         try:
             self._open(stream)
@@ -135,11 +165,14 @@ class TableReader(ExitStack):
             self.close()
             raise
 
-    def add_columns(self, keys: Mapping[str, Any]) -> None:
-        """Add columns of one value, a whole number, text or None, behind those of the file."""
-        self._keys = {name: value for name, value in keys.items() if name not in self.names}
-        self._doubled = keys.keys() - self._keys.keys()
-        self.names = [*self.names, *self._keys]
+    def add_columns(self, keys: Mapping[str, str | None], whole: Collection[str]) -> None:
+        """Add columns of one value behind those of the file: text, or numbers if these are read.
+
+        Those that are `whole` are whole numbers where they are passed on.
+        """
+        self.keys = {name: value for name, value in keys.items() if name not in self.names}
+        self._whole_keys, self._doubled = whole, keys.keys() - self.keys.keys()
+        self.names = [*self.names, *self.keys]
 
     def require(
         self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
@@ -176,29 +209,34 @@ class TableReader(ExitStack):
         """
         self.require(number_columns, kept)
         numbers, others = (
-            [name for name in names if name not in self._keys] for names in (number_columns, kept)
+            [name for name in each if name not in self.keys] for each in (number_columns, kept)
         )
         if not numbers and not others:  # readers do not count the rows of no columns
             others = self.names[:1]
-        n_rows = batch_rows or rows_of(len(number_columns) + len(kept))
+        names = [*number_columns, *kept]
+        types = [*(pa.float64() for _ in number_columns), *map(self._key_type, kept)]
+        n_rows = batch_rows or rows_of(len(names))
         groups = Regroup(n_rows)
         with self._naming_the_file():
             for part in self._read(numbers, others, n_rows):
-                yield from groups.add(self._with_keys(part, number_columns, kept))
+                yield from groups.add(self._with_keys(part, names, types))
         yield from groups.rest()
 
     def typed_batches(
-        self, columns: list[str], number_columns: list[str], _text_columns: Collection[str] = ()
+        self, columns: list[str], number_columns: list[str], text_columns: Collection[str] = ()
     ) -> Iterator[Any]:
         """Yield pyarrow Tables of columns in their own types; missing text is null.
 
         Those of a CSV are float64 if they must hold numbers or their first cells do, and else, or
-        if they are `_text_columns`, text. Raises as `batches`, and TableError if a CSV has numbers
-        in most of the first cells of a column, but not in all cells.
+        if they are `text_columns`, text. Those of one value are text. Raises as `batches`, and
+        TableError if a CSV has numbers in most of the first cells of a column, but not in all.
         """
         self.require(number_columns, columns)
+        own = [name for name in columns if name not in self.keys]
+        numbers = [name for name in number_columns if name in own]
         with self._naming_the_file():
-            yield from self._read([], columns, rows_of(len(columns)))
+            for part in self._read_typed(own or self.names[:1], numbers, text_columns):
+                yield self._with_keys(part, columns, [pa.string()] * len(columns))
 
     def without_missing(self, column: Any, _known: Iterable[Any] = ()) -> Any:
         """Return a column that `batches` was to pass on, with null for cells that say missing.
@@ -213,7 +251,7 @@ class TableReader(ExitStack):
 
     def fields(self, kept: list[str]) -> list[Any]:
         """Return the pyarrow fields of the kept columns that `batches` yields, if made `plain`."""
-        made = set(kept if self.is_text else self._keys)
+        made = set(kept if self.is_text else self.keys)
         fields = (
             pa.field(n, self._key_type(n)) if n in made else self._schema.field(n) for n in kept
         )
@@ -227,30 +265,35 @@ class TableReader(ExitStack):
     def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         """Yield Tables of any size, with these columns of the file."""
 
+    def _read_typed(
+        self, columns: list[str], _numbers: list[str], _texts: Collection[str]
+    ) -> Iterator[Any]:
+        """Yield Tables as `typed_batches`, with these columns of the file."""
+        yield from self._read([], columns, rows_of(len(columns)))
+
     def _other_types(self, columns: list[str]) -> dict[str, Any]:
         """Return the types of those columns that are known to hold no numbers."""
-        keys = self._keys
-        texts = {name: repr(keys[name]) for name in columns if isinstance(keys.get(name), str)}
+        asked = [(name, self.keys[name]) for name in columns if name in self.keys]
+        texts = {n: repr(text) for n, text in asked if fails(_key(text).cast, pa.float64())}
         if self.is_text:
             return texts
-        types = {name: self._schema.field(name).type for name in columns if name not in keys}
+        types = {name: self._schema.field(name).type for name in columns if name not in self.keys}
         return {name: kind for name, kind in types.items() if not is_number(kind)} | texts
 
-    def _with_keys(self, part: Any, number_columns: list[str], kept: list[str]) -> Any:
-        """Return a Table of the file with the columns of one value in their places."""
-        if not self._keys:
+    def _with_keys(self, part: Any, names: list[str], types: list[Any]) -> Any:
+        """Return a Table of the file with the columns of one value, of some types, in between."""
+        if not self.keys:
             return part
-        names, own, keys = [*number_columns, *kept], iter(part.columns), self._keys
-        types = [*(pa.float64() for _ in number_columns), *map(self._key_type, kept)]
+        own, keys = iter(part.columns), self.keys
         columns = [
-            pa.repeat(pa.scalar(keys[n]).cast(kind), part.num_rows) if n in keys else next(own)
+            pa.repeat(_key(keys[n]).cast(kind), part.num_rows) if n in keys else next(own)
             for n, kind in zip(names, types, strict=True)
         ]
         return pa.Table.from_arrays(columns, names)
 
     def _key_type(self, name: str) -> Any:
-        is_text = self.is_text or isinstance(self._keys.get(name), str)
-        return pa.string() if is_text else pa.int64()
+        is_whole = not self.is_text and name in self._whole_keys
+        return pa.int64() if is_whole else pa.string()
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
@@ -259,6 +302,10 @@ class TableReader(ExitStack):
             yield
         except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
             raise TableError(f"cannot read {self.path}: {error}") from None
+
+
+def _key(text: str | None) -> Any:
+    return pa.scalar(text, pa.string())
 
 
 def rows_of(n_columns: int) -> int:
@@ -273,6 +320,23 @@ def not_numbers(contents: dict[str, str]) -> str:
         return f"column '{name}' must hold numbers, but {what}"
     each = listed(f"'{name}' {what}" for name, what in contents.items())
     return f"{len(contents)} columns must hold numbers, but {each}"
+
+
+def joined(tables: Sequence[tuple[Path, Any]]) -> Any:
+    """Return the rows of Tables of equal columns as one; TableError if their types do not agree."""
+    (first, whole), *others = tables
+    kinds = dict(zip(whole.column_names, whole.schema.types, strict=True))
+    for path, table in others:
+        for name, kind in kinds.items():
+            own = table.schema.field(name).type
+            both = [pa.schema({name: kind}), pa.schema({name: own})]
+            try:
+                kinds[name] = pa.unify_schemas(both, promote_options="permissive").field(0).type
+            except pa.ArrowException:
+                what = f"column '{name}' is {kind} in {first}, but {own} in {path}"
+                raise TableError(what, [name]) from None
+    schema = pa.schema(kinds)
+    return pa.concat_tables([table.select(list(kinds)).cast(schema) for _, table in tables])
 
 
 class ParquetReader(TableReader):
@@ -364,7 +428,7 @@ class JsonLinesReader(TableReader):
         self._has_last_types = not self._file.seekable()  # what is read once keeps the first ones
 
     def fields(self, kept: list[str]) -> list[Any]:
-        self._widen([name for name in kept if name not in self._keys])
+        self._widen([name for name in kept if name not in self.keys])
         return super().fields(kept)
 
     def _begin(self) -> None:
@@ -375,6 +439,7 @@ class JsonLinesReader(TableReader):
         self._first = next(self._blocks, (b"", 0))
         if not self._first[0]:
             raise TableError(f"{self.path} is empty")
+        require_text(self.path, self._first[0])
 
     def _widen(self, columns: list[str]) -> None:
         """Read the file once for types that hold all cells, if those of some columns may not."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, cast
@@ -16,7 +17,9 @@ from hdiforest._tables.columns import (
     EncodingError,
     as_float64,
     dictionary_of,
+    fails,
     is_number,
+    is_text,
     plain,
     without_words,
 )
@@ -24,7 +27,7 @@ from hdiforest._tables.described import described, row_numbers, with_note
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.names import column_faults, listed
-from hdiforest._tables.read import TableError, TextForm
+from hdiforest._tables.read import TableError, TableReader, TextForm, joined, refuse
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_rows
 from hdiforest._utils.optional import pa
@@ -110,19 +113,71 @@ def read_training_table(
     """Read a table from a file; see `Roles` for further arguments. Raises TableError."""
     found = Roles(target, **roles)
     form = replace(form or TextForm(), missing=list(found.missing))
-    with open_table(path, form=form) as table:
-        names = [name for name in table.names if name not in found.left_out]
-        texts = [*found.declared, *([] if found.groups is None else [found.groups])]
+    return read_training_tables([partial(open_table, path, form=form)], str(path), found)
+
+
+def read_training_tables(
+    opened: Sequence[Callable[[], TableReader]], source: str, roles: Roles
+) -> TrainingTable:
+    """Read tables of equal columns, which the functions open, as one; see `read_training_table`.
+
+    `source` is their name in errors. A single one may be a pipe.
+    """
+    every = set[str]()
+    if len(opened) > 1:
+        every = _columns_of_all(opened, source, roles)
+        source = f"{source} ({len(opened):,} tables as one)"
+    declared = {name for name in (*roles.declared, roles.groups) if name is not None}
+    numbers, texts, keys = {*roles.numbers}, {*declared}, set[str]()
+    tables, names = list[tuple[Path, Any]](), list[str]()
+    try:
+        for open_one in opened:
+            with open_one() as table:
+                names, keys = table.names, {*keys, *table.keys}
+                own = [name for name in names if name not in roles.left_out]
+                left_out = [name for name in (*roles.drop, *roles.ids) if name not in every]
+                table.require(roles.numbers, [*own, *declared], left_out=left_out)
+                roles.features(own, str(table.path))
+                parts = list(table.typed_batches(own, [*numbers], texts))
+            if parts:
+                part = pa.concat_tables(parts, promote_options="default")
+                tables.append((table.path, part))
+                # As first cells do in a CSV, the first table says what others hold.
+                for field in part.schema:
+                    if pa.types.is_integer(field.type) or pa.types.is_floating(field.type):
+                        numbers.add(field.name)
+                    elif is_text(field.type):
+                        texts.add(field.name)
+        if not tables:
+            raise TableError(f"{source} has no rows")
+        raw = joined(tables)
+        for j, name in enumerate(raw.column_names):
+            if name in keys - declared and not fails(raw[name].cast, "double"):
+                raw = raw.set_column(j, name, raw[name].cast("double"))
+        return training_table(raw, source, roles)
+    except TableError as error:
+        raise TableError(f"{error}{_hint(error, names, roles.special)}") from None
+
+
+def _columns_of_all(
+    opened: Sequence[Callable[[], TableReader]], source: str, roles: Roles
+) -> set[str]:
+    """Return the columns that tables have; one TableError for all that do not go together."""
+    names, faults = dict[Path, dict[str, None]](), list[str]()
+    for open_one in opened:
         try:
-            table.require(found.numbers, [*names, *texts], left_out=[*found.drop, *found.ids])
-            found.features(names, str(path))
-            parts = list(table.typed_batches(names, found.numbers, texts))
-            if not parts:
-                raise TableError(f"{path} has no rows")
-            raw = pa.concat_tables(parts, promote_options="default")
-            return training_table(raw, str(path), found)
+            with open_one() as table:
+                names[table.path] = dict.fromkeys(table.names)
         except TableError as error:
-            raise TableError(f"{error}{_hint(error, table.names, found.special)}") from None
+            faults.append(str(error))
+    having = {name: path for path, own in reversed(names.items()) for name in own}
+    for name, path in having.items():
+        lacking = [other for other, own in names.items() if name not in own]
+        if lacking and name not in roles.left_out:
+            hint = "" if name in roles.special else f"; --drop {quote(name)} leaves it out"
+            faults.append(f"{lacking[0]} has no column '{name}', which {path} has{hint}")
+    refuse(faults, f"the {len(opened)} tables of {source} do not go together")
+    return set(having)
 
 
 def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:

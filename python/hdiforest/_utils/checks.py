@@ -170,9 +170,10 @@ def count_rows(bad: Any) -> str:
     return f"{int(bad.sum())} of {len(bad)} rows"
 
 
-def printable(text: str) -> str:
+def printable(text: object) -> str:
     """Escape what a terminal would not print as it stands, such as control characters."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    letters = str(text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in letters)
 
 
 def alternatives(words: Iterable[str]) -> str:

@@ -74,6 +74,8 @@ class BatchScorer:
     keep : sequence of str, or mapping from str to pyarrow.DataType, default=()
         Columns of a batch to repeat in front of the results. With types they are cast to these,
         and `schema`, `ddl` and `meta` can say what they are.
+    prefix : str, default=""
+        What the names of the results begin with, where kept columns have these names.
     n_jobs : int or None, default=1
         Threads for one batch: None means 1, or what ``joblib.parallel_config`` says; -1 all
         processors of the process that scores.
@@ -120,6 +122,7 @@ class BatchScorer:
         *,
         kind: AnyKind | None = None,
         keep: Sequence[str] | Mapping[str, Any] = (),
+        prefix: str = "",
         n_jobs: int | None = 1,
         mapped: bool = True,
         diagnose: bool = False,
@@ -131,6 +134,8 @@ class BatchScorer:
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
         if kind is not None:
             check_choice("kind", kind, ENDS)
+        if not isinstance(prefix, str):
+            raise ValueError(f"prefix must be a text, got {prefix!r}")
         check_n_jobs(n_jobs)
         check_flag("mapped", mapped)
         check_flag("diagnose", diagnose)
@@ -151,7 +156,7 @@ class BatchScorer:
                 model.fitted.require_reference()
         except ValueError as error:
             raise ValueError(f"{error} (model {self.path})") from None
-        self.digest = model.digest
+        self.digest, self.prefix = model.digest, prefix
         self.keep = tuple(keep)
         self._types = dict(keep) if isinstance(keep, Mapping) else {}
         for name, kept in self._types.items():
@@ -245,7 +250,8 @@ class BatchScorer:
         types = dict.fromkeys([*names, *(DIAGNOSIS if self.diagnose else ())], pa.float64())
         others = {"out_of_range": pa.int64(), "worst_feature": pa.string()}
         others |= {"n_missing": pa.int64(), "flag": pa.bool_()}
-        return types | {name: kind for name, kind in others.items() if name in types}
+        types |= {name: kind for name, kind in others.items() if name in types}
+        return {f"{self.prefix}{name}": kind for name, kind in types.items()}
 
     @property
     def schema(self) -> Any:
@@ -333,6 +339,5 @@ class BatchScorer:
                 results |= diagnose(fitted, X, self.coverage[0], n_threads, of_folds)
             parts.append(results)
         self.counts.add(counts)
-        if len(parts) == 1:
-            return parts[0]
-        return {name: np.concatenate([part[name] for part in parts]) for name in self.results}
+        wholes = map(np.concatenate, zip(*(part.values() for part in parts), strict=True))
+        return dict(zip(self.results, wholes, strict=True))
