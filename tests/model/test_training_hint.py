@@ -196,12 +196,12 @@ def test_wrapped_models_warn():
     score = make_interval_scorer(0.9)
     both = HDIForestRegressor(RandomForestRegressor(20), calibration=False)
     both.fit(X, np.column_stack([Y, -Y]))
-    for call in (
-        lambda: search.predict_interval(X),
-        lambda: score(pipeline, X, Y),
-        lambda: both.predict_interval(X, [0.5, 0.9]),
+    for call, out_of_bag in (
+        (lambda: search.predict_interval(X), "best_estimator_.oob_interval"),
+        (lambda: score(pipeline, X, Y), "oob_interval"),
+        (lambda: both.predict_interval(X, [0.5, 0.9]), "oob_interval"),
     ):
-        with warned(1):
+        with warned(1, out_of_bag):
             call()
             call()
 

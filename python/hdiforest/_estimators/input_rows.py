@@ -59,18 +59,22 @@ def checked_blocks(
         yield from _encoded_blocks(frame, encoder, fitted, per_row)
 
 
-def warn_of_training_rows(model: Any, X: Any, fitted: FittedForest) -> None:
-    """Warn, once a model, if X, which was scored, holds the rows of the fit in their order."""
+def warn_of_training_rows(model: Any, X: Any, fitted: FittedForest, of: str) -> None:
+    """Warn, once a model, if X, which was scored, holds the rows of the fit in their order.
+
+    `of` says where the methods of the model are.
+    """
     is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
     if is_read or len(X) != fitted.n_training_rows or fitted.was_warned.locked():
         return
     digest = RowsDigest()
     for block in checked_blocks(model, X, fitted):
         digest.update(block.rows)
+    call = fitted.out_of_bag_call
     if digest.text() == fitted.training_digest and fitted.was_warned.acquire(blocking=False):
         warn_caller(
             "X holds the rows of the fit: intervals cover more of their targets than of those of "
-            f"new rows; use {fitted.out_of_bag_call}rows that took no part in the fit",
+            f"new rows; use {call and of + call}rows that took no part in the fit",
             TrainingRowsWarning,
         )
 
