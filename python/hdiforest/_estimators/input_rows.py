@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -19,7 +20,6 @@ from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
 from hdiforest._utils.checks import check_weights
 from hdiforest._utils.hints import RowsDigest, warn_caller
-from hdiforest.exceptions import TrainingRowsWarning
 
 Rows = NDArray[np.floating[Any]]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -65,18 +65,19 @@ def warn_of_training_rows(model: Any, X: Any, fitted: FittedForest, of: str) -> 
     `of` says where the methods of the model are.
     """
     is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
-    if is_read or len(X) != fitted.n_training_rows or fitted.was_warned.locked():
+    if is_read or len(X) != fitted.n_training_rows or not fitted.to_warn:
         return
     digest = RowsDigest()
     for block in checked_blocks(model, X, fitted):
         digest.update(block.rows)
     call = fitted.out_of_bag_call
-    if digest.text() == fitted.training_digest and fitted.was_warned.acquire(blocking=False):
-        warn_caller(
-            "X holds the rows of the fit: intervals cover more of their targets than of those of "
-            f"new rows; use {call and of + call}rows that took no part in the fit",
-            TrainingRowsWarning,
-        )
+    if digest.text() == fitted.training_digest:
+        with suppress(IndexError):  # another thread has warned meanwhile
+            warn_caller(
+                "X holds the rows of the fit: intervals cover more of their targets than of those "
+                f"of new rows; use {call and of + call}rows that took no part in the fit",
+                fitted.to_warn.pop(),
+            )
 
 
 def _encoded_blocks(
