@@ -3,6 +3,7 @@
 And where all warnings point to.
 """
 
+import copy
 import hashlib
 import pickle
 import warnings
@@ -139,14 +140,15 @@ def test_copies_and_files_warn_anew(fresh, tmp_path):
     with warned(1):
         fresh.predict_interval(X, 0.8)
     assert pickle.dumps(fresh) == before
+    assert copy.deepcopy(fresh.explain(X[:2], 0.8)).rows  # which holds the forest
     fresh.save(tmp_path / "with.hdi")
     fresh.save(tmp_path / "without.hdi", training_rows=False)
     copies = [load(tmp_path / name) for name in ("with.hdi", "without.hdi")]
-    copies += [pickle.loads(pickle.dumps(copy)) for copy in (fresh, *copies)]
-    for copy in copies:
-        has_rows = copy._fitted.training_rows is not None
+    copies += [pickle.loads(pickle.dumps(each)) for each in (fresh, *copies)]
+    for each in copies:
+        has_rows = each._fitted.training_rows is not None
         with warned(1, "oob_interval" if has_rows else ""):
-            copy.predict_interval(X, 0.8)
+            each.predict_interval(X, 0.8)
 
 
 def test_nothing_is_hashed_without_need(fresh, monkeypatch):
@@ -178,12 +180,12 @@ def test_tables_that_are_encoded_in_blocks_are_known(monkeypatch, tmp_path):
         monkeypatch.setattr(rows_module, "BLOCK_CELLS", cells)
         for one, table in ((model, frame), (piped, frame[COLUMNS])):
             one.save(tmp_path / "model.hdi")
-            for copy in (pickle.loads(pickle.dumps(one)), one.load(tmp_path / "model.hdi")):
+            for again in (pickle.loads(pickle.dumps(one)), one.load(tmp_path / "model.hdi")):
                 with warned(0):
-                    copy.predict_interval(table[::-1])
+                    again.predict_interval(table[::-1])
                 with warned(1):
-                    copy.predict_interval(table)
-                    copy.predict_interval(table)
+                    again.predict_interval(table)
+                    again.predict_interval(table)
 
 
 def test_wrapped_models_warn():
@@ -196,12 +198,12 @@ def test_wrapped_models_warn():
     score = make_interval_scorer(0.9)
     both = HDIForestRegressor(RandomForestRegressor(20), calibration=False)
     both.fit(X, np.column_stack([Y, -Y]))
-    for call in (
-        lambda: search.predict_interval(X),
-        lambda: score(pipeline, X, Y),
-        lambda: both.predict_interval(X, [0.5, 0.9]),
+    for call, out_of_bag in (
+        (lambda: search.predict_interval(X), "best_estimator_.oob_interval"),
+        (lambda: score(pipeline, X, Y), "oob_interval"),
+        (lambda: both.predict_interval(X, [0.5, 0.9]), "oob_interval"),
     ):
-        with warned(1):
+        with warned(1, out_of_bag):
             call()
             call()
 

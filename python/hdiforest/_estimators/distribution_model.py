@@ -175,7 +175,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
     ) -> Array:
         """Read from the base quantiles of the rows of X; see `read_distributions`."""
 
-    def _warn_of_training_rows(self, X: Any) -> None:
+    def _warn_of_training_rows(self, X: Any, of: str = "") -> None:
         """Warn, once a model, if X holds the rows of its fit and the model has their digest."""
 
     def _kind(self, kind: AnyKind | None) -> AnyKind:

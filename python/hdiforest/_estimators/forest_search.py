@@ -211,8 +211,8 @@ class ForestSearchOOB(DistributionModel):
     def _predict_calibrated(self, *args: Any, **options: Any) -> Array:
         return self._best()._predict_calibrated(*args, **options)
 
-    def _warn_of_training_rows(self, X: Any) -> None:
-        self._best()._warn_of_training_rows(X)
+    def _warn_of_training_rows(self, X: Any, of: str = "best_estimator_.") -> None:
+        self._best()._warn_of_training_rows(X, of)
 
     def _read_distributions(self, *args: Any, **options: Any) -> Array:
         return self._best()._read_distributions(*args, **options)

@@ -417,8 +417,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
 
         return self._by_block(X, answer, values)
 
-    def _warn_of_training_rows(self, X: Any) -> None:
-        input_rows.warn_of_training_rows(self, X, self._fitted)
+    def _warn_of_training_rows(self, X: Any, of: str = "") -> None:
+        input_rows.warn_of_training_rows(self, X, self._fitted, of)
 
     def _by_block(self, X: Any, answer: Callable[..., Array], values: Any = None) -> Array:
         """Return answers to blocks of rows and numbers of threads as one array."""

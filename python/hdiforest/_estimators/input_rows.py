@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -20,7 +21,6 @@ from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, not_numbers, 
 from hdiforest._tables.names import listed
 from hdiforest._utils.checks import check_weights
 from hdiforest._utils.hints import RowsDigest, warn_caller
-from hdiforest.exceptions import TrainingRowsWarning
 
 Rows = NDArray[np.floating[Any]]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -64,20 +64,25 @@ def checked_blocks(
         yield from _encoded_blocks(frame, encoder, fitted, per_row)
 
 
-def warn_of_training_rows(model: Any, X: Any, fitted: FittedForest) -> None:
-    """Warn, once a model, if X, which was scored, holds the rows of the fit in their order."""
+def warn_of_training_rows(model: Any, X: Any, fitted: FittedForest, of: str) -> None:
+    """Warn, once a model, if X, which was scored, holds the rows of the fit in their order.
+
+    `of` says where the methods of the model are.
+    """
     is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
-    if is_read or len(X) != fitted.n_training_rows or fitted.was_warned.locked():
+    if is_read or len(X) != fitted.n_training_rows or not fitted.to_warn:
         return
     digest = RowsDigest()
     for block in checked_blocks(model, X, fitted):
         digest.update(block.rows)
-    if digest.text() == fitted.training_digest and fitted.was_warned.acquire(blocking=False):
-        warn_caller(
-            "X holds the rows of the fit: intervals cover more of their targets than of those of "
-            f"new rows; use {fitted.out_of_bag_call}rows that took no part in the fit",
-            TrainingRowsWarning,
-        )
+    call = fitted.out_of_bag_call
+    if digest.text() == fitted.training_digest:
+        with suppress(IndexError):  # another thread has warned meanwhile
+            warn_caller(
+                "X holds the rows of the fit: intervals cover more of their targets than of those "
+                f"of new rows; use {call and of + call}rows that took no part in the fit",
+                fitted.to_warn.pop(),
+            )
 
 
 def _encoded_blocks(

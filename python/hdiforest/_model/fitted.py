@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from threading import Lock
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +23,7 @@ from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._regions import RegionCalibration
 from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
+from hdiforest.exceptions import TrainingRowsWarning
 
 AnyCalibration = Calibration | CrossCalibration | JointCalibration
 
@@ -117,8 +117,8 @@ class FittedForest:
     grown: FittedForest | None = field(default=None, repr=False)
     # Of the groups of a calibration; a file keeps none but a feature.
     by: GroupSource | None = field(default=None, repr=False)
-    # Locked for ever by the warning that X holds the rows of the fit; not stored.
-    was_warned: Lock = field(default_factory=Lock, repr=False)
+    # The warnings that are given once, until they are; a file has none. Copies share the list.
+    to_warn: list[type[Warning]] = field(default_factory=lambda: [TrainingRowsWarning], repr=False)
     # Filled by `row_scorer` and `require_reference`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
     _references: list[Reference] = field(default_factory=list, init=False, repr=False)
