@@ -97,17 +97,20 @@ void RowMeans::add_entries(const MeanScale& scale, std::size_t output, const Row
 
 std::optional<double> RowMeans::only_target(std::size_t output, const RowBlock& block,
                                             std::size_t place) const {
-    std::optional<rank_t> only;
-    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
-        const leaf_t leaf = block.leaves[t * block.stride() + place];
-        if (leaf == no_leaf) continue;
-        const EntrySlice slice = index_.entries(output, t, leaf);
-        if (slice.n == 0) continue;
-        const rank_t first = index_.rank(slice.begin);
-        const bool holds_one = index_.rank(slice.begin + slice.n - 1) == first;
-        if (!holds_one || only.value_or(first) != first) return std::nullopt;
-        only = first;
-    }
+    const auto find = [&](const auto& ranks) -> std::optional<rank_t> {
+        std::optional<rank_t> only;
+        for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+            const leaf_t leaf = block.leaves[t * block.stride() + place];
+            if (leaf == no_leaf) continue;
+            const std::uint32_t* begin = index_.leaf_begin(output, t) + leaf;
+            if (begin[0] == begin[1]) continue;
+            const auto* of_tree = ranks.data() + index_.tree_begin(output, t);
+            if (!only) only = of_tree[begin[0]];
+            if (of_tree[begin[0]] != *only || of_tree[begin[1] - 1] != *only) return std::nullopt;
+        }
+        return only;
+    };
+    const std::optional<rank_t> only = std::visit(find, index_.arrays().ranks);
     return only ? std::optional(index_.atoms(output)[*only]) : std::nullopt;
 }
 

@@ -250,7 +250,8 @@ def test_one_piece_is_the_hdi(scorer):
         offsets, ends, bounds = made.regions(X, coverage, 1, 5.0)
         assert ends.tobytes() == made.intervals(X, coverage).tobytes()
         np.testing.assert_array_equal(offsets, np.arange(701))
-        np.testing.assert_allclose(bounds, ends[:, 1] - ends[:, 0], rtol=1e-12)
+        tied = ends[:, 1] - ends[:, 0] - bounds
+        assert ((tied >= 0) & (tied <= 2.0**-47 * np.abs(made.index.atoms()).max())).all()
 
 
 def test_rows_hold_the_coverage_at_no_more_than_the_cost_of_the_hdi(scorer):
