@@ -227,6 +227,14 @@ def test_a_record_names_who_takes_it(model):
         model.predict_interval({"width": 1.5, "age": 2.5, "height": 0.5})
 
 
+def test_columns_of_other_names_are_told_by_scikit_learn(model):
+    rows = pd.DataFrame(X, columns=NAMES).rename(columns={"age": "years"}).assign(city="Paris")
+    with pytest.raises(
+        ValueError, match=r"unseen at fit time:\n- city\n- years\n.*:\n- age"
+    ):
+        model.predict(rows)
+
+
 def test_records_name_who_takes_them(model):
     rows = [{"width": 1.5, "age": 2.5, "height": 0.5}] * 2
     unfitted = HDIForestRegressor(RandomForestRegressor(5))
