@@ -101,11 +101,10 @@ def rows_for_sklearn(X: Any, names: Sequence[str] | None = None) -> Any:
     frame = frame_of(X)
     try:
         frame = frame.sliceable()
-        known, given = dict.fromkeys(names or ()), dict.fromkeys(frame.names or ())
-        more = [name for name in given if name not in known]
-        if known and more and known.keys() <= given.keys():  # or else scikit-learn says what lacks
-            columns = f"unexpected column{'s' * (len(more) > 1)} {listed(map(repr, more))}"
-            raise ValueError(f"X has the {columns}; the model was fitted on {listed(known)}")
+        own, known = frame.names or (), names or ()
+        if known and {*known} < {*own}:  # what else is wrong with names says scikit-learn
+            more = listed(repr(name) for name in own if name not in known)
+            raise ValueError(f"X has unexpected columns: {more}; the fit had {listed(known)}")
         rows = frame.numbers()
     except ImportError as error:
         if _has_names(frame.native):
