@@ -217,7 +217,7 @@ def test_times_of_pandas_are_no_numbers(others, cell):
 def test_columns_that_the_fit_did_not_have_are_named(frame, cells, model):
     columns = {name: X[:, j] for j, name in enumerate(NAMES)} | {"city": cells, "floor": X[:, 0]}
     rows = Stream(pa.table(columns)) if frame is Stream else frame(columns)
-    message = "X has the unexpected columns 'city', 'floor'; the model was fitted on width, age, he"
+    message = "X has unexpected columns: 'city', 'floor'; the fit had width, age, height"
     with pytest.raises(ValueError, match=message):
         model.predict_interval(rows)
 
@@ -225,6 +225,12 @@ def test_columns_that_the_fit_did_not_have_are_named(frame, cells, model):
 def test_a_record_names_who_takes_it(model):
     with pytest.raises(ValueError, match=r"'width' is one cell, 1\.5: .*; BatchScorer takes rec"):
         model.predict_interval({"width": 1.5, "age": 2.5, "height": 0.5})
+
+
+def test_columns_of_other_names_are_told_by_scikit_learn(model):
+    rows = pd.DataFrame(X, columns=NAMES).rename(columns={"age": "years"}).assign(city="Paris")
+    with pytest.raises(ValueError, match=r"unseen at fit time:\n- city\n- years\n.*:\n- age"):
+        model.predict(rows)
 
 
 def test_records_name_who_takes_them(model):

@@ -135,6 +135,18 @@ def test_columns_of_polars_are_kept_as_types_of_arrow(folder):
             assert all(list(map(str, scored[name])) == list(notes) for name in kinds)
 
 
+@pytest.mark.parametrize("first", [2**60, 2**63, 2**70])
+def test_records_of_large_categories(first, tmp_path):
+    shops = [first + i % 3 for i in range(120)]
+    cells = {"shop": shops, "size": np.arange(120.0), "y": [100.0 * (i % 3) for i in range(120)]}
+    fit_table(cells, "y", categorical=["shop"], estimator=forest(9)).save(tmp_path / "m.hdi")
+    scorer = BatchScorer(tmp_path / "m.hdi", keep=["shop"])
+    scored = scorer([{"shop": first + i, "size": 60.0} for i in (0, 1, 2, 3)])
+    assert [row["shop"] for row in scored] == [first, first + 1, first + 2, first + 3]
+    assert scorer.counts.unseen == {"shop": 1}
+    assert np.diff([row["prediction"] for row in scored[:3]]).min() > 50
+
+
 @pytest.mark.parametrize("library", ["dask", "polars"])
 def test_batches_that_are_not_in_memory_are_refused(scorer, library):
     if library == "dask":

@@ -117,15 +117,15 @@ def rows_for_sklearn(X: Any, names: Sequence[str] | None = None) -> Any:
 
     Tables of polars or pyarrow, other Arrow data (which is read to its end) and mappings from names
     to columns become a pyarrow Table of float columns, or raise ValueError, or ImportError without
-    pyarrow. Anything else is returned as it is. ValueError for columns of other `names`.
+    pyarrow. Anything else is returned as it is. ValueError for more columns than `names`.
     """
     frame = frame_of(X)
     try:
         frame = frame.sliceable()
-        known = dict.fromkeys(names or frame.names or ())
-        if more := [name for name in frame.names or () if name not in known]:
-            columns = f"unexpected column{'s' * (len(more) > 1)} {listed(map(repr, more))}"
-            raise ValueError(f"X has the {columns}; the model was fitted on {listed(known)}")
+        own, known = frame.names or (), names or ()
+        if known and {*known} < {*own}:  # what else is wrong with names says scikit-learn
+            more = listed(repr(name) for name in own if name not in known)
+            raise ValueError(f"X has unexpected columns: {more}; the fit had {listed(known)}")
         rows = frame.numbers()
     except ImportError as error:
         if _has_names(frame.native):
@@ -224,7 +224,7 @@ def _validated(
     except (TypeError, ValueError) as error:
         columns = frame_of(X).columns()
         bad = next(((name, cells) for name, cells in columns if not _are_numbers(cells)), None)
-        if bad is None:
+        if bad is None or "feature names" in str(error):
             raise
         which = f"the column {bad[0]!r}: {two_kinds(bad[1]) or error}"
         raise ValueError(not_numbers("X", which)) from None

@@ -365,7 +365,9 @@ class _Dict(Table):
                 raise EncodingError(f"{self.argument} must be {what}: {instead}")
 
         def column(cells: Any) -> Any:  # NaN in a list of texts is a missing cell
-            return pa.array(cells, from_pandas=True) if isinstance(cells, list) else cells
+            with suppress(OverflowError):
+                return pa.array(cells, from_pandas=True) if isinstance(cells, list) else cells
+            return pa.array(cells, pa.decimal128(38))  # whole numbers beyond int64
 
         return pa.table({name: column(cells) for name, cells in self.columns()})
 
