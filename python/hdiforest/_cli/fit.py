@@ -21,7 +21,7 @@ from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
 from hdiforest._tables.training_table import TrainingTable, read_training_table
-from hdiforest._utils.checks import count_text, printable, size_text, time_text
+from hdiforest._utils.checks import count_text, size_text, time_text
 from hdiforest._utils.optional import need
 from hdiforest.calibration import Calibration, CVPlus, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
@@ -39,7 +39,7 @@ def run_fit(options: Any) -> None:
     table = read_training_table(options.train, options.target, text_form(options), **roles)
     is_ordered = options.order is not None or options.calibrate != "oob"
     columns = table.told("" if is_ordered else "--order {} measures the coverage of later rows")
-    say(f"Columns of {printable(str(options.train))}:\n{columns}\n")
+    say(f"Columns:\n{columns}\n")
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     same = ("min_samples_leaf", "max_depth", "max_features", "max_samples")
     grown = {name: getattr(options, name) for name in same}
