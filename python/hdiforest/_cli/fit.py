@@ -33,9 +33,9 @@ def run_fit(options: Any) -> None:
     start = time.perf_counter()
     _check_outputs(options)
     _check_calibration(options)
-    roles = {name: getattr(options, name) for name in ("drop", "sample_weight", "groups")}
+    named = ("drop", "sample_weight", "groups", "missing", "drop_missing_target")
+    roles = {name: getattr(options, name) for name in named}
     roles |= {"ids": options.id, "categorical": [c for c in options.categorical if c != "auto"]}
-    roles |= {name: getattr(options, name) for name in ("missing", "drop_missing_target")}
     table = read_training_table(options.train, options.target, text_form(options), **roles)
     is_ordered = options.order is not None or options.calibrate != "oob"
     columns = table.told("" if is_ordered else "--order {} measures the coverage of later rows")
