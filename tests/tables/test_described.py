@@ -35,7 +35,7 @@ FOREST = RandomForestRegressor(5, random_state=0)
 
 def lines_of(printed):
     """Texts by title of the block behind its first line."""
-    block = printed.split("Columns of", 1)[-1].partition("\n\n")[0]
+    block = printed.split("Columns:", 1)[-1].partition("\n\n")[0]
     return dict(re.split(r"  +", line, maxsplit=1) for line in block.splitlines()[1:])
 
 

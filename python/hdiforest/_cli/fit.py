@@ -34,14 +34,14 @@ def run_fit(options: Any) -> None:
     options.tables = inputs_of(options.tables, options)
     _check_outputs(options)
     _check_calibration(options)
-    roles = {name: getattr(options, name) for name in ("target", "drop", "sample_weight", "groups")}
+    named = ("target", "drop", "sample_weight", "groups", "missing", "drop_missing_target")
+    roles = {name: getattr(options, name) for name in named}
     roles |= {"ids": options.id, "categorical": [c for c in options.categorical if c != "auto"]}
-    roles |= {name: getattr(options, name) for name in ("missing", "drop_missing_target")}
     opened = [source.open for source in options.tables.of_missing(options.missing)]
     table = read_training_tables(opened, str(options.tables), Roles(**roles))
     is_ordered = options.order is not None or options.calibrate != "oob"
     columns = table.told("" if is_ordered else "--order {} measures the coverage of later rows")
-    say(f"Columns of {printable(str(options.tables))}:\n{columns}\n")
+    say(f"Columns:\n{columns}\n")
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     same = ("min_samples_leaf", "max_depth", "max_features", "max_samples")
     grown = {name: getattr(options, name) for name in same}

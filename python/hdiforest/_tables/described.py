@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -50,11 +51,12 @@ def row_numbers(table: Any, named: Collection[str | None]) -> list[str]:
     """
     names = [name for name in table.schema.names if name not in named]
     found = list(filter(_OF_PANDAS.fullmatch, names))
-    for name in (name for name in names if name not in found):
-        if not (_NAMELESS.fullmatch(name) and _number_rows(table[name])):
-            break
-        found.append(name)
-    return found
+
+    def numbers(name: str) -> bool:
+        at = table.schema.names.index(name)  # of columns of one name, which are refused later
+        return bool(_NAMELESS.fullmatch(name)) and _number_rows(table.column(at))
+
+    return found + list(takewhile(numbers, (name for name in names if name not in found)))
 
 
 def _number_rows(column: Any) -> bool:

@@ -30,7 +30,7 @@ from hdiforest._tables.names import column_faults, listed
 from hdiforest._tables.read import TableError, TableReader, TextForm, joined, refuse
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_rows
-from hdiforest._utils.optional import pa
+from hdiforest._utils.optional import pa, pc
 
 
 class TrainingTable(NamedTuple):
@@ -185,16 +185,15 @@ def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
     names = raw.schema.names
     arrays = [without_words(column, roles.missing) for column in raw.columns]
     raw = pa.Table.from_arrays(arrays, names)
-    y, weight = _numbers_of(raw, roles.target, source, "target"), roles.sample_weight
-    has_target = ~np.isnan(y) if roles.drop_missing_target else np.ones(len(y), dtype=bool)
-    if not has_target.any():
-        raise TableError(f"{source}: target '{roles.target}' has no value in any row")
-    raw, y = raw.filter(has_target), y[has_target]
+    has_target = np.ones(raw.num_rows, dtype=bool)
+    if roles.drop_missing_target:
+        has_target = ~pc.is_null(raw[roles.target], nan_is_null=True).to_numpy()
+        raw = raw.filter(has_target)
+        if raw.num_rows == 0:
+            raise TableError(f"{source}: target '{roles.target}' has no value in any row")
     hint = "; --drop-missing-target (drop_missing_target=True in Python) leaves such rows out"
-    require_finite(y, f"{source}: target '{roles.target}'", hint)
+    y, weight = _numbers_of(raw, roles.target, source, "target", hint), roles.sample_weight
     weights = None if weight is None else _numbers_of(raw, weight, source, "sample weight")
-    if weights is not None:
-        require_finite(weights, f"{source}: sample weight '{weight}'")
     numbers = row_numbers(raw, {*roles.special, *roles.declared})
     features = roles.features([name for name in names if name not in numbers], source)
     groups = None if roles.groups is None else _group_numbers(raw, roles.groups, source)
@@ -223,11 +222,13 @@ def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
     return TrainingTable(with_names(X, features), y, weights, groups, kept, columns, has_target)
 
 
-def _numbers_of(raw: Any, name: str, source: str, what: str) -> Array:
+def _numbers_of(raw: Any, name: str, source: str, what: str, hint: str = "") -> Array:
     column = plain(raw[name].combine_chunks())
     if not is_number(column.type):
         raise TableError(f"{source}: {what} '{name}' must hold numbers, but is {column.type}")
-    return as_float64(column)
+    values = as_float64(column)
+    require_finite(values, f"{source}: {what} '{name}'", hint)
+    return values
 
 
 def require_finite(values: Array, what: str, hint: str = "") -> None:
