@@ -17,9 +17,10 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING, ending
+from hdiforest._tables.forms import THOUSANDS, DateForm, Written
 from hdiforest._tables.read import BATCH_ROWS, TableError, TextForm
 from hdiforest._utils import Kind
-from hdiforest._utils.checks import percentage_hint
+from hdiforest._utils.checks import alternatives, percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS
 from hdiforest.calibration._selection import OBJECTIVES
@@ -120,6 +121,18 @@ def encoding(text: str) -> str:
     return text
 
 
+def date_format(text: str) -> tuple[str, str]:
+    """Return a column and how its dates are written, from COL=FORMAT."""
+    column, equals, format_ = text.rpartition("=")
+    try:
+        DateForm(format_)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+    if not equals:
+        raise ArgumentTypeError(f"COL=FORMAT is needed, such as day=%d/%m/%Y, got {text}")
+    return column, format_
+
+
 def part(text: str) -> slice:
     """Return which of the tables are a share of them, written as i/n, for jobs side by side."""
     i, slash, n = text.partition("/")
@@ -166,9 +179,17 @@ def require_writable(output: Path, *inputs: Path) -> None:
 
 def text_form(options: Any) -> TextForm:
     """Return how the arguments say that text is written; UsageError if they contradict."""
-    if options.sep == options.decimal:
+    if options.decimal is not None and options.sep == options.decimal:
         raise UsageError("--sep and --decimal must differ")
-    return TextForm(options.sep, options.decimal, options.encoding)
+    return TextForm(options.sep, written_form(options).point, options.encoding)
+
+
+def written_form(options: Any) -> Written:
+    """Return what the arguments say of texts; UsageError if they contradict."""
+    try:
+        return Written(dict(options.date_format), options.thousands, options.decimal)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
 
 
 def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[float]]:
@@ -247,6 +268,9 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add("--id", **_NAMES, metavar="COL", help="columns that name the "
         "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
     add("--sample-weight", metavar="COL", help="column of row weights")
+    add("--date-format", type=date_format, action="append", default=[], metavar="COL=FORMAT",
+        help="how the dates of a column of text are written, such as day=%%d/%%m/%%Y (default: "
+        "found if all cells fit one form)")  # fmt: skip
     # No option of the forest constrains it to be monotonic.
     add("--weights", choices=[name for name in WEIGHTINGS if name != "monotonic"], default="all",
         help="training rows that count in a leaf (default: all)")  # fmt: skip
@@ -273,6 +297,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         "out of bag, calibration and importance of the features, with pictures")  # fmt: skip
     add("--seed", type=partial(whole, least=0), default=0, metavar="N",
         help="random seed (default: 0)")  # fmt: skip
+    _add_thousands(add)
     _add_text_and_jobs(parser)
     add = parser.add_argument_group("forest").add_argument
     add("--trees", type=positive, default=300, metavar="N", help="number (default: 300)")
@@ -383,6 +408,7 @@ def _add_labelled(add: Any) -> None:
     _add_model(add)
     add("table", type=table, metavar="TABLE", help=f"table with the target: {ANY_ENDING}")
     add("--target", required=True, metavar="COL", help="column of the target")
+    _add_thousands(add)
 
 
 def _add_calibrating(add: Any) -> None:
@@ -394,11 +420,17 @@ def _add_calibrating(add: Any) -> None:
         "predicts better, and slower")  # fmt: skip
 
 
+def _add_thousands(add: Any) -> None:
+    add("--thousands", choices=THOUSANDS, metavar="CHAR", help="between thousands of numbers that "
+        f"are text: {alternatives(map(repr, THOUSANDS))} (default: found if certain)")  # fmt: skip
+
+
 def _add_text_and_jobs(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(date_format=[], thousands=None)
     add = parser.add_argument_group("text of CSV and TSV").add_argument
     add("--sep", type=separator, metavar="CHAR",
         help="between cells (default: a comma, or a tab in TSV)")  # fmt: skip
-    add("--decimal", choices=(".", ","), default=".", metavar="CHAR",
+    add("--decimal", choices=(".", ","), metavar="CHAR",
         help="before decimals (default: a point)")  # fmt: skip
     add("--encoding", type=encoding, default="utf-8", metavar="NAME",
         help="such as latin-1 (default: utf-8)")  # fmt: skip

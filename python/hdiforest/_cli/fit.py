@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-from hdiforest._cli.arguments import UsageError, require_writable, text_form, with_options
+from hdiforest._cli.arguments import (
+    UsageError,
+    require_writable,
+    text_form,
+    with_options,
+    written_form,
+)
 from hdiforest._cli.console import say, stages
 from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._cli.inputs import read_labelled_table, read_model
@@ -35,6 +41,7 @@ def run_fit(options: Any) -> None:
     _check_calibration(options)
     roles = {name: getattr(options, name) for name in ("drop", "sample_weight", "groups")}
     roles |= {"ids": options.id, "categorical": [c for c in options.categorical if c != "auto"]}
+    roles["written"] = written_form(options)
     table = read_training_table(options.train, options.target, text_form(options), **roles)
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     same = ("min_samples_leaf", "max_depth", "max_features", "max_samples")

@@ -15,15 +15,15 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import unquote
 
-from hdiforest._cli.arguments import UsageError, text_form
+from hdiforest._cli.arguments import UsageError, text_form, written_form
 from hdiforest._model.fitted import FittedForest
-from hdiforest._tables.columns import EncodingError, as_float64
+from hdiforest._tables.columns import EncodingError
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
 from hdiforest._tables.names import require_distinct
 from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._tables.training_table import require_finite, with_names
+from hdiforest._tables.training_table import numbers_of, with_names
 from hdiforest._utils import Array
 from hdiforest._utils.optional import need, pa
 from hdiforest.serving._batch_scorer import BatchScorer
@@ -275,8 +275,12 @@ class Features:
         begin = len(self._more)
         table = batch.select(range(begin, begin + len(self.encoder.columns)))
         for j, name in enumerate(self._others, len(self._numbers)):
-            table = table.set_column(j, name, self._table.without_missing(table.column(j)))
+            table = table.set_column(j, name, self.without_missing(table.column(j)))
         return table
+
+    def without_missing(self, column: Any) -> Any:
+        """Return a column of the file, of a CSV with null for what means missing."""
+        return self._table.without_missing(column)
 
     @contextmanager
     def naming_the_file(self) -> Iterator[None]:
@@ -330,19 +334,32 @@ def read_labelled_table(
     fitted, path, target = model.fitted_forest(), options.table, options.target
     if target in (fitted.columns or ()):
         raise UsageError(f"--target must not be a feature of the model, and '{target}' is one")
-    with open_table(path, form=text_form(options)) as table:
-        features = Features(fitted, table, more=[target], kept=kept)
-        features.require()
-        batches = list(features.batches())
-    if not batches:
-        raise TableError(f"{path} has no rows")
-    whole = pa.concat_tables(batches)
-    y = as_float64(whole.column(0).combine_chunks())
+    try:
+        features, whole = _rows(fitted, options, [target], kept)
+        column = whole.column(0)
+    except TableError as error:
+        if target not in error.columns:
+            raise
+        features, whole = _rows(fitted, options, [], [*kept, target])
+        column = features.without_missing(whole.column(whole.num_columns - 1))
     with features.naming_the_file():
         X, counts = fitted.encode(features.raw(whole), features.encoder)
-    require_finite(y, f"{path}: target '{target}'")
+    y = numbers_of(column, f"{path}: target '{target}'", written_form(options))
     if fitted.encoder is not None:
         X = features.raw(whole)
     elif fitted.columns is not None:
         X = with_names(X, list(fitted.columns))
-    return X, y, counts, features.kept(whole)
+    return X, y, counts, features.kept(whole)[: len(kept)]
+
+
+def _rows(
+    fitted: FittedForest, options: Any, more: Sequence[str], kept: Sequence[str]
+) -> tuple[Features, Any]:
+    """Return `Features` of the table that the arguments name, and its rows, read as they say."""
+    with open_table(options.table, form=text_form(options)) as table:
+        features = Features(fitted, table, more=more, kept=kept)
+        features.require()
+        batches = list(features.batches())
+    if not batches:
+        raise TableError(f"{options.table} has no rows")
+    return features, pa.concat_tables(batches)

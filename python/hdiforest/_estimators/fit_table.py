@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from hdiforest._estimators.input_rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import Categorical, TableEncoder
+from hdiforest._tables.forms import Written
 from hdiforest._tables.frames import frame_of
+from hdiforest._tables.read import TextForm
 from hdiforest._tables.training_table import Roles, read_training_table, training_table
 from hdiforest._utils.meta_estimators import layers, pipelines, thawed
 
@@ -26,6 +28,9 @@ def fit_table(
     *,
     estimator: Any = None,
     categorical: Categorical = "auto",
+    date_formats: Mapping[str, str] | None = None,
+    thousands: str | None = None,
+    decimal: str | None = None,
     drop: Sequence[str] = (),
     id: Sequence[str] = (),  # noqa: A002 (as the command's option)
     sample_weight: str | ArrayLike | None = None,
@@ -37,8 +42,9 @@ def fit_table(
     """Fit a model to a table as it is; its methods take such tables.
 
     Every column but the target, the weights and those of `drop` and `id` becomes a feature: numbers
-    as they are, booleans as 0 and 1, dates as numbers, and categories as ranks by frequency.
-    Missing cells stay missing. What was done is kept with the model, in its file too.
+    as they are, booleans as 0 and 1, dates as numbers, and categories as ranks by frequency. Text
+    is numbers or dates if all of its cells are written in one form. Missing cells stay missing.
+    What was done is kept with the model, in its file too.
 
     Parameters
     ----------
@@ -50,6 +56,11 @@ def fit_table(
         See `HDIForestRegressor`.
     categorical : "auto" or sequence of str, default="auto"
         Columns of categories, such as codes, besides text and dictionaries (pandas' categorical).
+    date_formats : mapping of str to str, optional
+        How columns of text write dates, such as ``{"day": "%d/%m/%Y"}``, where cells do not say so.
+    thousands, decimal : str, optional
+        Separators in numbers that are text, where cells do not say so; of a CSV file, also in those
+        of other columns.
     drop, id : sequence of str, default=()
         No features; columns of `id` name the rows, and are kept by ``hdiforest score``.
     sample_weight : str or (n,) array, optional
@@ -83,8 +94,10 @@ def fit_table(
     roles: dict[str, Any] = {"drop": _names("drop", drop), "ids": _names("id", id)}
     roles["categorical"] = "auto" if categorical == "auto" else _names("categorical", categorical)
     roles["sample_weight"] = sample_weight if is_column else None
+    roles["written"] = Written(dict(date_formats or {}), thousands, decimal)
     if isinstance(table, str | os.PathLike):
-        read = read_training_table(Path(table), target, **roles)
+        form = TextForm(decimal=roles["written"].point)
+        read = read_training_table(Path(table), target, form, **roles)
     else:
         column_roles = Roles(target, **roles)
         frame = frame_of(table).sliceable()

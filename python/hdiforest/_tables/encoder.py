@@ -62,7 +62,7 @@ class TableEncoder:
             try:
                 codes = _codes(entry, table.column(entry.name))
             except ColumnError as error:
-                faults[entry.name] = error.sentence(entry.name, first_row)
+                faults[entry.name] = error.sentence(f"column {entry.name!r}", first_row)
                 continue
             X[:, j] = codes.values
             empty &= np.isnan(codes.values)
@@ -171,7 +171,7 @@ def learn(
         try:
             entries.append(_learned(name, table.column(name), name in named, written))
         except ColumnError as error:
-            faults[name] = error.sentence(name)
+            faults[name] = error.sentence(f"column {name!r}")
         except ValueError as error:  # what cannot be read from a file must not be fitted on
             faults[name] = f"column {name!r} cannot be encoded: {error}"
     if faults:

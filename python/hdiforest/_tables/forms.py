@@ -24,10 +24,10 @@ class ColumnError(ValueError):
         super().__init__(clause)
         self.clause, self.row, self.advice = clause, row, advice
 
-    def sentence(self, column: str, first_row: int = 0) -> str:
-        """Say what is wrong with a column, in a table after so many rows."""
+    def sentence(self, subject: str, first_row: int = 0) -> str:
+        """Say what is wrong with a column, such as `column 'a'`, in a table after so many rows."""
         where = "" if self.row is None else f" in row {first_row + self.row + 1}"
-        return f"column {column!r} {self.clause}{where}{self.advice}"
+        return f"{subject} {self.clause}{where}{self.advice}"
 
 
 def shown(cell: str) -> str:
@@ -256,6 +256,11 @@ class Written:
         for text in self.date_formats.values():
             DateForm(text)
 
+    @property
+    def point(self) -> str:
+        """The decimal sign of numbers in which nothing else says it."""
+        return self.decimal or ("," if self.thousands == "." else ".")
+
     def allows(self, form: NumberForm) -> bool:
         """Whether numbers may be written so."""
         return (self.thousands is None or form.thousands in ("", self.thousands)) and (
@@ -387,9 +392,7 @@ def _number_form(cells: Any, written: Written) -> NumberForm | None:
         c for c, sign in _GROUPS.items() if pc.any(pc.match_substring_regex(bodies, sign)).as_py()
     ]
     points = [c for c in ".," if c in there]
-    decimals = (
-        (".", ",") if points else (written.decimal or ("," if written.thousands == "." else "."),)
-    )
+    decimals = (".", ",") if points else (written.point,)
     forms = [NumberForm(prefix, suffix, t, d) for d in decimals for t in there if t != d]
     read = [(form, form.values(cells)) for form in forms]
     fits = [values.is_valid().to_numpy(False) for _, values in read]

@@ -190,8 +190,8 @@ class TableReader(ExitStack):
         """Yield pyarrow Tables of columns in their own types; missing text is null.
 
         Those of a CSV are float64 if they must hold numbers or their first cells do, and else, or
-        if they are `_text_columns`, text. Raises as `batches`, and TableError if a CSV has numbers
-        in most of the first cells of a column, but not in all cells.
+        if they are `_text_columns`, text. Raises as `batches`, and TableError if the first cells of
+        a column are numbers, but later ones are not.
         """
         self.require(number_columns, columns)
         with self._naming_the_file():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, cast
@@ -11,9 +11,17 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import EncodingError, as_float64, decoded, dictionary_of, is_number
+from hdiforest._tables.columns import (
+    EncodingError,
+    as_float64,
+    decoded,
+    dictionary_of,
+    is_number,
+    is_text,
+)
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
+from hdiforest._tables.forms import ColumnError, NumberForm, Written, form_of
 from hdiforest._tables.names import column_faults
 from hdiforest._tables.read import TableError, TextForm
 from hdiforest._utils import Array
@@ -47,6 +55,7 @@ class Roles:
     sample_weight: str | None = None
     groups: str | None = None
     categorical: Categorical = "auto"  # see `hdiforest._tables.encoder.learn`
+    written: Written = field(default_factory=Written)
 
     @property
     def numbers(self) -> list[str]:
@@ -55,8 +64,9 @@ class Roles:
 
     @property
     def declared(self) -> list[str]:
-        """Columns that are declared categories."""
-        return [] if isinstance(self.categorical, str) else list(self.categorical)
+        """Columns that are declared categories or dates."""
+        categories = [] if isinstance(self.categorical, str) else list(self.categorical)
+        return [*categories, *self.written.date_formats]
 
     @property
     def special(self) -> set[str | None]:
@@ -91,34 +101,53 @@ def read_training_table(
     Features that are not `encoded` stay as they are.
     """
     found = Roles(target, **roles)
+    texts = [*found.declared, *([] if found.groups is None else [found.groups])]
+    try:
+        raw = _typed(path, form, found, texts)
+    except TableError as error:
+        if not (error.columns and path.is_file()):
+            raise
+        # Their forms are found when all of their cells are there.
+        raw = _typed(path, form, found, [*texts, *error.columns])
+    try:
+        return training_table(raw, str(path), found, encoded=encoded)
+    except TableError as error:
+        raise TableError(f"{error}{_hint(error, raw.schema.names, found.special)}") from None
+
+
+def _typed(path: Path, form: TextForm | None, roles: Roles, texts: Sequence[str]) -> Any:
+    """Read the columns of a file that have a role, some of a CSV as text, as a pyarrow Table."""
     with open_table(path, form=form) as table:
-        names = [name for name in table.names if name not in found.left_out]
-        texts = [*found.declared, *([] if found.groups is None else [found.groups])]
+        names = [name for name in table.names if name not in roles.left_out]
+        numbers = [name for name in roles.numbers if name not in texts]
         try:
-            table.require(found.numbers, [*names, *texts], left_out=[*found.drop, *found.ids])
-            found.features(names, str(path))
-            parts = list(table.typed_batches(names, found.numbers, texts))
-            if not parts:
-                raise TableError(f"{path} has no rows")
-            raw = pa.concat_tables(parts, promote_options="default")
-            return training_table(raw, str(path), found, encoded=encoded)
+            table.require(
+                numbers, [*roles.numbers, *names, *texts], left_out=[*roles.drop, *roles.ids]
+            )
+            roles.features(names, str(path))
+            parts = list(table.typed_batches(names, numbers, texts))
         except TableError as error:
-            raise TableError(f"{error}{_hint(error, table.names, found.special)}") from None
+            hint = _hint(error, table.names, roles.special)
+            raise TableError(f"{error}{hint}", error.columns) from None
+    if not parts:
+        raise TableError(f"{path} has no rows")
+    return pa.concat_tables(parts, promote_options="default")
 
 
 def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True) -> TrainingTable:
     """Return what a forest is fitted on; as `read_training_table`, of a pyarrow Table `raw`."""
     names = raw.schema.names
-    y = _numbers_of(raw, roles.target, source, "target")
-    weight = roles.sample_weight
-    weights = None if weight is None else _numbers_of(raw, weight, source, "sample weight")
+    written, weight, weights = roles.written, roles.sample_weight, None
+    y = numbers_of(raw[roles.target], f"{source}: target '{roles.target}'", written)
+    if weight is not None:
+        weights = numbers_of(raw[weight], f"{source}: sample weight '{weight}'", written)
     features = roles.features(names, source)
     groups = None if roles.groups is None else _group_numbers(raw, roles.groups, source)
     table = raw.select([i for i, name in enumerate(names) if name in set(features)])
     if not encoded:
         return TrainingTable(table, y, weights, groups, None)
     try:
-        encoder = learn(table, categorical=roles.categorical, ids=roles.ids)
+        encoder = learn(table, categorical=roles.categorical, ids=roles.ids, written=written)
         X, _ = encoder.encode(table)
     except EncodingError as error:
         raise TableError(f"{source}: {error}", error.columns) from None
@@ -126,12 +155,19 @@ def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True)
     return TrainingTable(with_names(X, features), y, weights, groups, None if is_plain else encoder)
 
 
-def _numbers_of(raw: Any, name: str, source: str, what: str) -> Array:
-    column = decoded(raw[name].combine_chunks())
-    if not is_number(column.type):
-        raise TableError(f"{source}: {what} '{name}' must hold numbers, but is {column.type}")
-    values = as_float64(column)
-    require_finite(values, f"{source}: {what} '{name}'")
+def numbers_of(column: Any, what: str, written: Written) -> Array:
+    """Return a pyarrow column of finite numbers, perhaps as text; TableError says `what` it is."""
+    array = decoded(column.combine_chunks())
+    if is_text(array.type):
+        try:
+            form = form_of(array, written=replace(written, date_formats={}))
+            array = (form if isinstance(form, NumberForm) else NumberForm()).read(array)
+        except ColumnError as error:
+            raise TableError(error.sentence(what)) from None
+    if not is_number(array.type):
+        raise TableError(f"{what} must hold numbers, but is {array.type}")
+    values = as_float64(array)
+    require_finite(values, what)
     return values
 
 
