@@ -268,9 +268,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add("--id", **_NAMES, metavar="COL", help="columns that name the "
         "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
     add("--sample-weight", metavar="COL", help="column of row weights")
-    add("--date-format", type=date_format, action="append", default=[], metavar="COL=FORMAT",
-        help="how the dates of a column of text are written, such as day=%%d/%%m/%%Y (default: "
-        "found if all cells fit one form)")  # fmt: skip
+    _add_date_format(add)
     # No option of the forest constrains it to be monotonic.
     add("--weights", choices=[name for name in WEIGHTINGS if name != "monotonic"], default="all",
         help="training rows that count in a leaf (default: all)")  # fmt: skip
@@ -384,6 +382,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         "at the level next to 0.9")  # fmt: skip
     add("--over", metavar="COL", help="measure ten periods of this column, of dates, texts or "
         "numbers, too")  # fmt: skip
+    _add_date_format(add)
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
     _add_text_and_jobs(parser)
 
@@ -420,13 +419,19 @@ def _add_calibrating(add: Any) -> None:
         "predicts better, and slower")  # fmt: skip
 
 
+def _add_date_format(add: Any) -> None:
+    add("--date-format", type=date_format, action="append", default=[], metavar="COL=FORMAT",
+        help="how the dates of a column of text are written, such as day=%%d/%%m/%%Y (default: "
+        "found if all cells fit one form)")  # fmt: skip
+
+
 def _add_thousands(add: Any) -> None:
     add("--thousands", choices=THOUSANDS, metavar="CHAR", help="between thousands of numbers that "
         f"are text: {alternatives(map(repr, THOUSANDS))} (default: found if certain)")  # fmt: skip
 
 
 def _add_text_and_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(date_format=[], thousands=None)
+    parser.set_defaults(date_format=[], thousands=None)  # where there are no such options
     add = parser.add_argument_group("text of CSV and TSV").add_argument
     add("--sep", type=separator, metavar="CHAR",
         help="between cells (default: a comma, or a tab in TSV)")  # fmt: skip

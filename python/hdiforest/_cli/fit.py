@@ -103,6 +103,10 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
         if how[name] is not None and how[name] not in columns:
             got = f"got {how[name]!r}; they are {', '.join(columns)}"
             raise UsageError(f"--{name} must be a column that the forest is fitted on, {got}")
+    order, encoder = options.order, table.encoder
+    if order and encoder and columns.index(order) not in encoder.ordered:
+        got = f"{order!r} holds categories"
+        raise UsageError(f"--order must be a column of numbers or dates, and {got}")
     fitted_on, n_rows = table, len(table.y)
     if options.calibrate == "split":
         kept, held_out = _held_out_rows(table, options.seed)

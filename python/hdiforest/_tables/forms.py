@@ -324,7 +324,7 @@ _DATES = {
     "9": ("%Y%m%d", "%Y%m%d%H%M%S"),
 }
 _SHAPE = re.compile(
-    r"(?P<date>.+?)((?P<between>, | |a)9:9(?P<second>:9(\.9)?)?(?P<half> ?a(\.a\.)?)?)?"
+    r"(?s)(?P<date>.+?)((?P<between>, | |a)9:9(?P<second>:9(\.9)?)?(?P<half> ?a(\.a\.)?)?)?"
 )
 # Digits alone are dates only of these years.
 DIGITS_OF_DATES = r"^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:\d{6})?$"
