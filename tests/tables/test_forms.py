@@ -88,7 +88,7 @@ DOORS = pytest.mark.parametrize("door", ["csv", "parquet", "jsonl", "frame"])
 @DOORS
 @pytest.mark.parametrize("spelling", NUMBERS)
 def test_numbers_in_twelve_spellings(spelling, door, tmp_path):
-    encoder, feature = learned(map(NUMBERS[spelling], VALUES), tmp_path, door)
+    encoder, feature = learned(list(map(NUMBERS[spelling], VALUES)), tmp_path, door)
     np.testing.assert_array_equal(feature, np.float32([*VALUES, np.nan]))
     if encoder is None:  # plain numbers of a CSV
         assert (door, spelling) == ("csv", "57 as text")
@@ -238,8 +238,8 @@ def test_options_that_fit_nothing(cells, options, message):
         (["5%", "6%"], "7", "'c' must hold percent, but holds '7' in row 12"),
         (["$5", "$6"], "€5", r"must hold numbers with '\$', but holds '€5' in row 12"),
         (["$5", "$6"], "(5", r"must hold numbers with '\$', but holds '\(5' in row 12"),
-        (["5", "6"], "--5", "must hold numbers as text, but holds '--5' in row 12"),
-        (["5", "6"], "1,234", "must hold numbers as text, but holds '1,234' in row 12"),
+        (["5", "6"], "--5", "must hold numbers, but holds '--5' in row 12"),
+        (["5", "6"], "1,234", "must hold numbers, but holds '1,234' in row 12"),
         (["31/05/2024"], "05/31/2024", "must hold dates as %d/%m/%Y, but holds '05/31/2024'"),
         (["31/05/2024"], "2024-05-31", "must hold dates as %d/%m/%Y, but holds '2024-05-31'"),
         (["2024-05-31 11:00 PM"], "2024-05-31 13:00 PM", "but holds '2024-05-31 13:00 PM'"),
@@ -275,7 +275,7 @@ def test_dictionaries_are_categories_that_someone_chose():
     ],
 )
 def test_hostile_forms(form):
-    with pytest.raises(ValueError, match="form"):
+    with pytest.raises(ValueError, match=r"form|must differ"):
         form_from(form)
 
 
@@ -298,7 +298,7 @@ def test_a_million_cells_are_read_at_once():
 def test_targets_and_weights_have_forms(tmp_path, door):
     prices = [f"${1000 + i:,}.50" for i in range(5)]
     file_of(prices, tmp_path / f"t.{door}", door)
-    with pytest.raises(TableError, match="target 'c' must be finite .* row 6 holds a missing cell"):
+    with pytest.raises(TableError, match=r"target 'c' must be finite .* row 6 holds a missing"):
         read_training_table(tmp_path / f"t.{door}", "c")
     table = {"price": prices, "w": ["50%"] * 5, "x": range(5)}
     read = training_table(pa.table(table), "t", Roles("price", sample_weight="w"))

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from hdiforest._tables import columns as kinds
 from hdiforest._tables.columns import Codes, Column, EncodingError, Facts, NumberColumn
-from hdiforest._tables.forms import ISO_DATE, ColumnError, DateForm, NumberForm, Written, form_of
+from hdiforest._tables.forms import (
+    ISO_DATE,
+    UNSAID,
+    ColumnError,
+    DateForm,
+    NumberForm,
+    Written,
+    form_of,
+)
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import pa, pc
@@ -146,7 +154,7 @@ def learn(
     *,
     categorical: Categorical = "auto",
     ids: Collection[str] = (),
-    written: Written | None = None,
+    written: Written = UNSAID,
 ) -> TableEncoder:
     """Choose how the columns of a training table, of pyarrow, become features, but for `ids`.
 
@@ -155,7 +163,6 @@ def learn(
     besides dictionaries and text that is `written` as neither numbers nor dates. Raises one
     EncodingError for all columns.
     """
-    written = Written() if written is None else written
     named = [] if isinstance(categorical, str) else list(categorical)
     names, known = [n for n in table.schema.names if n not in ids], set(table.schema.names)
     kinds.require_columns([*names, *(n for n in named if n not in known)], table.schema.names)

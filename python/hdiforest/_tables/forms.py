@@ -45,7 +45,8 @@ class Form(ABC):
         is_odd = pc.and_(values.is_null(), _is_filled(encoded.dictionary))
         row = is_odd.take(encoded.indices).index(True).as_py()
         if row >= 0:
-            raise ColumnError(f"must hold {self}, but holds {shown(array[row].as_py())}", row)
+            words = str(self).removesuffix(" as text")
+            raise ColumnError(f"must hold {words}, but holds {shown(array[row].as_py())}", row)
         return values.take(encoded.indices)
 
     @abstractmethod
@@ -61,7 +62,8 @@ _SPACE = r"[\s\p{Z}]"
 _MINUS = r"[-\x{2212}]"
 # Between thousands, and what stands for it in a pattern.
 _GROUPS = {"": "", ",": ",", ".": r"\.", " ": _SPACE, "'": r"['\x{2019}]", "_": "_"}
-THOUSANDS = list(_GROUPS)[1:]
+_SEPARATORS = list(_GROUPS)
+THOUSANDS = _SEPARATORS[1:]
 _CODES = (
     "AED|ARS|AUD|BGN|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR|JPY|KRW|MAD|"
     "MXN|MYR|NGN|NOK|NZD|PEN|PHP|PKR|PLN|RON|RSD|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR"
@@ -100,24 +102,19 @@ class NumberForm(Form):
     decimal: str = "."
 
     def __post_init__(self) -> None:
-        own = (self.prefix, self.suffix, self.thousands, self.decimal)
-        if not all(isinstance(each, str) for each in own):
-            raise ValueError("the form of numbers must consist of texts")
-        if self.thousands not in _GROUPS or self.decimal not in (".", ","):
-            raise ValueError("the form of numbers has an unknown thousands or decimal separator")
+        are_texts = isinstance(self.prefix, str) and isinstance(self.suffix, str)
+        if not (are_texts and self.thousands in _SEPARATORS and self.decimal in (".", ",")):
+            raise ValueError("the form of numbers must have texts and known separators")
         if self.thousands == self.decimal:
             raise ValueError("thousands and decimal must differ")
 
     def __str__(self) -> str:
-        is_percent = self.suffix == "%"
-        signs = [self.prefix, "" if is_percent else self.suffix]
-        words = [repr(sign) for sign in signs if sign]
+        kind = "percent" if self.suffix == "%" else "numbers"
+        words = [repr(sign) for sign in (self.prefix, self.suffix) if sign not in ("", "%")]
         words += [f"thousands {self.thousands!r}"] * (self.thousands != "")
         words += [f"decimal {self.decimal!r}"] * (self.decimal != ".")
-        kind = "percent" if is_percent else "numbers"
-        if words:
-            return f"{kind} with {' and '.join(words)}"
-        return kind if is_percent else "numbers as text"
+        plain = kind if kind == "percent" else "numbers as text"
+        return f"{kind} with {' and '.join(words)}" if words else plain
 
     @cached_property
     def _pattern(self) -> str:
@@ -129,29 +126,27 @@ class NumberForm(Form):
 
     def values(self, cells: Any) -> Any:
         found = pc.extract_regex(cells, self._pattern)
-        part = {name: pc.struct_field(found, name) for name in _GROUPS_OF_SIGNS}
         numbers = pc.struct_field(found, "body")
         if self.thousands:
             numbers = pc.replace_substring_regex(numbers, _GROUPS[self.thousands], "")
-        if self.decimal != ".":
-            numbers = pc.replace_substring(numbers, self.decimal, ".")
-        numbers = numbers.cast(pa.float64())
-        signs = pc.binary_join_element_wise(*part.values(), pa.scalar("", cells.type))
-        is_positive, is_negative = (
-            pc.is_in(signs, value_set=pa.array(each, signs.type)) for each in _SIGNS
-        )
-        signed = pc.if_else(is_negative, pc.negate(numbers), numbers)
-        return pc.if_else(pc.or_(is_positive, is_negative), signed, None)
+        numbers = pc.replace_substring(numbers, self.decimal, ".").cast(pa.float64())
+        marks = (pc.struct_field(found, each) for each in _MARKS)
+        marks = pc.binary_join_element_wise(*marks, pa.scalar("", cells.type))
+        negative, any_sign = (pa.array(each, cells.type) for each in (_NEGATIVE, _SIGNS))
+        numbers = pc.if_else(pc.is_in(marks, negative), pc.negate(numbers), numbers)
+        return pc.if_else(pc.is_in(marks, any_sign), numbers, None)
 
 
-_GROUPS_OF_SIGNS = ("open", "sign", "inner", "behind", "close")
-_SIGNS = ["", "+"], ["-", "\u2212", "()"]
+_MARKS = ("open", "sign", "inner", "behind", "close")
+_NEGATIVE = ["-", "\u2212", "()"]
+_SIGNS = ["", "+", *_NEGATIVE]
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DIRECTIVES = {
-    "Y": r"\d{4}", "y": r"\d\d", "m": r"\d\d?", "d": r"\d\d?", "H": r"\d\d?", "I": r"\d\d?",
-    "M": r"\d\d", "S": r"\d\d", "p": "[aApP]\\.?[mM]\\.?",
-    "b": rf"(?i:{'|'.join(_MONTHS)})[a-zA-Z]*\.?",
+    "Y": r"\d{4}", "y": r"\d\d", "m": "(?:0?[1-9]|1[0-2])", "d": r"(?:0?[1-9]|[12]\d|3[01])",
+    **dict.fromkeys("bB", rf"(?i:{'|'.join(_MONTHS)})[a-zA-Z]*\.?"),
+    "H": r"(?:[01]?\d|2[0-3])", "I": "(?:0?[1-9]|1[0-2])", "M": r"[0-5]\d",
+    "S": r"[0-5]\d)(?P<f>\.\d{1,9}|", "p": r"[aApP]\.?[mM]\.?",
 }  # fmt: skip
 
 
@@ -163,11 +158,13 @@ class DateForm(Form):
 
     def __post_init__(self) -> None:
         names = re.findall("%(.?)", self.format) if isinstance(self.format, str) else [""]
-        knows = f"{self.format!r} must be of %{', %'.join(_DIRECTIVES)}, each once"
         if not set(names) <= set(_DIRECTIVES) or len(set(names)) < len(names):
-            raise ValueError(f"the date format {knows}")
-        if not ({"Y", "y"} & set(names) and {"m", "b"} & set(names)):
+            known = f"%{', %'.join(_DIRECTIVES)}, each once"
+            raise ValueError(f"the date format {self.format!r} must be of {known}")
+        if len({"Y", "y"} & {*names}) != 1 or len({"m", "b", "B"} & {*names}) != 1:
             raise ValueError(f"the date format {self.format!r} must have a year and a month")
+        if ("I" in names) != ("p" in names):
+            raise ValueError(f"the date format {self.format!r} must have both %I and %p or neither")
 
     def __str__(self) -> str:
         years = " (years 1969 to 2068)" if "%y" in self.format else ""
@@ -176,56 +173,36 @@ class DateForm(Form):
     @cached_property
     def _pattern(self) -> str:
         literal, *rest = re.split("%(.)", self.format)
-        # Without something between them, all numbers have their full length.
-        is_dense = re.search("%[YymdHIMS]%[YymdHIMS]", self.format) is not None
-        pattern = [rf"^{_SPACE}*", re.escape(literal)]
+        pattern = [re.escape(literal)]
         for name, text in zip(rest[::2], rest[1::2], strict=True):
-            digits = r"\d\d" if is_dense and _DIRECTIVES[name] == r"\d\d?" else _DIRECTIVES[name]
-            fraction = r"(?:\.(?P<f>\d{1,9}))?" if name == "S" else ""
-            pattern += [f"(?P<{name}>{digits})", fraction, re.escape(text)]
-        return "".join([*pattern, rf"{_SPACE}*$"])
+            pattern += [f"(?P<{name.replace('B', 'b')}>{_DIRECTIVES[name]})", re.escape(text)]
+        whole = "".join(pattern)
+        if re.search("%[YymdHIMS]%[YymdHIMS]", self.format):  # where numbers have their full length
+            whole = whole.replace("0?", "0").replace("[01]?", "[01]")
+        return rf"^{_SPACE}*{whole}{_SPACE}*$"
 
     def values(self, cells: Any) -> Any:
         found = pc.extract_regex(cells, self._pattern)
-        names = {each.name for each in found.type}
-
-        def number(name: str, least: int = 0) -> NDArray[np.int64]:
-            if name not in names:
-                return np.full(len(cells), least)
-            digits = pc.struct_field(found, name)
-            digits = pc.if_else(pc.equal(digits, ""), None, digits)
-            numbers: NDArray[np.int64] = digits.cast(pa.int64()).fill_null(0).to_numpy(False)
-            return numbers
-
-        year, month, day, hour = number("Y"), number("m"), number("d", 1), number("H")
-        if "y" in names:
-            year = number("y")
-            year = year + np.where(year < 69, 2000, 1900)
-        if "b" in names:
-            short = pc.ascii_lower(pc.utf8_slice_codeunits(pc.struct_field(found, "b"), 0, 3))
-            at = pc.index_in(short, value_set=pa.array(_MONTHS, short.type))
-            month = 1 + at.fill_null(-1).to_numpy(False)
-        is_valid = found.is_valid().to_numpy(False) & (year >= 1) & (month >= 1) & (month <= 12)
-        if "I" in names:
-            hour = number("I")
-            is_valid &= (hour >= 1) & (hour <= 12)
-            hour = hour % 12
-        if "p" in names:
-            is_evening = pc.match_substring_regex(pc.struct_field(found, "p"), "^[pP]")
-            hour = hour % 12 + 12 * is_evening.fill_null(False).to_numpy(False)
-        minute, second = number("M"), number("S")
-        months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+        part = {each.name: pc.struct_field(found, each.name) for each in found.type}
+        if "b" in part:
+            short = pc.ascii_lower(pc.utf8_slice_codeunits(part.pop("b"), 0, 3))
+            part["m"] = pc.add(pc.index_in(short, pa.array(_MONTHS, short.type)), 1)
+        if "f" in part:
+            part["f"] = pc.utf8_slice_codeunits(pc.utf8_rpad(part["f"], 7, "0"), 1, 7)
+        if "p" in part:
+            part["p"] = pc.match_substring_regex(part["p"], "^[pP]")
+        number: dict[str, Any] = {
+            name: each.cast(pa.int64()).fill_null(1).to_numpy(False) for name, each in part.items()
+        }
+        year = number["Y"] if "Y" in number else (number["y"] - 69) % 100 + 1969
+        months = ((year - 1970) * 12 + number["m"] - 1).astype("datetime64[M]")
         first, after = (each.astype("datetime64[D]").astype(int) for each in (months, months + 1))
-        is_valid &= (day >= 1) & (day <= after - first)
-        is_valid &= (hour < 24) & (minute < 60) & (second < 60)
+        hour = number["I"] % 12 + 12 * number["p"] if "I" in number else number.get("H", 0)
+        day, minute, second = (number.get(*each) for each in (("d", 1), ("M", 0), ("S", 0)))
         seconds = (first + day - 1) * 86400 + hour * 3600 + minute * 60 + second
-        ticks = seconds * 10**6
-        if "f" in names:
-            padded = pc.utf8_slice_codeunits(
-                pc.utf8_rpad(pc.struct_field(found, "f"), 6, "0"), 0, 6
-            )
-            ticks += padded.cast(pa.int64()).fill_null(0).to_numpy(False)
-        return pa.array(np.where(is_valid, ticks, 0), pa.timestamp("us"), mask=~is_valid)
+        is_odd = (day > after - first) | ~found.is_valid().to_numpy(False)
+        ticks = seconds * 10**6 + number.get("f", 0)
+        return pa.array(np.where(is_odd, 0, ticks), pa.timestamp("us"), mask=is_odd)
 
 
 def form_from(facts: Any) -> NumberForm | DateForm:
@@ -269,13 +246,15 @@ class Written:
         )
 
 
-def form_of(array: Any, name: str = "COL", written: Written | None = None) -> Form | None:
+UNSAID = Written()
+
+
+def form_of(array: Any, name: str = "COL", written: Written = UNSAID) -> Form | None:
     """Return how all present cells of an Array of text write numbers or dates.
 
     None if they do not, or are dates of ISO 8601. ColumnError if two readings are possible, or most
     cells are numbers or dates, but not all in one form. `name` is that of the column in advice.
     """
-    written = Written() if written is None else written
     array = array.cast(pa.large_string())
     cells = pc.unique(array).drop_null()
     cells = pc.utf8_trim_whitespace(cells.filter(_is_filled(cells)))

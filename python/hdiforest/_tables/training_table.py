@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, cast
@@ -21,7 +21,7 @@ from hdiforest._tables.columns import (
 )
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
-from hdiforest._tables.forms import ColumnError, NumberForm, Written, form_of
+from hdiforest._tables.forms import UNSAID, ColumnError, NumberForm, Written, form_of
 from hdiforest._tables.names import column_faults
 from hdiforest._tables.read import TableError, TextForm
 from hdiforest._utils import Array
@@ -55,7 +55,7 @@ class Roles:
     sample_weight: str | None = None
     groups: str | None = None
     categorical: Categorical = "auto"  # see `hdiforest._tables.encoder.learn`
-    written: Written = field(default_factory=Written)
+    written: Written = UNSAID
 
     @property
     def numbers(self) -> list[str]:
