@@ -133,6 +133,8 @@ def test_dates_in_twelve_spellings(spelling, door, tmp_path):
         (["5e3", ".5"], NumberForm()),
         (["01234", "00012"], NumberForm()),
         (["", " ", "5"], NumberForm()),
+        ([" 2024-05-31", "2024-06-01 "], DateForm("%Y-%m-%d")),
+        ([" 20240531 "], DateForm("%Y%m%d")),
         (["57%"], NumberForm("", "%")),
         (["May-2024", "Jun-2025"], DateForm("%b-%Y")),
         (["2024-05", "2024-12"], DateForm("%Y-%m")),
@@ -254,6 +256,12 @@ def test_later_cells_of_another_form_are_refused(train, cell, message):
 def test_whole_numbers_such_as_20240531_are_dates_for_a_model_of_such_texts():
     encoder = learn(pa.table({"c": ["20240531", "20240601"]}))
     np.testing.assert_array_equal(encoder.encode(pa.table({"c": [20240602]}))[0], [[2]])
+
+
+def test_tables_without_rows_are_read():
+    encoder = learn(pa.table({"c": ["5%", "6%"], "d": ["31/05/2024", None]}))
+    X, _ = encoder.encode(pa.table({"c": pa.array([], "string"), "d": pa.array([], "string")}))
+    assert X.shape == (0, 2)
 
 
 def test_dictionaries_are_categories_that_someone_chose():

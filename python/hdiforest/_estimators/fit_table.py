@@ -17,7 +17,7 @@ from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import Categorical, TableEncoder
 from hdiforest._tables.forms import Written
 from hdiforest._tables.frames import frame_of
-from hdiforest._tables.read import TextForm
+from hdiforest._tables.read import TableError, TextForm
 from hdiforest._tables.training_table import Roles, read_training_table, training_table
 from hdiforest._utils.meta_estimators import layers, pipelines, thawed
 
@@ -104,7 +104,11 @@ def fit_table(
         names = frame.names or []
         raw = frame.arrow([name for name in names if name not in column_roles.left_out])
         column_roles.require(names, "the table")
-        read = training_table(raw, "the table", column_roles)
+        try:
+            read = training_table(raw, "the table", column_roles)
+        except TableError as error:
+            hint = " (drop and id leave columns out, categorical takes them as categories)"
+            raise TableError(f"{error}{hint if error.columns else ''}", error.columns) from None
     row_weights: Any = read.weights
     if not (is_column or sample_weight is None):
         row_weights = checked_sample_weight(sample_weight, len(read.y))

@@ -220,7 +220,7 @@ def _learned(name: str, column: Any, is_categorical: bool, written: Written) -> 
         n, n_cells = len(distinct), counts.sum()
         if n > _FEW and 2 * n > n_cells:
             what = f"{n:,} categories in {n_cells:,} rows, and so says little about new rows"
-            may_be = "an id, free text, or dates that are not written as 2024-05-31"
+            may_be = "an id, free text, or dates of an unknown form"
             raise ColumnError(f"has {what}: {may_be}")
     order = np.argsort(-counts, kind="stable")  # the most frequent first
     return kinds.CategoryColumn(name, tuple(distinct.take(pa.array(order)).to_pylist()))

@@ -257,7 +257,7 @@ def form_of(array: Any, name: str = "COL", written: Written = UNSAID) -> Form | 
     """
     array = array.cast(pa.large_string())
     cells = pc.unique(array).drop_null()
-    cells = pc.utf8_trim_whitespace(cells.filter(_is_filled(cells)))
+    cells = cells.filter(_is_filled(cells))
     if len(cells) == 0:
         return None
     if name in written.date_formats:
@@ -267,8 +267,7 @@ def form_of(array: Any, name: str = "COL", written: Written = UNSAID) -> Form | 
     try:
         return _date_form(cells, name) or _number_form(cells, written)
     except _OddCellError as error:
-        row = pc.utf8_trim_whitespace(array).index(error.cell).as_py()
-        raise ColumnError(str(error), row) from None
+        raise ColumnError(str(error), array.index(error.cell).as_py()) from None
 
 
 class _OddCellError(ValueError):
@@ -306,7 +305,7 @@ _SHAPE = re.compile(
     r"(?s)(?P<date>.+?)((?P<between>, | |a)9:9(?P<second>:9(\.9)?)?(?P<half> ?a(\.a\.)?)?)?"
 )
 # Digits alone are dates only of these years.
-DIGITS_OF_DATES = r"^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:\d{6})?$"
+DIGITS_OF_DATES = r"^\s*(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:\d{6})?\s*$"
 
 
 def _formats(shape: str) -> Iterator[str]:
@@ -327,7 +326,7 @@ def _formats(shape: str) -> Iterator[str]:
 
 
 def _date_form(cells: Any, name: str) -> DateForm | None:
-    shapes = pc.replace_substring_regex(_sample(cells), r"\d+", "9")
+    shapes = pc.replace_substring_regex(pc.utf8_trim_whitespace(_sample(cells)), r"\d+", "9")
     shapes = pc.unique(pc.replace_substring_regex(shapes, "[a-zA-Z]+", "a")).to_pylist()
     formats = dict.fromkeys(each for shape in shapes if shape for each in _formats(shape))
     if not pc.all(pc.match_substring_regex(cells, DIGITS_OF_DATES)).as_py():
@@ -350,7 +349,8 @@ def _date_form(cells: Any, name: str) -> DateForm | None:
 def _number_form(cells: Any, written: Written) -> NumberForm | None:
     if written.allows(NumberForm()):
         with suppress(pa.ArrowInvalid):
-            if pc.all(pc.is_finite(cells.cast(pa.float64()))).as_py():
+            numbers = pc.utf8_trim_whitespace(cells).cast(pa.float64())
+            if pc.all(pc.is_finite(numbers)).as_py():
                 return NumberForm()
     like = _number_pattern(f"{_CURRENCY}?", _LIKE_A_NUMBER, f"(?:{_CURRENCY}|{_UNIT})?")
     sample = _sample(cells)
