@@ -13,6 +13,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,23 +58,27 @@ DATES: dict[str, Write] = {
 DATES["%d/%m/%Y, no day after the 12th"] = lambda day: day.replace(day=1 + day.day % 12).strftime(
     "%d/%m/%Y"
 )
-DOORS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
-    "CSV": lambda table, path: table.to_csv(path.with_suffix(".csv"), index=False),
-    "Parquet": lambda table, path: table.to_parquet(path.with_suffix(".parquet")),
-    "JSON lines": lambda table, path: table.to_json(
-        path.with_suffix(".jsonl"), orient="records", lines=True
+# How a table is written, and read again as pandas reads it.
+DOORS: dict[str, tuple[str, Callable[..., Any], Callable[..., pd.DataFrame]]] = {
+    "CSV": (".csv", partial(pd.DataFrame.to_csv, index=False), pd.read_csv),
+    "Parquet": (".parquet", pd.DataFrame.to_parquet, pd.read_parquet),
+    "JSON lines": (
+        ".jsonl",
+        partial(pd.DataFrame.to_json, orient="records", lines=True),
+        partial(pd.read_json, lines=True, dtype=False, convert_dates=False),
     ),
 }
-ENDINGS = {"CSV": ".csv", "Parquet": ".parquet", "JSON lines": ".jsonl"}
 
 
 def measured(table: pd.DataFrame, door: str, folder: Path, **options: Any) -> tuple[str, str]:
     """Return what the column became, and coverage and width; or why it was refused."""
-    train, later = table[:N_TRAIN], table[N_TRAIN:]
-    source: Any = train
-    if door != "a frame":
-        DOORS[door](train, folder / "train")
-        source = folder / f"train{ENDINGS[door]}"
+    source: Any = table[:N_TRAIN]
+    later = table[N_TRAIN:]
+    if door in DOORS:
+        ending, write, read = DOORS[door]
+        write(source, folder / f"train{ending}")
+        write(later, folder / f"later{ending}")
+        source, later = folder / f"train{ending}", read(folder / f"later{ending}")
     forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=0)
     try:
         model: HDIForestRegressor = fit_table(source, "y", estimator=forest, **options)

@@ -124,13 +124,12 @@ def encoding(text: str) -> str:
 def date_format(text: str) -> tuple[str, str]:
     """Return a column and how its dates are written, from COL=FORMAT."""
     column, equals, format_ = text.rpartition("=")
-    try:
-        DateForm(format_)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
     if not equals:
         raise ArgumentTypeError(f"COL=FORMAT is needed, such as day=%d/%m/%Y, got {text}")
-    return column, format_
+    try:
+        return column, DateForm(format_).format
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def part(text: str) -> slice:

@@ -191,9 +191,10 @@ def order_of_rows(fitted: FittedForest, order: Any, how: Method) -> NDArray[np.i
             raise ValueError(f"order must be a column of numbers or dates, and {what}")
         values = X[:, j]
     else:
-        values = _with_texts_read(np.asarray(order))
+        values = np.asarray(order)
     if values.shape != (len(X),):
         raise ValueError(f"order must have shape ({len(X)},), got {values.shape}")
+    values = _with_texts_read(values)
     if missing := missing_rows(values):
         found = f"{len(missing)} of {len(X)} are missing, the first in row {missing[0]}"
         raise ValueError(f"order must have a value for each row, and {found}")
