@@ -148,6 +148,9 @@ def test_dates_in_twelve_spellings(spelling, door, tmp_path):
         (["2024-05-31", "2024-06-01"], None),  # ISO 8601 has no form
         (["1.2.3", "1.10.0"], None),
         (["10.0.0.1", "10.0.0.2"], None),
+        (["01,234", "02,345"], NumberForm(decimal=",")),
+        (["0,12,345", "0,01,234"], None),
+        (["20240531 12:00", "20240601 13:00"], DateForm("%Y%m%d %H:%M")),
         (["0-9", "10-19", "20-29"], None),
         (["12A", "12B", "7C", "14D"], None),
         (["1a", "1b", "2a", "2b", "3a"], None),
@@ -224,7 +227,7 @@ def test_options_settle_it(cells, options, form):
         (["a"], {"date_formats": {"c": "%d"}}, "must have a year and a month"),
         (["a"], {"date_formats": {"c": "%Q"}}, "date format '%Q' must be of %Y"),
         (["a"], {"date_formats": {"c": "%Y%m%m"}}, "each once"),
-        (["a"], {"thousands": "x"}, "thousands must be ',', '.'"),
+        (["a"], {"thousands": "x"}, "thousands must be None, ',', '.'"),
         (["a"], {"thousands": ",", "decimal": ","}, "thousands and decimal must differ"),
         (["a"], {"decimal": ";"}, "decimal must be"),
     ],

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._utils.checks import alternatives
+from hdiforest._utils.checks import alternatives, check_choice
 from hdiforest._utils.optional import pa, pc
 
 
@@ -223,11 +223,8 @@ class Written:
     decimal: str | None = None
 
     def __post_init__(self) -> None:
-        if self.thousands is not None and self.thousands not in THOUSANDS:
-            known = alternatives(map(repr, THOUSANDS))
-            raise ValueError(f"thousands must be {known}, got {self.thousands!r}")
-        if self.decimal not in (None, ".", ","):
-            raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}")
+        check_choice("thousands", self.thousands, [None, *THOUSANDS])
+        check_choice("decimal", self.decimal, [None, ".", ","])
         if self.decimal is not None and self.thousands == self.decimal:
             raise ValueError("thousands and decimal must differ")
         for text in self.date_formats.values():
@@ -321,7 +318,7 @@ def _formats(shape: str) -> Iterator[str]:
     sign = next((each for each in "-./ " if each in date), "/")
     for text in _DATES.get(date) or _DATES.get(date.replace(sign, "/"), ()):
         # No country writes the month in front of the day with points.
-        if not (sign == "." and text.startswith("%m/%d")):
+        if not ((sign == "." and text.startswith("%m/%d")) or (time and "%H" in text)):
             yield text.replace("/", sign) + time
 
 
@@ -330,7 +327,7 @@ def _date_form(cells: Any, name: str) -> DateForm | None:
     shapes = pc.unique(pc.replace_substring_regex(shapes, "[a-zA-Z]+", "a")).to_pylist()
     formats = dict.fromkeys(each for shape in shapes if shape for each in _formats(shape))
     if not pc.all(pc.match_substring_regex(cells, DIGITS_OF_DATES)).as_py():
-        formats = {each: None for each in formats if not each.startswith("%Y%m")}
+        formats = {each: None for each in formats if each not in _DATES["9"]}
     fits = {each: DateForm(each).values(cells).is_valid().to_numpy(False) for each in formats}
     fits[""] = pc.match_substring_regex(cells, ISO_DATE).to_numpy(False)
     whole = [each for each, fit in fits.items() if fit.all()]
@@ -370,8 +367,7 @@ def _number_form(cells: Any, written: Written) -> NumberForm | None:
     there = [
         c for c, sign in _GROUPS.items() if pc.any(pc.match_substring_regex(bodies, sign)).as_py()
     ]
-    points = [c for c in ".," if c in there]
-    decimals = (".", ",") if points else (written.point,)
+    decimals = (".", ",") if {".", ","} & {*there} else (written.point,)
     forms = [NumberForm(prefix, suffix, t, d) for d in decimals for t in there if t != d]
     read = [(form, form.values(cells)) for form in forms]
     fits = [values.is_valid().to_numpy(False) for _, values in read]
@@ -380,7 +376,7 @@ def _number_form(cells: Any, written: Written) -> NumberForm | None:
         # Codes such as 12A and 14B are numbers with units only if nearly all have the same one.
         is_clear = pc.match_substring_regex(kinds, _CLEAR).to_numpy(False)
         n_clear, n_usual = counts[is_clear].sum(), max(map(np.sum, fits))
-        if 2 * n_clear > len(cells) or 4 * n_usual > 3 * len(cells):
+        if n_usual > 0 and (2 * n_clear > len(cells) or 4 * n_usual > 3 * len(cells)):
             raise _OddCellError("numbers", cells, max(fits, key=np.sum))
         return None
     allowed = [(form, values) for form, values in whole if written.allows(form)]
