@@ -596,6 +596,40 @@ def test_groups_of_texts_numbers_and_missing_cells(sites, tmp_path, capsys):
     assert "has no column 'no'" in failure(capsys, [*call, "--over", "no"])
 
 
+def test_periods_and_orders_of_texts(sites, tmp_path, capsys):
+    table = pd.read_csv(sites / "new.csv")
+    days = pd.Timestamp("2023-11-20") + pd.to_timedelta(np.arange(400) // 4, "D")
+    table["day"], table["early"] = (
+        days.strftime("%d/%m/%Y"),
+        [f"0{i % 9 + 1}/02/2024" for i in range(400)],
+    )
+    table["week"] = [f"W{i % 40}" for i in range(400)]
+    table.to_csv(tmp_path / "new.csv", index=False)
+    call = ["check", sites / "m", tmp_path / "new.csv", "--target", "target", "--over"]
+    capsys.readouterr()
+    assert run([*call, "day", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["periods_sorted_as"] == "dates as %d/%m/%Y"
+    names = [group["name"] for group in found["groupings"][0]["groups"]]
+    assert names[:2] == ["20/11/2023 to 29/11/2023", "30/11/2023 to 09/12/2023"]
+    assert run([*call, "day"]) == 0
+    assert "\n\nPeriods are sorted as dates as %d/%m/%Y" in capsys.readouterr().out
+    assert run([*call, "week"]) == 0
+    assert "\n\nPeriods are sorted as text" in capsys.readouterr().out
+    message = failure(capsys, [*call, "early"], 2)
+    assert message.startswith(
+        "--over: column 'early' holds dates that can be read in 2 ways, '01/02"
+    )
+    assert "--date-format 'early=%d/%m/%Y' or 'early=%m/%d/%Y'" in message
+    assert run([*call, "early", "--date-format", "early=%m/%d/%Y"]) == 0
+    assert "Periods are sorted as dates as %m/%d/%Y" in capsys.readouterr().out
+    message = failure(capsys, [*call, "early", "--date-format", "day=%d/%m/%Y"], 2)
+    assert message == "--date-format must be of the column of --over, got 'day'"
+    fit = [*FIT, tmp_path / "new.csv", "-o", tmp_path / "m", "--drop", "early", "--trees", 9]
+    message = failure(capsys, [*fit, "--order", "week"], 2)
+    assert message == "--order must be a column of numbers or dates, and 'week' holds categories"
+
+
 def test_recalibrate_moves_quantiles_and_keeps_the_file_whole(folder, tmp_path, capsys):
     later = frame(2, 200)
     later["target"] += 3

@@ -240,7 +240,7 @@ def test_roles_that_overlap():
         ),
         ({}, {"drop": "key"}, "drop must be a list of names of columns, got 'key'"),
         ({}, {"categorical": "area"}, "categorical must be a list of names of columns"),
-        ({"price": "dear"}, OPTIONS, "target 'price' must hold numbers, but is"),
+        ({"price": "dear"}, OPTIONS, "target 'price' must hold numbers, but holds 'dear' in row 1"),
         ({"price": np.nan}, OPTIONS, "target 'price' must be finite in every row"),
         ({"rooms": [[1]] * 300}, OPTIONS, "column 'rooms' must hold numbers, booleans, dates or"),
         ({}, OPTIONS | {"sample_weight": "w"}, "has no column 'w'"),
@@ -299,7 +299,9 @@ def test_commands_name_all_columns_at_fault(tmp_path, capsys, model):
     bad.to_csv(tmp_path / "bad.csv", index=False)
     call = ["fit", tmp_path / "bad.csv", "-o", tmp_path / "m.hdi", "--target", "price"]
     found = failure(capsys, call)
-    assert "'rooms' holds 'two' in row 4 (line 5), 'area' holds 'many' in row 2 (line 3)" in found
+    assert "column 'rooms' holds numbers such as '1', but 'two' in row 4; column 'area'" in found
+    assert "column 'area' holds numbers such as '1', but 'many' in row 2 (" in found
+    assert found.startswith(f"{tmp_path / 'bad.csv'}: column 'key' has 300 categories")
     model.save(tmp_path / "m.hdi")
     late = NEW.astype({"sold": object})
     late.loc[4, "sold"] = "99999-01-01"

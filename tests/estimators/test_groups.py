@@ -180,18 +180,10 @@ def test_intervals_by_groups_are_nested(plain):
         ({"order": NAMES[:7]}, r"order must have shape \(1600,\), got \(7,\)"),
         ({"order": 0, "method": "jackknife+"}, "order must be None with method='jackknife\\+'"),
         ({"order": [None, *range(1, N)]}, "1 of 1600 are missing, the first in row 0"),
-        (
-            {
-                "order": [*range(N - 1), "last"],
-            },
-            None,
-        ),
+        ({"order": [*range(N - 1), "last"]}, "order holds numbers such as '0', but 'last'; give"),
     ],
 )
 def test_bad_groups_and_orders(plain, options, message):
-    if message is None:  # numbers and texts become texts, which are sorted
-        plain.calibrate(**options, **QUICK)
-        return
     with pytest.raises(ValueError, match=message):
         plain.calibrate(**options, **QUICK)
 
@@ -317,6 +309,36 @@ def test_a_shift_in_time_is_told(kind):
     with pytest.warns(UserWarning, match="of the last quarter of the rows in their order"):
         model.calibrate(order=order[at_random], **QUICK)
     assert model.calibration_.level(0.9).later.coverage < 0.6
+
+
+def test_texts_are_ordered_as_the_dates_they_are(plain):
+    days = np.datetime64("2023-10-01") + np.arange(N)
+    plain.calibrate(order=days, **QUICK)
+    expected = plain.calibration_
+    texts = [f"{day[8:]}.{day[5:7]}.{day[:4]}" for day in days.astype(str)]
+    plain.calibrate(order=texts, **QUICK)
+    assert plain.calibration_ == expected
+    plain.calibrate(order=days.astype(str), **QUICK)
+    assert plain.calibration_ == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (
+            ["01/02/2024", "03/04/2024"],
+            "order holds dates that can be read in 2 ways, '01/02/2024'",
+        ),
+        (
+            ["31/05/2024", "soon", "30/05/2024", "29/05/2024"],
+            "'31/05/2024', but 'soon'; give numbers",
+        ),
+        (["week 1", "week 2"], "order must be numbers or dates, but holds 'week 1'"),
+    ],
+)
+def test_texts_that_are_no_dates_are_no_order(plain, cells, message):
+    with pytest.raises(ValueError, match=message):
+        plain.calibrate(order=cells * (N // len(cells)), **QUICK)
 
 
 def test_order_and_groups_together(plain):

@@ -17,9 +17,10 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING
+from hdiforest._tables.forms import THOUSANDS, DateForm, Written
 from hdiforest._tables.read import BATCH_ROWS, TextForm
 from hdiforest._utils import Kind
-from hdiforest._utils.checks import CallError, percentage_hint
+from hdiforest._utils.checks import CallError, alternatives, percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS
 from hdiforest.calibration._selection import OBJECTIVES
@@ -121,6 +122,17 @@ def encoding(text: str) -> str:
     return text
 
 
+def date_format(text: str) -> tuple[str, str]:
+    """Return a column and how its dates are written, from COL=FORMAT."""
+    column, equals, format_ = text.rpartition("=")
+    if not equals:
+        raise ArgumentTypeError(f"COL=FORMAT is needed, such as day=%d/%m/%Y, got {text}")
+    try:
+        return column, DateForm(format_).format
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
 def part(text: str) -> slice:
     """Return which of the tables are a share of them, written as i/n, for jobs side by side."""
     i, slash, n = text.partition("/")
@@ -168,9 +180,18 @@ def require_writable(output: Path, *inputs: Path) -> None:
 
 def text_form(options: Any) -> TextForm:
     """Return how the arguments say that text is written; UsageError if they contradict."""
-    if options.sep == options.decimal:
+    if options.decimal is not None and options.sep == options.decimal:
         raise UsageError("--sep and --decimal must differ")
-    return TextForm(options.sep, options.decimal, options.encoding, options.quote == "double")
+    point = written_form(options).point
+    return TextForm(options.sep, point, options.encoding, options.quote == "double")
+
+
+def written_form(options: Any) -> Written:
+    """Return what the arguments say of texts; UsageError if they contradict."""
+    try:
+        return Written(dict(options.date_format), options.thousands, options.decimal)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
 
 
 def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[float]]:
@@ -243,6 +264,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         "such as unknown or -999; kept in MODEL for all tables that it reads")  # fmt: skip
     add("--drop-missing-target", action="store_true", help="leave out rows without a target")
     add("--sample-weight", metavar="COL", help="column of row weights")
+    _add_date_format(add)
     # No option of the forest constrains it to be monotonic.
     add("--weights", choices=[name for name in WEIGHTINGS if name != "monotonic"], default="all",
         help="training rows that count in a leaf (default: all)")  # fmt: skip
@@ -269,6 +291,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         "out of bag, calibration and importance of the features, with pictures")  # fmt: skip
     add("--seed", type=partial(whole, least=0), default=0, metavar="N",
         help="random seed (default: 0)")  # fmt: skip
+    _add_thousands(add)
     _add_text_and_jobs(parser)
     add = parser.add_argument_group("forest").add_argument
     add("--trees", type=positive, default=300, metavar="N", help="number (default: 300)")
@@ -350,6 +373,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         "at the level next to 0.9")  # fmt: skip
     add("--over", metavar="COL", help="measure ten periods of this column, of dates, texts or "
         "numbers, too")  # fmt: skip
+    _add_date_format(add)
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
     _add_text_and_jobs(parser)
 
@@ -380,6 +404,7 @@ def _add_labelled(add: Any) -> None:
     _add_model(add)
     _add_tables(add, "TABLE", "with the target")
     add("--target", required=True, metavar="COL", help="column of the target")
+    _add_thousands(add)
 
 
 def _add_calibrating(add: Any) -> None:
@@ -390,11 +415,23 @@ def _add_calibrating(add: Any) -> None:
         "where that predicts better, and slower")  # fmt: skip
 
 
+def _add_date_format(add: Any) -> None:
+    add("--date-format", type=date_format, action="append", default=[], metavar="COL=FORMAT",
+        help="how the dates of a column of text are written, such as day=%%d/%%m/%%Y (default: "
+        "found if all cells fit one form)")  # fmt: skip
+
+
+def _add_thousands(add: Any) -> None:
+    add("--thousands", choices=THOUSANDS, metavar="CHAR", help="between thousands of numbers that "
+        f"are text: {alternatives(map(repr, THOUSANDS))} (default: found if certain)")  # fmt: skip
+
+
 def _add_text_and_jobs(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(date_format=[], thousands=None)  # where there are no such options
     add = parser.add_argument_group("text of CSV and TSV").add_argument
     add("--sep", type=separator, metavar="CHAR",
         help="between cells (default: a comma, or a tab in TSV)")  # fmt: skip
-    add("--decimal", choices=(".", ","), default=".", metavar="CHAR",
+    add("--decimal", choices=(".", ","), metavar="CHAR",
         help="before decimals (default: a point)")  # fmt: skip
     add("--encoding", type=encoding, default="utf-8", metavar="NAME",
         help="such as latin-1 (default: utf-8)")  # fmt: skip

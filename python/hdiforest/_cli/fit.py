@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-from hdiforest._cli.arguments import UsageError, in_options, require_writable
+from hdiforest._cli.arguments import UsageError, in_options, require_writable, written_form
 from hdiforest._cli.console import say, stages
 from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._cli.inputs import Inputs, inputs_of, read_labelled_tables, read_model
@@ -37,6 +37,7 @@ def run_fit(options: Any) -> None:
     named = ("target", "drop", "sample_weight", "groups", "missing", "drop_missing_target")
     roles = {name: getattr(options, name) for name in named}
     roles |= {"ids": options.id, "categorical": [c for c in options.categorical if c != "auto"]}
+    roles["written"] = written_form(options)
     opened = [source.open for source in options.tables.of_missing(options.missing)]
     table = read_training_tables(opened, str(options.tables), Roles(**roles))
     is_ordered = options.order is not None or options.calibrate != "oob"
@@ -103,6 +104,10 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
         if how[name] is not None and how[name] not in columns:
             got = f"got {how[name]!r}; they are {', '.join(columns)}"
             raise UsageError(f"--{name} must be a column that the forest is fitted on, {got}")
+    order, encoder = options.order, table.encoder
+    if order and encoder and columns.index(order) not in encoder.ordered:
+        got = f"{order!r} holds categories"
+        raise UsageError(f"--order must be a column of numbers or dates, and {got}")
     fitted_on, n_rows = table, len(table.y)
     if options.calibrate == "split":
         kept, held_out = _held_out_rows(table, options.seed)

@@ -17,22 +17,16 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from hdiforest._cli.arguments import UsageError, text_form
+from hdiforest._cli.arguments import UsageError, text_form, written_form
 from hdiforest._model.fitted import FittedForest
-from hdiforest._tables.columns import (
-    CategoryColumn,
-    EncodingError,
-    as_float64,
-    plain,
-    without_words,
-)
+from hdiforest._tables.columns import CategoryColumn, EncodingError, plain, without_words
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
 from hdiforest._tables.names import listed, require_distinct
 from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm, joined
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._tables.training_table import require_finite, with_names
+from hdiforest._tables.training_table import numbers_of, with_names
 from hdiforest._utils import Array
 from hdiforest._utils.optional import need, pa
 from hdiforest.serving._batch_scorer import BatchScorer
@@ -300,8 +294,12 @@ class Features:
         table = batch.select(range(begin, begin + len(self.encoder.columns)))
         for j, name in enumerate(self._others, len(self._numbers)):
             known = self._known.get(name, ())
-            table = table.set_column(j, name, self._table.without_missing(table.column(j), known))
+            table = table.set_column(j, name, self.without_missing(table.column(j), known))
         return table
+
+    def without_missing(self, column: Any, known: Iterable[Any] = ()) -> Any:
+        """Return a column of the file, of a CSV with null for what means missing."""
+        return self._table.without_missing(column, known)
 
     @contextmanager
     def naming_the_file(self) -> Iterator[None]:
@@ -365,20 +363,23 @@ def read_labelled_tables(
     counts, found = RowCounts(), list[tuple[Any, ...]]()
     words = fitted.missing_words
     for source in options.tables.of_missing(words):
-        with source.open() as table:
-            features = Features(fitted, table, more=[target], kept=kept)
-            features.require()
-            batches = list(features.batches())
-        if not batches:
+        try:
+            features, whole = _rows(fitted, source, [target], kept)
+            column = whole.column(0)
+        except TableError as error:
+            if target not in error.columns or not source.path.is_file():
+                raise
+            features, whole = _rows(fitted, source, [], [*kept, target])
+            column = features.without_missing(whole.column(whole.num_columns - 1))
+        if whole.num_rows == 0:
             continue
-        whole = pa.concat_tables(batches)
-        y = as_float64(without_words(whole.column(0).combine_chunks(), words))
         with features.naming_the_file():
             part, more = fitted.encode(features.raw(whole), features.encoder)
-        require_finite(y, f"{table.path}: target '{target}'")
+        what = f"{source.path}: target '{target}'"
+        y = numbers_of(without_words(column, words), what, written_form(options))
         counts.add(more)
-        own = whole.select(range(whole.num_columns - len(kept), whole.num_columns))
-        found.append((part, y, (table.path, features.raw(whole)), (table.path, own)))
+        own = whole.select(list(range(whole.num_columns))[-len(features.kept_names) :][: len(kept)])
+        found.append((part, y, (source.path, features.raw(whole)), (source.path, own)))
     if not found:
         raise TableError(f"{options.tables} has no rows")
     X_parts, y_parts, raw, others = zip(*found, strict=True)
@@ -388,3 +389,15 @@ def read_labelled_tables(
     elif fitted.columns is not None:
         X = with_names(X, list(fitted.columns))
     return X, np.concatenate(y_parts), counts, joined(others).columns
+
+
+def _rows(
+    fitted: FittedForest, source: Source, more: Sequence[str], kept: Sequence[str]
+) -> tuple[Features, Any]:
+    """Return `Features` of a table, and its rows."""
+    with source.open() as table:
+        features = Features(fitted, table, more=more, kept=kept)
+        features.require()
+        batches = list(features.batches())
+    names = [*more, *features.encoder.columns, *kept]
+    return features, pa.concat_tables(batches) if batches else pa.table([[]] * len(names), names)

@@ -13,16 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest import metrics
-from hdiforest._cli.arguments import UsageError, kind_and_levels
+from hdiforest._cli.arguments import UsageError, kind_and_levels, written_form
 from hdiforest._cli.console import say, thirds
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
+from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.training_rows import WEIGHTINGS
+from hdiforest._tables.columns import DateColumn, NumberColumn, is_text, plain
 from hdiforest._tables.described import described
 from hdiforest._tables.encoder import TableEncoder
+from hdiforest._tables.forms import ISO_DATE, ColumnError, Form, NumberForm, form_of
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, printable, significant, size_text
+from hdiforest._utils.optional import pc
 from hdiforest.displays._coverage import THIRDS
 from hdiforest.exceptions import NewGroupsWarning
 from hdiforest.serving import _model_file as model_file
@@ -54,8 +58,14 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
     given = [(options.over, _N_PERIODS), (options.by, None)]
     names = list(dict.fromkeys(name for name, _ in given if name is not None))
     X, y, counts, kept = read_labelled_tables(model, options, names)
-    columns = dict(zip(names, kept, strict=True))
-    groups = [(name, groups_of(columns[name], n)) for name, n in given if name is not None]
+    columns = {n: plain(each.combine_chunks()) for n, each in zip(names, kept, strict=True)}
+    form, sorted_as = None, None
+    for name, _ in options.date_format:
+        if name != options.over:
+            raise UsageError(f"--date-format must be of the column of --over, got {name!r}")
+    if options.over is not None:
+        form, sorted_as = _how_sorted(model.fitted_forest(), columns[options.over], options)
+    groups = [(name, groups_of(columns[name], n, form if n else None)) for name, n in given if name]
     if model.fitted_forest().has_reference:
         made = model.fitted_forest().calibration
         level = levels[0] if made is None else made.coverages[0]  # no flag depends on it
@@ -86,6 +96,7 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
         "rows_without_values": counts.n_rows_without_values,
         "rows_of_new_groups": counts.n_rows_of_new_groups,
         "groupings": groupings,
+        "periods_sorted_as": sorted_as,
     }
     return found, counts
 
@@ -133,7 +144,10 @@ def check_text(found: dict[str, Any]) -> str:
     left_out = f"; {count_text(n)} rows without an interval are left out" if n else ""
     title = f"Intervals of kind {found['kind']} on {count_text(found['rows'])} rows{left_out}"
     whole = f"{title}; coverage of each third by width:\n{aligned(rows)}"
-    return "\n\n".join([whole, *map(_grouping_text, found["groupings"])])
+    tables = [whole, *map(_grouping_text, found["groupings"])]
+    if found["periods_sorted_as"] is not None:
+        tables.append(f"Periods are sorted as {found['periods_sorted_as']}")
+    return "\n\n".join(tables)
 
 
 def _grouping_text(grouping: dict[str, Any]) -> str:
@@ -159,14 +173,36 @@ def _number(value: float | None) -> str:
     return "inf" if value is None else significant(value)
 
 
-def groups_of(column: Any, n_periods: int | None = None) -> Groups:
+def _how_sorted(fitted: FittedForest, column: Any, options: Any) -> tuple[Form | None, str | None]:
+    """Return the form of the texts of --over, that of a feature if it is one, and what they are."""
+    name, encoder = options.over, fitted.encoder
+    if not is_text(column.type):
+        return None, None
+    entries = encoder.entries if isinstance(encoder, TableEncoder) else ()
+    kept = (each for each in entries if isinstance(each, NumberColumn | DateColumn))
+    try:
+        form: Form | None = next((each.form for each in kept if each.name == name), None)
+        form = form or form_of(column, name, written_form(options))
+    except ColumnError as error:
+        raise UsageError(f"--over: {error.sentence(f'column {name!r}')}") from None
+    if form is None and not pc.all(pc.match_substring_regex(column, ISO_DATE)).as_py():
+        return None, "text"
+    return form, None if form in (None, NumberForm()) else str(form)
+
+
+def groups_of(column: Any, n_periods: int | None = None, form: Form | None = None) -> Groups:
     """Return the rows of each value of a pyarrow column, or of so many periods of its values.
 
-    Values are ordered as numbers if all are, else as texts, as dates such as 2024-05-31 may be.
+    Values are ordered by what their `form` says, or as numbers if all are, else as texts, as dates
+    such as 2024-05-31 may be.
     """
     cells = ["" if cell is None else str(cell) for cell in column.to_pylist()]
+    if n_periods is not None and not all(map(str.strip, cells)):
+        row = [cell.strip() for cell in cells].index("") + 1
+        raise UsageError(f"--over must have a value in each row, and row {row} has none")
     try:
-        keys: Any = np.array([float(cell or "nan") for cell in cells])
+        numbers = [float(cell or "nan") for cell in cells] if form is None else form.read(column)
+        keys: Any = np.array(numbers)
     except ValueError:
         keys = np.array(cells)
     _, first, of_row, counts = np.unique(
@@ -174,9 +210,6 @@ def groups_of(column: Any, n_periods: int | None = None) -> Groups:
     )
     names = [cells[row] or "(missing)" for row in first]
     if n_periods is not None:
-        if "" in cells:
-            row = cells.index("") + 1
-            raise UsageError(f"--over must have a value in each row, and row {row} has none")
         middle = np.cumsum(counts) - counts / 2  # rows of one value stay together
         period = (middle * n_periods / len(cells)).astype(np.intp)
         _, begins, of_value = np.unique(period, return_index=True, return_inverse=True)

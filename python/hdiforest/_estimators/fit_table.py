@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from hdiforest._estimators.input_rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import Categorical, TableEncoder
+from hdiforest._tables.forms import Written
 from hdiforest._tables.frames import frame_of
+from hdiforest._tables.read import TableError, TextForm
 from hdiforest._tables.training_table import Roles, read_training_table, training_table
 from hdiforest._utils.checks import check_flag
 from hdiforest._utils.meta_estimators import layers, pipelines, thawed
@@ -29,6 +31,9 @@ def fit_table(
     estimator: Any = None,
     categorical: Categorical = "auto",
     missing: Sequence[str | float] = (),
+    date_formats: Mapping[str, str] | None = None,
+    thousands: str | None = None,
+    decimal: str | None = None,
     drop: Sequence[str] = (),
     id: Sequence[str] = (),  # noqa: A002 (as the command's option)
     drop_missing_target: bool = False,
@@ -43,8 +48,9 @@ def fit_table(
 
     Every column but the target, the weights, those of `drop` and `id`, and row numbers (an index of
     pandas without a name) becomes a feature: numbers as they are, booleans as 0 and 1, dates as
-    numbers, and categories as ranks by frequency. Missing cells stay missing. What was done is kept
-    with the model, in its file too.
+    numbers, and categories as ranks by frequency. Text is numbers or dates if all of its cells are
+    written in one form. Missing cells stay missing. What was done is kept with the model, in its
+    file too.
 
     Parameters
     ----------
@@ -59,6 +65,11 @@ def fit_table(
     missing : sequence of str or number, default=()
         Cells that are missing, besides those that are empty, such as ``["unknown", -999]``. The
         model reads tables in the same way.
+    date_formats : mapping of str to str, optional
+        How columns of text write dates, such as ``{"day": "%d/%m/%Y"}``, where cells do not say so.
+    thousands, decimal : str, optional
+        Separators in numbers that are text, where cells do not say so; of a CSV file, also in those
+        of other columns.
     drop, id : sequence of str, default=()
         No features; columns of `id` name the rows, and are kept by ``hdiforest score``.
     drop_missing_target : bool, default=False
@@ -98,15 +109,21 @@ def fit_table(
     roles["categorical"] = "auto" if categorical == "auto" else _names("categorical", categorical)
     roles["sample_weight"] = sample_weight if is_column else None
     roles |= {"missing": _words(missing), "drop_missing_target": drop_missing_target}
+    roles["written"] = Written(dict(date_formats or {}), thousands, decimal)
     if isinstance(table, str | os.PathLike):
-        read = read_training_table(Path(table), target, **roles)
+        form = TextForm(decimal=roles["written"].point)
+        read = read_training_table(Path(table), target, form, **roles)
     else:
         column_roles = Roles(target, **roles)
         frame = frame_of(table).without(column_roles.missing).sliceable()
         names = frame.names or []
         raw = frame.arrow([name for name in names if name not in column_roles.left_out])
         column_roles.require(names, "the table")
-        read = training_table(raw, "the table", column_roles)
+        try:
+            read = training_table(raw, "the table", column_roles)
+        except TableError as error:
+            hint = " (drop and id leave columns out, categorical takes them as categories)"
+            raise TableError(f"{error}{hint if error.columns else ''}", error.columns) from None
     row_weights: Any = read.weights
     if not (is_column or sample_weight is None):
         given: Any = checked_sample_weight(sample_weight, len(read.has_target))

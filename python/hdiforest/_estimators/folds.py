@@ -19,8 +19,11 @@ from hdiforest._model.calibrate import Settings
 from hdiforest._model.fitted import FittedForest, GroupSource
 from hdiforest._model.predict import predict_calibrated, predict_fold
 from hdiforest._model.training_rows import TrainingRows
+from hdiforest._tables.encoder import TableEncoder
+from hdiforest._tables.forms import ISO_DATE, ColumnError, form_of
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils.hints import steps, warn_caller
+from hdiforest._utils.optional import need, pa, pc
 from hdiforest.calibration import Calibration, CrossCalibration, CrossCheck, CVPlus, OutOfBag, Split
 from hdiforest.calibration._calibrate import calibrate_cross, measure_cross_check
 from hdiforest.calibration._groups import is_missing, missing_rows
@@ -183,18 +186,45 @@ def order_of_rows(fitted: FittedForest, order: Any, how: Method) -> NDArray[np.i
         raise ValueError(f"order must be None with method={how.name!r}; 'oob' takes an order")
     X = fitted.require_training_rows().X
     if isinstance(order, str | int):
-        values = X[:, _column_number(fitted, "order", order)]
+        j = _column_number(fitted, "order", order)
+        if isinstance(fitted.encoder, TableEncoder) and j not in fitted.encoder.ordered:
+            what = f"{fitted.encoder.columns[j]!r} holds categories"
+            raise ValueError(f"order must be a column of numbers or dates, and {what}")
+        values = X[:, j]
     else:
         values = np.asarray(order)
     if values.shape != (len(X),):
         raise ValueError(f"order must have shape ({len(X)},), got {values.shape}")
+    values = _with_texts_read(values)
     if missing := missing_rows(values):
         found = f"{len(missing)} of {len(X)} are missing, the first in row {missing[0]}"
         raise ValueError(f"order must have a value for each row, and {found}")
     try:
         return np.argsort(values, kind="stable")
     except TypeError:
-        raise ValueError("order must be numbers, dates or texts, not several of these") from None
+        raise ValueError("order must be numbers or dates, not several kinds of values") from None
+
+
+def _with_texts_read(texts: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers or dates that texts write, and other values as they are; ValueError."""
+    if not any(isinstance(each, str) for each in texts.flat):
+        return texts
+    need("pyarrow", "an order of texts", None)
+    try:
+        array = pa.array(texts.tolist(), pa.large_string())
+        form = form_of(array)
+    except ColumnError as error:
+        raise ValueError(f"order {error}; give numbers or datetimes") from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise ValueError("order must be numbers or dates, not several kinds of values") from None
+    if form is not None:
+        values: NDArray[Any] = form.read(array).to_numpy(zero_copy_only=False)
+        return values
+    is_date = pc.or_(array.is_null(), pc.match_substring_regex(array, ISO_DATE).fill_null(False))
+    if not pc.all(is_date).as_py():
+        cell = array[is_date.index(False).as_py()].as_py()
+        raise ValueError(f"order must be numbers or dates, but holds {cell!r}")
+    return texts
 
 
 def check_labels(by: ArrayLike | None, X: Any) -> NDArray[Any] | None:

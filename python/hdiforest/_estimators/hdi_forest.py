@@ -726,8 +726,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             or a function of rows (n, n_features) that returns them. Files keep nothing but a
             column; otherwise `predict_interval` needs the labels.
         order : str, int or (n_training_rows,) array, optional
-            What training rows are ordered by, such as their time, for "oob": a column, or numbers,
-            dates or texts. `calibration_` shows how a forest of the first 3/4 covers later rows.
+            What training rows are ordered by, such as their time, for "oob": a column, or numbers
+            or dates, perhaps as text. `calibration_` shows how a forest of the first 3/4 covers
+            later rows.
         random_state : int, RandomState or None, default=None
             Seed of folds, of the choice among too many rows, and of forests and regressors that are
             fitted for the calibration and have none. None is 0, so that a calibration repeats.

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._tables.forms import ZONE, ColumnError, DateForm, NumberForm, form_from, shown
 from hdiforest._tables.names import column_faults
 from hdiforest._utils.checks import number_texts
 from hdiforest._utils.optional import pa, pc
@@ -131,19 +132,6 @@ _MAX = float(np.finfo(np.float64).max)
 MAX_EXACT = 2**24  # whole numbers up to here are float32
 
 
-class ColumnError(ValueError):
-    """A column that cannot be encoded, for its cell in a `row`; `clause` follows its name."""
-
-    def __init__(self, clause: str, row: int | None = None) -> None:
-        super().__init__(clause)
-        self.clause, self.row = clause, row
-
-    def sentence(self, column: str, first_row: int = 0) -> str:
-        """Say what is wrong with a column, in a table after so many rows."""
-        where = "" if self.row is None else f" in row {first_row + self.row + 1}"
-        return f"column {column!r} {self.clause}{where}"
-
-
 class EncodingError(ValueError):
     """A table that cannot be encoded; `columns` are those at fault that are there."""
 
@@ -169,7 +157,14 @@ class Column(ABC):
     has_categories: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        return self.name if self.kind == "number" else f"{self.name} ({self.kind})"
+        kind = "" if self.kind == "number" else self.kind
+        words = ", ".join(filter(None, [kind, self.reading]))
+        return f"{self.name} ({words})" if words else self.name
+
+    @property
+    def reading(self) -> str:
+        """How text was read; empty where cells are of their own type."""
+        return ""
 
     def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
         """Say what its training cells were, for the numbers of the least and the greatest one."""
@@ -186,16 +181,26 @@ class Column(ABC):
     def facts(self) -> Facts:
         """Return the column as JSON's types; `column_of` reads them."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
+        if (form := own.pop("form", None)) is not None:
+            own["form"] = form.facts()
         lists = {name: list(fact) for name, fact in own.items() if isinstance(fact, tuple)}
         return {"name": self.name, "kind": self.kind} | own | lists
 
 
+@dataclass(frozen=True)
 class NumberColumn(Column):
-    """Whole, floating or decimal numbers."""
+    """Whole, floating or decimal numbers, or text of one form."""
 
+    form: NumberForm | None = None  # None: no text
     kind = "number"
 
+    @property
+    def reading(self) -> str:
+        return "" if self.form is None else str(self.form)
+
     def codes(self, array: Any) -> Codes:
+        if self.form is not None and is_text(array.type):
+            array = self.form.read(array)
         if not is_number(array.type):
             raise ColumnError(f"must hold numbers, but is {array.type}")
         values = as_float64(array)
@@ -259,11 +264,6 @@ def require_columns(
     faults, repeated = column_faults(needed, names, who)
     if faults:
         raise EncodingError(f"{table} has {faults}", repeated)
-
-
-def shown(cell: str) -> str:
-    """Return a cell between quotes, shortened."""
-    return repr(cell if len(cell) <= 60 else f"{cell[:57]}...")
 
 
 def fails(convert: Callable[[Any], Any], cells: Any) -> bool:
@@ -399,9 +399,6 @@ UNITS |= {unit: 24 * 3600 * 1000**i for i, unit in enumerate(_OF_ARROW.values())
 # Days since 1970-01-01 of 0001-01-01 and of 9999-12-31: what ISO 8601 writes with four digits.
 FIRST_DAY, LAST_DAY = -719162, 2932896
 
-_ZONE = r"(?:Z|[+-]\d\d(?::?\d\d)?)"
-ISO_DATE = rf"^\d{{4}}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:\.\d{{1,9}})?)?)?{_ZONE}?)?$"
-
 
 @dataclass(frozen=True)
 class DateColumn(Column):
@@ -410,6 +407,7 @@ class DateColumn(Column):
     unit: str  # one of `UNITS`
     reference: int  # in days since 1970-01-01
     zoned: bool  # whether the timestamps have a time zone; the number is then that of UTC
+    form: DateForm | None = None  # of text; None: ISO 8601
     kind = "date"
 
     def __post_init__(self) -> None:
@@ -421,7 +419,11 @@ class DateColumn(Column):
             raise ValueError("zoned must be true or false")
 
     def __str__(self) -> str:
-        return f"{self.name} (date, in {self.unit}s)"
+        return f"{self.name} ({', '.join(filter(None, [f'date, in {self.unit}s', self.reading]))})"
+
+    @property
+    def reading(self) -> str:
+        return "" if self.form is None else str(self.form)
 
     def detail(self, ends: Sequence[float]) -> str:
         # A minute more: float32 may have rounded midnight down.
@@ -429,6 +431,10 @@ class DateColumn(Column):
         return " to ".join(np.datetime_as_string(days.astype("datetime64[D]")).tolist())
 
     def codes(self, array: Any) -> Codes:
+        if self.form is not None and pa.types.is_integer(array.type):  # such as 20240531
+            array = array.cast(pa.large_string())
+        if self.form is not None and is_text(array.type):
+            array = self.form.read(array)
         stamps = as_timestamps(array, self.zoned)
         days, rest, per_day = whole_days(stamps)
         n_units = UNITS[self.unit]
@@ -444,18 +450,18 @@ class DateColumn(Column):
         return [stamp[:width].replace("T", " ") for stamp in stamps.tolist()]
 
     @classmethod
-    def learned(cls, name: str, array: Any) -> Self:
+    def learned(cls, name: str, array: Any, form: DateForm | None = None) -> Self:
         """Return a column for the dates of an Array: whole numbers near the median, if possible."""
-        array = plain(array)
+        array = plain(array) if form is None else form.read(array)
         zoned = getattr(array.type, "tz", None) is not None
         if is_text(array.type):
             first = present_text(array).drop_null().slice(0, 1)
-            zoned = bool(pc.any(pc.match_substring_regex(first, f"[T ].*{_ZONE}$")).as_py())
+            zoned = bool(pc.any(pc.match_substring_regex(first, f"[T ].*{ZONE}$")).as_py())
         stamps = as_timestamps(array, zoned)
         days, rest, per_day = whole_days(stamps.drop_null())
         reference = int(np.median(days)) if len(days) else 0
         fine = (u for u, n in UNITS.items() if n >= per_day or not (rest % (per_day // n)).any())
-        return cls(name, next(fine), reference, zoned)
+        return cls(name, next(fine), reference, zoned, form)
 
 
 class DurationColumn(Column):
@@ -541,6 +547,8 @@ def column_of(facts: Any) -> Column:
         raise ValueError(f"a column must be one of {list(KINDS)}, got {reprlib.repr(kind)}")
     names = [each.name for each in fields(KINDS[kind])[1:]]
     try:
+        if "form" in names:  # of text; others have no such entry
+            own["form"] = form_from(own["form"]) if "form" in own else None
         if own.keys() != set(names):
             got = reprlib.repr(sorted(own))
             raise ValueError(f"it must have the entries {sorted(names)}, got {got}")

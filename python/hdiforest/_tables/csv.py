@@ -20,7 +20,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from hdiforest._tables.columns import fails, first_failure, shown
+from hdiforest._tables.columns import fails, first_failure
+from hdiforest._tables.forms import DIGITS_OF_DATES, shown
 from hdiforest._tables.read import TableError, TableReader, not_numbers, require_text, unpacked
 from hdiforest._utils.optional import need, pa, pc
 
@@ -164,22 +165,16 @@ class CsvReader(TableReader):
     def _kinds(self, columns: Mapping[str, Any]) -> dict[str, str]:
         """Return the kinds, number or text, of those columns of text that have cells.
 
-        Columns of the words true and false alone are text. TableError for those with numbers in
-        more than half of their distinct cells, but not in all.
+        The words true and false alone are text, and so are dates such as 20240531.
         """
-        kinds, mixed = {}, {}
+        kinds = {}
         for name, column in columns.items():
             cells = pc.unique(self.without_missing(column).drop_null())
-            if len(cells) == 0:
-                continue
-            are_words = pc.match_substring_regex(cells, r"^(?i:\s*(true|false)\s*)$")
-            kinds[name] = "text"
-            if not pc.all(are_words).as_py():
-                if not fails(self._as_numbers, cells):
-                    kinds[name] = "number"
-                elif 2 * pc.sum(pc.match_substring_regex(cells, self._number)).as_py() > len(cells):
-                    mixed[name] = column
-        self._numbers(mixed)  # names the cells that are none
+            if len(cells) > 0:
+                patterns = r"^(?i:\s*(true|false)\s*)$", DIGITS_OF_DATES
+                found = [pc.match_substring_regex(cells, pattern) for pattern in patterns]
+                is_text = any(pc.all(each).as_py() for each in found)
+                kinds[name] = "text" if is_text or fails(self._as_numbers, cells) else "number"
         return kinds
 
     def _blocks(self, number_columns: list[str], texts: list[str]) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._tables import columns as kinds
-from hdiforest._tables.columns import Codes, Column, ColumnError, EncodingError, Facts, NumberColumn
+from hdiforest._tables.columns import Codes, Column, EncodingError, Facts, NumberColumn
+from hdiforest._tables.forms import (
+    ISO_DATE,
+    UNSAID,
+    ColumnError,
+    DateForm,
+    NumberForm,
+    Written,
+    form_of,
+)
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import pa, pc
@@ -43,7 +52,8 @@ class TableEncoder:
     @property
     def number_columns(self) -> tuple[str, ...]:
         """Names of the columns that hold plain numbers."""
-        return tuple(entry.name for entry in self.entries if isinstance(entry, NumberColumn))
+        numbers = (entry for entry in self.entries if isinstance(entry, NumberColumn))
+        return tuple(entry.name for entry in numbers if entry.form is None)
 
     def encode(
         self, table: Any, *, first_row: int = 0, feature_range: NDArray[np.float32] | None = None
@@ -64,7 +74,7 @@ class TableEncoder:
             try:
                 codes = _codes(entry, column)
             except ColumnError as error:
-                faults[entry.name] = error.sentence(entry.name, first_row)
+                faults[entry.name] = error.sentence(f"column {entry.name!r}", first_row)
                 continue
             X[:, j] = codes.values
             is_empty = np.isnan(codes.values)
@@ -140,7 +150,7 @@ def _codes(entry: Column, column: Any) -> Codes:
                 parts.append(entry.codes(chunk if entry.has_categories else kinds.plain(chunk)))
         except ColumnError as error:
             row = None if error.row is None else begin + error.row
-            raise ColumnError(error.clause, row) from None
+            raise ColumnError(error.clause, row, error.advice) from None
         begin += len(chunk)
     if len(parts) == 1:
         return parts[0]
@@ -173,25 +183,31 @@ def learn(
     categorical: Categorical = "auto",
     ids: Collection[str] = (),
     missing: Collection[str] = (),
+    written: Written = UNSAID,
 ) -> TableEncoder:
     """Choose how the columns of a training table, of pyarrow, become features, but for `ids`.
 
     The codes of categories are their ranks by frequency: ranks by the mean of the targets would
     tell the forest the target of each training row. `categorical` names columns of categories
-    besides those of text and of dictionaries; words of `missing` are null already. Raises one
-    EncodingError for all columns.
+    besides dictionaries and text that is `written` as neither numbers nor dates; words of `missing`
+    are null already. Raises one EncodingError for all columns.
     """
     named = [] if isinstance(categorical, str) else list(categorical)
     names, known = [n for n in table.schema.names if n not in ids], set(table.schema.names)
     kinds.require_columns([*names, *(n for n in named if n not in known)], table.schema.names)
     if not names:
         raise EncodingError("the table has no column left to predict from")
+    for name in written.date_formats:
+        if name not in names or name in named:
+            raise EncodingError(
+                f"a date format is given for {name!r}, which is no feature of dates"
+            )
     entries, faults = [], {}
     for name in names:
         try:
-            entries.append(_learned(name, table.column(name), name in named))
+            entries.append(_learned(name, table.column(name), name in named, written))
         except ColumnError as error:
-            faults[name] = error.sentence(name)
+            faults[name] = error.sentence(f"column {name!r}")
         except ValueError as error:  # what cannot be read from a file must not be fitted on
             faults[name] = f"column {name!r} cannot be encoded: {error}"
     if faults:
@@ -199,12 +215,17 @@ def learn(
     return TableEncoder(tuple(entries), tuple(dict.fromkeys(ids)), tuple(missing))
 
 
-def _learned(name: str, column: Any, is_categorical: bool) -> Column:
+def _learned(name: str, column: Any, is_categorical: bool, written: Written) -> Column:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = kinds.kind_of_cells(array)
+    if name in written.date_formats:
+        if not (kinds.is_text(kind) or pa.types.is_integer(kind)):
+            raise ColumnError(f"is {kind}, so it takes no date format")
+        array, kind = kinds.plain(array).cast(pa.large_string()), pa.large_string()
     if pa.types.is_boolean(kind):
         return kinds.BooleanColumn(name)
-    if kinds.is_number(kind) and not (is_categorical or pa.types.is_dictionary(array.type)):
+    is_dictionary = pa.types.is_dictionary(array.type)
+    if kinds.is_number(kind) and not (is_categorical or is_dictionary):
         return NumberColumn(name)
     if kinds.is_date(kind):
         return kinds.DateColumn.learned(name, array)
@@ -212,31 +233,23 @@ def _learned(name: str, column: Any, is_categorical: bool) -> Column:
         return kinds.DurationColumn(name)
     if not (kinds.is_number(kind) or kinds.is_text(kind)):
         raise ColumnError(f"must hold numbers, booleans, dates or categories, but is {kind}")
+    if kinds.is_text(kind) and not (is_categorical or is_dictionary):
+        match form_of(array, name, written):
+            case NumberForm() as numbers:
+                return NumberColumn(name, numbers)
+            case DateForm() as dates:
+                return kinds.DateColumn.learned(name, array, dates)
     distinct, counts = kinds.counted(array)
     if kinds.is_text(kind) and not is_categorical and len(distinct) > 0:
-        other = _not_categories(name, array, distinct)
-        if other is not None:
-            return other
+        words = pc.unique(pc.ascii_lower(pc.ascii_trim_whitespace(distinct)))
+        if len(words) <= 2 and set(words.to_pylist()) <= {"true", "false"}:
+            return kinds.BooleanColumn(name)
+        if pc.all(pc.match_substring_regex(distinct, ISO_DATE)).as_py():
+            return kinds.DateColumn.learned(name, array)
         n, n_cells = len(distinct), counts.sum()
         if n > _FEW and 2 * n > n_cells:
             what = f"{n:,} categories in {n_cells:,} rows, and so says little about new rows"
-            may_be = "an id, free text, or dates that are not written as 2024-05-31"
+            may_be = "an id, free text, or dates of an unknown form"
             raise ColumnError(f"has {what}: {may_be}")
     order = np.argsort(-counts, kind="stable")  # the most frequent first
     return kinds.CategoryColumn(name, kinds.categories(distinct.take(pa.array(order))))
-
-
-def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
-    """Return a column of booleans or dates, if that is what the texts are."""
-    words = pc.unique(pc.ascii_lower(pc.ascii_trim_whitespace(distinct)))
-    if len(words) <= 2 and set(words.to_pylist()) <= {"true", "false"}:
-        return kinds.BooleanColumn(name)
-    are_dates = pc.match_substring_regex(distinct, kinds.ISO_DATE)
-    n_dates = pc.sum(are_dates).as_py() or 0
-    if 2 * n_dates <= len(distinct):
-        return None
-    if n_dates < len(distinct):
-        other = distinct[are_dates.index(False).as_py()].as_py()
-        row = kinds.plain(array).cast(pa.large_string()).index(other).as_py()
-        raise ColumnError(f"holds dates, but {kinds.shown(other)}", row)
-    return kinds.DateColumn.learned(name, array)

@@ -229,7 +229,7 @@ class TableReader(ExitStack):
 
         Those of a CSV are float64 if they must hold numbers or their first cells do, and else, or
         if they are `text_columns`, text. Those of one value are text. Raises as `batches`, and
-        TableError if a CSV has numbers in most of the first cells of a column, but not in all.
+        TableError if the first cells of a column are numbers, but later ones are not.
         """
         self.require(number_columns, columns)
         own = [name for name in columns if name not in self.keys]

@@ -26,6 +26,7 @@ from hdiforest._tables.columns import (
 from hdiforest._tables.described import described, row_numbers, with_note
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
+from hdiforest._tables.forms import UNSAID, ColumnError, NumberForm, Written, form_of
 from hdiforest._tables.names import column_faults, listed
 from hdiforest._tables.read import TableError, TableReader, TextForm, joined, refuse
 from hdiforest._utils import Array
@@ -71,6 +72,7 @@ class Roles:
     categorical: Categorical = "auto"  # see `hdiforest._tables.encoder.learn`
     missing: Sequence[str] = ()  # words of missing cells
     drop_missing_target: bool = False  # whether rows without a target are left out
+    written: Written = UNSAID
 
     @property
     def numbers(self) -> list[str]:
@@ -79,8 +81,9 @@ class Roles:
 
     @property
     def declared(self) -> list[str]:
-        """Columns that are declared categories."""
-        return [] if isinstance(self.categorical, str) else list(self.categorical)
+        """Columns that are declared categories or dates."""
+        categories = [] if isinstance(self.categorical, str) else list(self.categorical)
+        return [*categories, *self.written.date_formats]
 
     @property
     def special(self) -> set[str | None]:
@@ -123,40 +126,68 @@ def read_training_tables(
 
     `source` is their name in errors. A single one may be a pipe.
     """
-    every = set[str]()
+    every, as_text = set[str](), set[str]()
     if len(opened) > 1:
         every = _columns_of_all(opened, source, roles)
         source = f"{source} ({len(opened):,} tables as one)"
-    declared = {name for name in (*roles.declared, roles.groups) if name is not None}
-    numbers, texts, keys = {*roles.numbers}, {*declared}, set[str]()
-    tables, names = list[tuple[Path, Any]](), list[str]()
+    while True:
+        try:
+            raw = _typed(opened, source, roles, every, as_text)
+            break
+        except TableError as error:
+            if as_text.issuperset(error.columns):
+                raise
+            as_text.update(error.columns)  # their forms are found when all of their cells are there
     try:
-        for open_one in opened:
-            with open_one() as table:
-                names, keys = table.names, {*keys, *table.keys}
-                own = [name for name in names if name not in roles.left_out]
-                left_out = [name for name in (*roles.drop, *roles.ids) if name not in every]
-                table.require(roles.numbers, [*own, *declared], left_out=left_out)
-                roles.features(own, str(table.path))
-                parts = list(table.typed_batches(own, [*numbers], texts))
-            if parts:
-                part = pa.concat_tables(parts, promote_options="default")
-                tables.append((table.path, part))
-                # As first cells do in a CSV, the first table says what others hold.
-                for field in part.schema:
-                    if pa.types.is_integer(field.type) or pa.types.is_floating(field.type):
-                        numbers.add(field.name)
-                    elif is_text(field.type):
-                        texts.add(field.name)
-        if not tables:
-            raise TableError(f"{source} has no rows")
-        raw = joined(tables)
-        for j, name in enumerate(raw.column_names):
-            if name in keys - declared and not fails(raw[name].cast, "double"):
-                raw = raw.set_column(j, name, raw[name].cast("double"))
         return training_table(raw, source, roles)
     except TableError as error:
-        raise TableError(f"{error}{_hint(error, names, roles.special)}") from None
+        raise TableError(f"{error}{_hint(error, raw.schema.names, roles.special)}") from None
+
+
+def _typed(
+    opened: Sequence[Callable[[], TableReader]],
+    source: str,
+    roles: Roles,
+    every: set[str],
+    as_text: set[str],
+) -> Any:
+    """Read the columns that have a role, some of a CSV as text, as one pyarrow Table.
+
+    A TableError has columns if these may be read as text.
+    """
+    declared = {name for name in (*roles.declared, roles.groups) if name is not None}
+    numbers, texts, keys = {*roles.numbers} - as_text, declared | as_text, set[str]()
+    tables = list[tuple[Path, Any]]()
+    for open_one in opened:
+        with open_one() as table:
+            keys |= table.keys.keys()
+            own = [name for name in table.names if name not in roles.left_out]
+            left_out = [name for name in (*roles.drop, *roles.ids) if name not in every]
+            needed = [name for name in roles.numbers if name in numbers]
+            try:
+                table.require(needed, [*roles.numbers, *own, *declared], left_out=left_out)
+                roles.features(own, str(table.path))
+                parts = list(table.typed_batches(own, [*numbers], texts))
+            except TableError as error:
+                hint = _hint(error, table.names, roles.special)
+                may_be_text = error.columns if table.path.is_file() else ()
+                raise TableError(f"{error}{hint}", may_be_text) from None
+        if parts:
+            part = pa.concat_tables(parts, promote_options="default")
+            tables.append((table.path, part))
+            # As first cells do in a CSV, the first table says what others hold.
+            for field in part.schema:
+                if pa.types.is_integer(field.type) or pa.types.is_floating(field.type):
+                    numbers.add(field.name)
+                elif is_text(field.type):
+                    texts.add(field.name)
+    if not tables:
+        raise TableError(f"{source} has no rows")
+    raw = joined(tables)
+    for j, name in enumerate(raw.column_names):
+        if name in keys - declared and not fails(raw[name].cast, "double"):
+            raw = raw.set_column(j, name, raw[name].cast("double"))
+    return raw
 
 
 def _columns_of_all(
@@ -192,14 +223,16 @@ def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
         if raw.num_rows == 0:
             raise TableError(f"{source}: target '{roles.target}' has no value in any row")
     hint = "; --drop-missing-target (drop_missing_target=True in Python) leaves such rows out"
-    y, weight = _numbers_of(raw, roles.target, source, "target", hint), roles.sample_weight
-    weights = None if weight is None else _numbers_of(raw, weight, source, "sample weight")
+    written, weight, weights = roles.written, roles.sample_weight, None
+    y = numbers_of(raw[roles.target], f"{source}: target '{roles.target}'", written, hint)
+    if weight is not None:
+        weights = numbers_of(raw[weight], f"{source}: sample weight '{weight}'", written)
     numbers = row_numbers(raw, {*roles.special, *roles.declared})
     features = roles.features([name for name in names if name not in numbers], source)
     groups = None if roles.groups is None else _group_numbers(raw, roles.groups, source)
     table = raw.select([i for i, name in enumerate(names) if name in set(features)])
     try:
-        learned = {"ids": roles.ids, "missing": roles.missing}
+        learned: dict[str, Any] = {"ids": roles.ids, "missing": roles.missing, "written": written}
         encoder = learn(table, categorical=roles.categorical, **learned)
         X, counts = encoder.encode(table)
     except EncodingError as error:
@@ -222,12 +255,22 @@ def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
     return TrainingTable(with_names(X, features), y, weights, groups, kept, columns, has_target)
 
 
-def _numbers_of(raw: Any, name: str, source: str, what: str, hint: str = "") -> Array:
-    column = plain(raw[name].combine_chunks())
-    if not is_number(column.type):
-        raise TableError(f"{source}: {what} '{name}' must hold numbers, but is {column.type}")
-    values = as_float64(column)
-    require_finite(values, f"{source}: {what} '{name}'", hint)
+def numbers_of(column: Any, what: str, written: Written, hint: str = "") -> Array:
+    """Return a pyarrow column of finite numbers, perhaps as text; TableError says `what` it is.
+
+    A missing cell gets a hint.
+    """
+    array = plain(column.combine_chunks())
+    if is_text(array.type):
+        try:
+            form = form_of(array, written=replace(written, date_formats={}))
+            array = (form if isinstance(form, NumberForm) else NumberForm()).read(array)
+        except ColumnError as error:
+            raise TableError(error.sentence(what)) from None
+    if not is_number(array.type):
+        raise TableError(f"{what} must hold numbers, but is {array.type}")
+    values = as_float64(array)
+    require_finite(values, what, hint)
     return values
 
 

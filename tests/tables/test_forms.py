@@ -1,0 +1,341 @@
+"""How texts write numbers and dates: what is certain, what is refused, through every door."""
+
+import datetime
+import json
+import random
+
+import numpy as np
+import pytest
+
+from hdiforest._tables.encoder import learn
+from hdiforest._tables.forms import ColumnError, DateForm, NumberForm, Written, form_from, form_of
+from hdiforest._tables.read import TableError
+from hdiforest._tables.training_table import Roles, read_training_table, training_table
+
+pa = pytest.importorskip("pyarrow")
+pc = pytest.importorskip("pyarrow.compute")
+
+VALUES = [1234.5, -1.5, 0.25, 21.0, 1234567.0]
+DAYS = [
+    datetime.datetime(2023, 12, 31),
+    datetime.datetime(2024, 2, 29),
+    datetime.datetime(1987, 7, 4),
+]
+
+
+def grouped(value, sign, point="."):
+    return f"{value:,.2f}".replace(",", "#").replace(".", point).replace("#", sign)
+
+
+NUMBERS = {
+    "57%": lambda v: f"{v} %",
+    "$1,234.50": lambda v: f"${grouped(v, ',')}".replace("$-", "-$"),
+    "1.234,50 €": lambda v: f"{grouped(v, '.', ',')} €",
+    "CHF 1'234.50": lambda v: f"CHF {grouped(v, chr(39))}",
+    "1,234.50": lambda v: grouped(v, ","),
+    "1 234,50": lambda v: grouped(v, "\u202f", ","),
+    "57,5": lambda v: f"{v}".replace(".", ","),
+    "(57)": lambda v: f"({-v})" if v < 0 else f"{v}",
+    "57-": lambda v: f"{-v}-" if v < 0 else f" {v}",
+    "57 m2": lambda v: f"{v} m2",
+    "57 km/h": lambda v: f"{v}km/h",
+    "57 as text": str,
+}
+DATES = {
+    "31/12/2023": "%d/%m/%Y",
+    "12/31/2023": "%m/%d/%Y",
+    "31.12.2023": "%d.%m.%Y",
+    "31-12-2023": "%d-%m-%Y",
+    "2023/12/31": "%Y/%m/%d",
+    "20231231": "%Y%m%d",
+    "31-Dec-23": "%d-%b-%y",
+    "31 December 2023": "%d %B %Y",
+    "Dec 31, 2023": "%b %d, %Y",
+    "31/12/2023 00:00": "%d/%m/%Y %H:%M",
+    "2023-12-31 12:00 AM": "%Y-%m-%d %I:%M %p",
+    "31DEC2023": "%d%b%Y",
+}
+
+
+def file_of(cells, path, door):
+    """Write a table whose column c has these cells, with a gap behind, and a target y."""
+    table = {"c": [*cells, None], "x": [*map(float, range(len(cells))), 0.5]}
+    table["y"] = table["x"]
+    if door == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(pa.table(table), path)
+    elif door == "jsonl":
+        rows = zip(*table.values(), strict=True)
+        lines = [json.dumps(dict(zip(table, row, strict=True))) for row in rows]
+        path.write_text("\n".join(lines), encoding="utf-8")
+    else:
+        pytest.importorskip("pyarrow.csv").write_csv(pa.table(table), path)
+
+
+def learned(cells, tmp_path, door, **options):
+    """The encoder and the features of column c, of a file or of a table in memory."""
+    if door == "frame":
+        raw = pa.table({"c": [*cells, None], "y": [0.5] * (len(cells) + 1)})
+        read = training_table(raw, "the table", Roles("y", **options))
+    else:
+        file_of(cells, tmp_path / f"t.{door}", door)
+        read = read_training_table(tmp_path / f"t.{door}", "y", drop=["x"], **options)
+    return read.encoder, read.X["c"].to_numpy()
+
+
+DOORS = pytest.mark.parametrize("door", ["csv", "parquet", "jsonl", "frame"])
+
+
+@DOORS
+@pytest.mark.parametrize("spelling", NUMBERS)
+def test_numbers_in_twelve_spellings(spelling, door, tmp_path):
+    encoder, feature = learned(list(map(NUMBERS[spelling], VALUES)), tmp_path, door)
+    np.testing.assert_array_equal(feature, np.float32([*VALUES, np.nan]))
+    if encoder is None:  # plain numbers of a CSV
+        assert (door, spelling) == ("csv", "57 as text")
+        return
+    later = [NUMBERS[spelling](v) for v in (-7.25, 98765.5)]
+    X, _ = encoder.encode(pa.table({"c": later}))
+    np.testing.assert_array_equal(X[:, 0], np.float32([-7.25, 98765.5]))
+    again = type(encoder).from_facts(json.loads(json.dumps(encoder.facts())))
+    assert again == encoder
+    np.testing.assert_array_equal(again.encode(pa.table({"c": [2.5]}))[0], [[2.5]])
+    assert encoder.entries[0].reading in str(encoder)
+
+
+@DOORS
+@pytest.mark.parametrize("spelling", DATES)
+def test_dates_in_twelve_spellings(spelling, door, tmp_path):
+    cells = [day.strftime(DATES[spelling]) for day in DAYS]
+    encoder, feature = learned(cells, tmp_path, door)
+    days = [(day - DAYS[0]).days for day in DAYS]
+    [entry] = encoder.entries
+    assert entry.kind == "date"
+    assert (entry.unit, entry.reading[:9]) == ("day", "dates as ")
+    np.testing.assert_array_equal(feature, [*(d for d in days), np.nan])
+    typed, _ = encoder.encode(pa.table({"c": DAYS}))
+    np.testing.assert_array_equal(typed[:, 0], days)
+    later = datetime.datetime(2031, 1, 30)
+    X, _ = encoder.encode(pa.table({"c": [later.strftime(DATES[spelling])]}))
+    assert X[0, 0] == (later - DAYS[0]).days
+    assert type(encoder).from_facts(json.loads(json.dumps(encoder.facts()))) == encoder
+
+
+@pytest.mark.parametrize(
+    ("cells", "form"),
+    [
+        (["0,125", "0,250"], NumberForm(decimal=",")),
+        (["1,234,567", "1,234"], NumberForm(thousands=",")),
+        (["12,34,567", "1,23,456"], NumberForm(thousands=",")),  # lakhs
+        (["R$ 5", "R$ 7"], NumberForm("R$")),
+        (["5 EUR", "7EUR"], NumberForm("", "EUR")),
+        (["\u2212£5.50", "£7"], NumberForm("£")),
+        (["1'000", "1\u2019500"], NumberForm(thousands="'")),
+        (["5e3", ".5"], NumberForm()),
+        (["01234", "00012"], NumberForm()),
+        (["", " ", "5"], NumberForm()),
+        ([" 2024-05-31", "2024-06-01 "], DateForm("%Y-%m-%d")),
+        ([" 20240531 "], DateForm("%Y%m%d")),
+        (["57%"], NumberForm("", "%")),
+        (["May-2024", "Jun-2025"], DateForm("%b-%Y")),
+        (["2024-05", "2024-12"], DateForm("%Y-%m")),
+        (["2024-5-1", "2024-05-12"], DateForm("%Y-%m-%d")),
+        (["01.02.2024"], DateForm("%d.%m.%Y")),
+        (["5/31/2024 1:05PM", "12/1/2024 12:30AM"], DateForm("%m/%d/%Y %I:%M%p")),
+        (["31.05.2024T13:00:10.25"], DateForm("%d.%m.%YT%H:%M:%S")),
+        (["20240531120000"], DateForm("%Y%m%d%H%M%S")),
+        (["20240531", "20241331"], NumberForm()),
+        (["18240531"], NumberForm()),
+        (["2024-05-31", "2024-06-01"], None),  # ISO 8601 has no form
+        (["1.2.3", "1.10.0"], None),
+        (["10.0.0.1", "10.0.0.2"], None),
+        (["01,234", "02,345"], NumberForm(decimal=",")),
+        (["0,12,345", "0,01,234"], None),
+        (["20240531 12:00", "20240601 13:00"], DateForm("%Y%m%d %H:%M")),
+        (["0-9", "10-19", "20-29"], None),
+        (["12A", "12B", "7C", "14D"], None),
+        (["1a", "1b", "2a", "2b", "3a"], None),
+        (["1st", "2nd", "3rd", "4th", "5th", "6th"], None),
+        (["S", "M", "38"], None),
+        (["a\nb", "c"], None),
+        (["", " "], None),
+        ([], None),
+    ],
+)
+def test_what_cells_say(cells, form):
+    assert form_of(pa.array(cells, pa.string())) == form
+    random.Random(0).shuffle(cells)
+    assert form_of(pa.array([None, *cells], pa.string_view())) == form
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["01/02/2024", "03/04/2024"], "'01/02/2024' and '03/04/2024'; --date-format 'c=%d/%m/%Y'"),
+        (["31/05/24", "30/05/24"], "--date-format 'c=%d/%m/%y' or 'c=%y/%m/%d' says which"),
+        (["31/05/2024", "30/06/2024", "2024-05-31"], "'31/05/2024', but '2024-05-31' in row 3"),
+        (["31/05/2024", "31/02/2024", "30/04/2024"], "such as '31/05/2024', but '31/02/2024'"),
+        (["31/05/2024"] * 97 + ["30/05/2024", "soon"], "but 'soon' in row 99"),
+        (["1,234", "2,345"], "'1,234' and '2,345'; --thousands ',' or --decimal ',' says which"),
+        (["1.234 €", "999 €"], "--thousands '.' or --decimal '.' says which"),
+        (["$5", "€7", "$8"], r"numbers such as '\$5', but '€7' in row 2"),
+        (["5%", "7", "8", "9"], "numbers such as '7', but '5%' in row 1"),
+        (["5 kg"] * 3 + ["6 kg", "7 kg", "8 kg", "9 lb"], "such as '5 kg', but '9 lb' in row 7"),
+        (["1", "2", "3 or more"], "numbers such as '1', but '3 or more' in row 3"),
+        (["1.5", "1,5", "2.5"], "numbers such as '1.5', but '1,5' in row 2"),
+    ],
+)
+def test_what_is_refused_of_columns(cells, message):
+    with pytest.raises(ValueError, match=message):
+        learn(pa.table({"c": cells}))
+    assert learn(pa.table({"c": cells}), categorical=["c"]).entries[0].kind == "category"
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "form"),
+    [
+        (["01/02/2024"], {"date_formats": {"c": "%m/%d/%Y"}}, DateForm("%m/%d/%Y")),
+        (["31/05/24"], {"date_formats": {"c": "%d/%m/%y"}}, DateForm("%d/%m/%y")),
+        (["1,234"], {"thousands": ","}, NumberForm(thousands=",")),
+        (["1,234"], {"decimal": ","}, NumberForm(decimal=",")),
+        (["1,234"], {"decimal": "."}, NumberForm(thousands=",")),
+        (["1.234"], {"thousands": "."}, NumberForm(thousands=".", decimal=",")),
+        (["12"], {"thousands": "."}, NumberForm(decimal=",")),
+        (["12"], {"decimal": ","}, NumberForm(decimal=",")),
+    ],
+)
+def test_options_settle_it(cells, options, form):
+    encoder = learn(pa.table({"c": cells}), written=Written(**options))
+    assert encoder.entries[0].form == form
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "message"),
+    [
+        (
+            ["31/05/2024", "x"],
+            {"date_formats": {"c": "%d/%m/%Y"}},
+            "dates as %d/%m/%Y, .* 'x' in row 2",
+        ),
+        (
+            ["a"],
+            {"date_formats": {"c": "%d/%m/%Y"}},
+            "'c' must hold dates as .* holds 'a' in row 1",
+        ),
+        (["a"], {"date_formats": {"b": "%d/%m/%Y"}}, "for 'b', which is no feature of dates"),
+        ([1.5], {"date_formats": {"c": "%d/%m/%Y"}}, "'c' is double, so it takes no date format"),
+        (["1.5", "2.5"], {"decimal": ","}, "'1.5' and '2.5', which thousands and decimal do not"),
+        (["a"], {"date_formats": {"c": "%d"}}, "must have a year and a month"),
+        (["a"], {"date_formats": {"c": "%Q"}}, "date format '%Q' must be of %Y"),
+        (["a"], {"date_formats": {"c": "%Y%m%m"}}, "each once"),
+        (["a"], {"thousands": "x"}, "thousands must be None, ',', '.'"),
+        (["a"], {"thousands": ",", "decimal": ","}, "thousands and decimal must differ"),
+        (["a"], {"decimal": ";"}, "decimal must be"),
+    ],
+)
+def test_options_that_fit_nothing(cells, options, message):
+    with pytest.raises(ValueError, match=message):
+        learn(pa.table({"c": cells}), written=Written(**options))
+
+
+@pytest.mark.parametrize(
+    ("train", "cell", "message"),
+    [
+        (["5%", "6%"], "7", "'c' must hold percent, but holds '7' in row 12"),
+        (["$5", "$6"], "€5", r"must hold numbers with '\$', but holds '€5' in row 12"),
+        (["$5", "$6"], "(5", r"must hold numbers with '\$', but holds '\(5' in row 12"),
+        (["5", "6"], "--5", "must hold numbers, but holds '--5' in row 12"),
+        (["5", "6"], "1,234", "must hold numbers, but holds '1,234' in row 12"),
+        (["31/05/2024"], "05/31/2024", "must hold dates as %d/%m/%Y, but holds '05/31/2024'"),
+        (["31/05/2024"], "2024-05-31", "must hold dates as %d/%m/%Y, but holds '2024-05-31'"),
+        (["2024-05-31 11:00 PM"], "2024-05-31 13:00 PM", "but holds '2024-05-31 13:00 PM'"),
+    ],
+)
+def test_later_cells_of_another_form_are_refused(train, cell, message):
+    encoder = learn(pa.table({"c": train}))
+    with pytest.raises(ValueError, match=message):
+        encoder.encode(pa.table({"c": [train[0], cell, None]}), first_row=10)
+
+
+def test_whole_numbers_such_as_20240531_are_dates_for_a_model_of_such_texts():
+    encoder = learn(pa.table({"c": ["20240531", "20240601"]}))
+    np.testing.assert_array_equal(encoder.encode(pa.table({"c": [20240602]}))[0], [[2]])
+
+
+def test_tables_without_rows_are_read():
+    encoder = learn(pa.table({"c": ["5%", "6%"], "d": ["31/05/2024", None]}))
+    X, _ = encoder.encode(pa.table({"c": pa.array([], "string"), "d": pa.array([], "string")}))
+    assert X.shape == (0, 2)
+
+
+def test_dictionaries_are_categories_that_someone_chose():
+    encoder = learn(pa.table({"c": pa.array(["1%", "2%"]).dictionary_encode()}))
+    assert encoder.entries[0].kind == "category"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"format": "%d"},
+        {"format": 3},
+        {"prefix": "$"},
+        {"prefix": 1, "suffix": "", "thousands": "", "decimal": "."},
+        {"prefix": "", "suffix": "", "thousands": "x", "decimal": "."},
+        {"prefix": "", "suffix": "", "thousands": ",", "decimal": ","},
+        [],
+        None,
+    ],
+)
+def test_hostile_forms(form):
+    with pytest.raises(ValueError, match=r"form|must differ"):
+        form_from(form)
+
+
+@pytest.mark.parametrize("text", ["(.*)+", "\\", "a{2}", "[", "$^", "\n"])
+def test_signs_are_no_patterns(text):
+    form = NumberForm(text, text)
+    assert form.read(pa.array([f"{text}5{text}"])).to_pylist() == [5]
+    date = DateForm(f"%Y{text}%m")
+    assert date.read(pa.array([f"2024{text}05"])).to_pylist() == [datetime.datetime(2024, 5, 1)]
+
+
+def test_a_million_cells_are_read_at_once():
+    cells = pc.binary_join_element_wise("$", pc.cast(pa.array(range(10**6)), "string"), ".5", "")
+    form = form_of(cells)
+    assert form == NumberForm("$")
+    assert form.read(cells)[-1].as_py() == 999999.5
+
+
+@pytest.mark.parametrize("door", ["csv", "parquet", "jsonl"])
+def test_targets_and_weights_have_forms(tmp_path, door):
+    prices = [f"${1000 + i:,}.50" for i in range(5)]
+    file_of(prices, tmp_path / f"t.{door}", door)
+    with pytest.raises(TableError, match=r"target 'c' must be finite .* row 6 holds a missing"):
+        read_training_table(tmp_path / f"t.{door}", "c")
+    table = {"price": prices, "w": ["50%"] * 5, "x": range(5)}
+    read = training_table(pa.table(table), "t", Roles("price", sample_weight="w"))
+    np.testing.assert_array_equal(read.y, 1000.5 + np.arange(5))
+    np.testing.assert_array_equal(read.weights, 50)
+    table["price"] = ["1,000", "2,000"] * 2 + ["3,000"]
+    with pytest.raises(TableError, match="target 'price' holds numbers that can be read in two"):
+        training_table(pa.table(table), "t", Roles("price"))
+    read = training_table(pa.table(table), "t", Roles("price", written=Written(thousands=",")))
+    assert read.y.tolist() == [1000, 2000, 1000, 2000, 3000]
+
+
+def test_thousands_that_come_late_in_a_csv(tmp_path):
+    n = 200_000  # more than the first block
+    rows = (f'"{i:,}",{i}' for i in range(n))
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["a,y", *(r if i > 999 else f"{i},{i}" for i, r in enumerate(rows))])
+    )
+    read = read_training_table(tmp_path / "t.csv", "y", written=Written(thousands=","))
+    assert str(read.encoder) == "a (numbers with thousands ',')"
+    np.testing.assert_array_equal(read.X["a"].to_numpy(), np.arange(n))
+
+
+def test_errors_say_which_cells():
+    with pytest.raises(ColumnError) as error:
+        form_of(pa.array(["31/05/2024", None, "30/05/2024", "soon"]), "day")
+    assert error.value.sentence("column 'day'", 10) == (
+        "column 'day' holds dates such as '31/05/2024', but 'soon' in row 14"
+    )
