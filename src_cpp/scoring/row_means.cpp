@@ -19,6 +19,11 @@ void RowMeans::find(std::size_t begin, const RowBlock& block) {
     const std::size_t n = block.n_places();
     for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
         const MeanScale scale = mean_scale(index_, o);
+        // Without a step the mean is the least target already, unless the next is as near.
+        const bool pooled = index_.arrays().pooled;
+        const std::span<const double> atoms = index_.atoms(o);
+        const bool finds_least = !pooled && (atoms.size() == 1 || scale.steps(atoms[1]) > 0) &&
+                                 scale.mean({0, mass_t{1} << index_.shift()}) == atoms.front();
         sums_.assign(n, {});
         if (means_ != nullptr) {
             add_known(o, block);
@@ -30,8 +35,8 @@ void RowMeans::find(std::size_t begin, const RowBlock& block) {
         for (std::size_t p = 0; p < n; ++p) {
             // Of leaves with one target the steps are as many in each tree; of others seldom.
             const mass_t n_trees = sums_[p].units >> index_.shift();
-            const bool may_be_one =
-                index_.arrays().pooled || (n_trees > 0 && sums_[p].steps % n_trees == 0);
+            const bool may_be_one = pooled || (n_trees > 0 && sums_[p].steps % n_trees == 0 &&
+                                               !(finds_least && sums_[p].steps == 0));
             const auto only = may_be_one ? only_target(o, block, p) : std::nullopt;
             const double mean = only ? *only : scale.mean(sums_[p]);
             for (const std::uint32_t row : block.rows_at(p, p + 1)) {
