@@ -407,6 +407,11 @@ def test_types_that_are_nothing_of_a_table_are_all_named():
         (["n/k", " n/k ", "n/k.", "7"], ["n/k", "7"], [0, 1, 3]),
         (pa.array(["n/k", "a"], pa.string_view()), ["n/k"], [0]),
         (pa.array(["n/k", "a", "n/k"]).dictionary_encode(), ["n/k"], [0, 2]),
+        (
+            pa.DictionaryArray.from_arrays([1, 0, None], pa.array(["a", "?"], pa.string_view())),
+            ["?", "b"],
+            [0, 2],
+        ),
         ([-1, 1, 7], ["-1", "x"], [0]),
         ([-1.0, 1.5, 7.0], ["-1", "7.00", "1.5"], [0, 1, 2]),
         (pa.array([1.1, 2.2], pa.float32()), ["1.1"], [0]),

@@ -103,18 +103,22 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
 
     What a word says in the type of the column is such a cell, too: 5.0 for the word 5.
     """
-    kind, is_dictionary = kind_of_cells(column), pa.types.is_dictionary(column.type)
+    kind, own = kind_of_cells(column), column.type
     # What pyarrow has no functions for.
     others = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
-    kind = others.get(kind, kind)
+    if kind in others:
+        kind = others[kind]
+        is_dictionary = pa.types.is_dictionary(own)
+        column = column.cast(
+            pa.dictionary(own.index_type, kind, own.ordered) if is_dictionary else kind
+        )
     values = [] if pa.types.is_boolean(kind) else [_as_kind(word, kind) for word in words]
     if not any(map(len, values)):
-        return column if is_dictionary else column.cast(kind)
-    cells = column.cast(kind)
+        return column
+    cells = column.cast(kind)  # of a dictionary its values, and it stays one: it holds categories
     bare = pc.utf8_trim_whitespace(cells) if is_text(kind) else cells
-    found = pc.is_in(bare, value_set=pa.concat_arrays(values))
-    # Dictionaries stay such, as they are categories; text of words alone may stand for numbers.
-    left = pc.if_else(found, None, column if is_dictionary else cells)
+    left = pc.if_else(pc.is_in(bare, value_set=pa.concat_arrays(values)), None, column)
+    # Text of words alone may stand for numbers.
     return left if left.null_count < len(left) else pa.nulls(len(left))
 
 

@@ -32,13 +32,13 @@ def described(encoder: TableEncoder, feature_range: NDArray[Any]) -> dict[str, s
             plural = f"{kind.removesuffix('y')}{'ies' if kind.endswith('y') else 's'}"
             lines[f"{plural} ({len(own):,})"] = listed(own)
     if encoder.ids:
-        lines[f"ids ({len(encoder.ids):,})"] = listed(encoder.ids)
+        lines[f"ids ({len(encoder.ids):,})"] = listed(with_note(name) for name in encoder.ids)
     if encoder.missing:
         lines["read as missing"] = listed(map(repr, encoder.missing))
     return lines
 
 
-def with_note(name: str, note: object) -> str:
+def with_note(name: str, note: str = "") -> str:
     """Return the name of a column with a note in brackets."""
     return f"{name or '(no name)'} ({note})" if note else name or "(no name)"
 
