@@ -351,21 +351,16 @@ def _number_form(cells: Any, written: Written) -> NumberForm | None:
                 return NumberForm()
     like = _number_pattern(f"{_CURRENCY}?", _LIKE_A_NUMBER, f"(?:{_CURRENCY}|{_UNIT})?")
     sample = _sample(cells)
-    if 4 * pc.sum(pc.match_substring_regex(sample, like)).as_py() < len(sample):
-        return None
-    found = pc.extract_regex(cells, like)
+    found = pc.extract_regex(sample, like)
     affixes = (pc.struct_field(found, each) for each in ("prefix", "suffix"))
     signs = pc.binary_join_element_wise(*affixes, pa.scalar("\n", cells.type))
     counted = pc.value_counts(signs.filter(pc.invert(pc.match_substring_regex(signs, _ORDINAL))))
     kinds, counts = counted.field("values"), counted.field("counts").to_numpy(False)
-    if len(kinds) == 0:
+    if 4 * counts.sum() < len(sample):
         return None
-    usual = kinds[int(np.argmax(counts))].as_py()
-    is_usual = pc.equal(signs, usual).fill_null(False)
-    prefix, suffix = usual.split("\n")
-    bodies = pc.struct_field(found, "body").filter(is_usual)
+    prefix, suffix = kinds[int(np.argmax(counts))].as_py().split("\n")
     there = [
-        c for c, sign in _GROUPS.items() if pc.any(pc.match_substring_regex(bodies, sign)).as_py()
+        c for c, sign in _GROUPS.items() if pc.any(pc.match_substring_regex(cells, sign)).as_py()
     ]
     decimals = (".", ",") if {".", ","} & {*there} else (written.point,)
     forms = [NumberForm(prefix, suffix, t, d) for d in decimals for t in there if t != d]
@@ -376,15 +371,15 @@ def _number_form(cells: Any, written: Written) -> NumberForm | None:
         # Codes such as 12A and 14B are numbers with units only if nearly all have the same one.
         is_clear = pc.match_substring_regex(kinds, _CLEAR).to_numpy(False)
         n_clear, n_usual = counts[is_clear].sum(), max(map(np.sum, fits))
-        if n_usual > 0 and (2 * n_clear > len(cells) or 4 * n_usual > 3 * len(cells)):
+        if n_usual > 0 and (2 * n_clear > len(sample) or 4 * n_usual > 3 * len(cells)):
             raise _OddCellError("numbers", cells, max(fits, key=np.sum))
         return None
     allowed = [(form, values) for form, values in whole if written.allows(form)]
     two = " and ".join(map(shown, cells.slice(0, 2).to_pylist()))
     if not allowed:
         raise ColumnError(f"holds {two}, which thousands and decimal do not allow")
-    if len(allowed) > 1:
-        sign = next(form.thousands for form, _ in allowed if form.thousands)
+    if not all(values.equals(allowed[0][1]) for _, values in allowed):
+        sign = next(form.thousands for form, _ in allowed if form.thousands in (".", ","))
         advice = f"; --thousands {sign!r} or --decimal {sign!r} says which (in Python too)"
         raise ColumnError(f"holds numbers that can be read in two ways, {two}", None, advice)
     return allowed[0][0]
