@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -205,26 +205,20 @@ def order_of_rows(fitted: FittedForest, order: Any, how: Method) -> NDArray[np.i
         raise ValueError("order must be numbers or dates, not several kinds of values") from None
 
 
-def _with_texts_read(texts: NDArray[Any]) -> NDArray[Any]:
+def _with_texts_read(values: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers or dates that texts write, and other values as they are; ValueError."""
-    if not any(isinstance(each, str) for each in texts.flat):
-        return texts
+    if not all(isinstance(each, str | None) for each in values.flat):
+        return values
     need("pyarrow", "an order of texts", None)
+    texts = pa.array(values.tolist(), pa.large_string())
     try:
-        array = pa.array(texts.tolist(), pa.large_string())
-        form = form_of(array)
+        form = form_of(texts)
     except ColumnError as error:
         raise ValueError(f"order {error}; give numbers or datetimes") from None
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise ValueError("order must be numbers or dates, not several kinds of values") from None
-    if form is not None:
-        values: NDArray[Any] = form.read(array).to_numpy(zero_copy_only=False)
-        return values
-    is_date = pc.or_(array.is_null(), pc.match_substring_regex(array, ISO_DATE).fill_null(False))
-    if not pc.all(is_date).as_py():
-        cell = array[is_date.index(False).as_py()].as_py()
-        raise ValueError(f"order must be numbers or dates, but holds {cell!r}")
-    return texts
+    others = texts.filter(pc.invert(pc.match_substring_regex(texts, ISO_DATE)))
+    if form is None and len(others) > 0:
+        raise ValueError(f"order must be numbers or dates, but holds {others[0].as_py()!r}")
+    return values if form is None else cast("NDArray[Any]", form.read(texts).to_numpy(False))
 
 
 def check_labels(by: ArrayLike | None, X: Any) -> NDArray[Any] | None:

@@ -144,6 +144,7 @@ _SIGNS = ["", "+", *_NEGATIVE]
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DIRECTIVES = {
     "Y": r"\d{4}", "y": r"\d\d", "m": "(?:0?[1-9]|1[0-2])", "d": r"(?:0?[1-9]|[12]\d|3[01])",
+    **dict.fromkeys("aA", r"[a-zA-Z]+"),
     **dict.fromkeys("bB", rf"(?i:{'|'.join(_MONTHS)})[a-zA-Z]*\.?"),
     "H": r"(?:[01]?\d|2[0-3])", "I": "(?:0?[1-9]|1[0-2])", "M": r"[0-5]\d",
     "S": r"[0-5]\d)(?P<f>\.\d{1,9}|", "p": r"[aApP]\.?[mM]\.?",
@@ -184,6 +185,8 @@ class DateForm(Form):
     def values(self, cells: Any) -> Any:
         found = pc.extract_regex(cells, self._pattern)
         part = {each.name: pc.struct_field(found, each.name) for each in found.type}
+        for weekday in {"a", "A"} & part.keys():
+            del part[weekday]
         if "b" in part:
             short = pc.ascii_lower(pc.utf8_slice_codeunits(part.pop("b"), 0, 3))
             part["m"] = pc.add(pc.index_in(short, pa.array(_MONTHS, short.type)), 1)
@@ -299,7 +302,8 @@ _DATES = {
     "9": ("%Y%m%d", "%Y%m%d%H%M%S"),
 }
 _SHAPE = re.compile(
-    r"(?s)(?P<date>.+?)((?P<between>, | |a)9:9(?P<second>:9(\.9)?)?(?P<half> ?a(\.a\.)?)?)?"
+    r"(?s)(a(?P<weekday>,? )(?=a|9.a|9[-/.]9))?(?P<date>.+?)"
+    r"((?P<between>, | |a)9:9(?P<second>:9(\.9)?)?(?P<end> ?a(\.a\.)?)?)?"
 )
 # Digits alone are dates only of these years.
 DIGITS_OF_DATES = r"^\s*(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:\d{6})?\s*$"
@@ -307,19 +311,21 @@ DIGITS_OF_DATES = r"^\s*(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:
 
 def _formats(shape: str) -> Iterator[str]:
     """Yield the formats of dates that may have a shape."""
-    date, between, second, half = cast("Any", _SHAPE.fullmatch(shape)).group(
-        "date", "between", "second", "half"
-    )
-    time = ""
+    found = cast("Any", _SHAPE.fullmatch(shape)).groupdict()
+    date, between, second, end = (found[n] for n in ("date", "between", "second", "end"))
+    times = [""]
     if between is not None:
-        time = ("T" if between == "a" else between) + ("%H:%M" if half is None else "%I:%M")
-        time += "" if second is None else ":%S"
-        time += "" if half is None else " %p" if half[0] == " " else "%p"
+        rest = ":%M" + ("" if second is None else ":%S")
+        ends = [""] if end is None else ["Z", " UTC", " GMT"]
+        times = [f"%H{rest}{each}" for each in ends]
+        times += [] if end is None else [f"%I{rest}{' ' * (end[0] == ' ')}%p"]
+        times = [("T" if between == "a" else between) + each for each in times]
+    weekday = "" if found["weekday"] is None else f"%a{found['weekday']}"
     sign = next((each for each in "-./ " if each in date), "/")
     for text in _DATES.get(date) or _DATES.get(date.replace(sign, "/"), ()):
         # No country writes the month in front of the day with points.
-        if not ((sign == "." and text.startswith("%m/%d")) or (time and "%H" in text)):
-            yield text.replace("/", sign) + time
+        if not ((sign == "." and text.startswith("%m/%d")) or (between and "%H" in text)):
+            yield from (weekday + text.replace("/", sign) + time for time in times)
 
 
 def _date_form(cells: Any, name: str) -> DateForm | None:
