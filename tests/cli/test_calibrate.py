@@ -651,6 +651,9 @@ def test_recalibrate_moves_quantiles_and_keeps_the_file_whole(folder, tmp_path, 
     found = failure(capsys, [*call, "-o", tmp_path / "model3", "--window", 20], 2)
     assert found == "--window must be at least 99 for a coverage of 0.99, got 20"
     assert not (tmp_path / "model3").exists()
+    fit(folder / "train.csv", tmp_path / "plain", "--calibrate", "none")
+    found = failure(capsys, [call[0], tmp_path / "plain", *call[2:]])
+    assert found.endswith("plain has no calibration; 'hdiforest calibrate' makes one")
 
 
 def test_diagnosis_of_rows_and_coverage_of_those_flagged(folder, tmp_path, capsys):
