@@ -106,7 +106,7 @@ class Column(ABC):
     @property
     def reading(self) -> str:
         """How text was read; empty where cells are of their own type."""
-        return ""
+        return str(vars(self).get("form") or "")
 
     @abstractmethod
     def codes(self, array: Any) -> Codes:  # of a dictionary only if there are categories
@@ -131,10 +131,6 @@ class NumberColumn(Column):
 
     form: NumberForm | None = None  # None: no text
     kind = "number"
-
-    @property
-    def reading(self) -> str:
-        return "" if self.form is None else str(self.form)
 
     def codes(self, array: Any) -> Codes:
         if self.form is not None and is_text(array.type):
@@ -325,10 +321,6 @@ class DateColumn(Column):
 
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(filter(None, [f'date, in {self.unit}s', self.reading]))})"
-
-    @property
-    def reading(self) -> str:
-        return "" if self.form is None else str(self.form)
 
     def codes(self, array: Any) -> Codes:
         if self.form is not None and pa.types.is_integer(array.type):  # such as 20240531
