@@ -168,7 +168,7 @@ class Column(ABC):
     @property
     def reading(self) -> str:
         """How text was read; empty where cells are of their own type."""
-        return ""
+        return str(vars(self).get("form") or "")
 
     def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
         """Say what its training cells were, for the numbers of the least and the greatest one."""
@@ -197,10 +197,6 @@ class NumberColumn(Column):
 
     form: NumberForm | None = None  # None: no text
     kind = "number"
-
-    @property
-    def reading(self) -> str:
-        return "" if self.form is None else str(self.form)
 
     def codes(self, array: Any) -> Codes:
         if self.form is not None and is_text(array.type):

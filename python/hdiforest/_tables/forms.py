@@ -352,9 +352,12 @@ def _date_form(cells: Any, name: str) -> DateForm | None:
 def _number_form(cells: Any, written: Written) -> NumberForm | None:
     if written.allows(NumberForm()):
         with suppress(pa.ArrowInvalid):
-            numbers = pc.utf8_trim_whitespace(cells).cast(pa.float64())
+            plain = pc.utf8_trim_whitespace(cells)
+            numbers = plain.cast(pa.float64())
             if pc.all(pc.is_finite(numbers)).as_py():
-                return NumberForm()
+                # Whole numbers that float64 cannot tell apart are ids.
+                is_long = pc.and_(pc.utf8_is_digit(plain), pc.greater_equal(numbers, 2.0**53))
+                return None if pc.any(is_long).as_py() else NumberForm()
     like = _number_pattern(f"{_CURRENCY}?", _LIKE_A_NUMBER, f"(?:{_CURRENCY}|{_UNIT})?")
     sample = _sample(cells)
     found = pc.extract_regex(sample, like)

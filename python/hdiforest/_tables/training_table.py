@@ -132,14 +132,14 @@ def read_training_tables(
         source = f"{source} ({len(opened):,} tables as one)"
     while True:
         try:
-            raw = _typed(opened, source, roles, every, as_text)
+            raw, numbers = _typed(opened, source, roles, every, as_text)
             break
         except TableError as error:
             if as_text.issuperset(error.columns):
                 raise
             as_text.update(error.columns)  # their forms are found when all of their cells are there
     try:
-        return training_table(raw, source, roles)
+        return training_table(raw, source, roles, numbers)
     except TableError as error:
         raise TableError(f"{error}{_hint(error, raw.schema.names, roles.special)}") from None
 
@@ -150,14 +150,15 @@ def _typed(
     roles: Roles,
     every: set[str],
     as_text: set[str],
-) -> Any:
+) -> tuple[Any, list[str]]:
     """Read the columns that have a role, some of a CSV as text, as one pyarrow Table.
 
-    A TableError has columns if these may be read as text.
+    Returns the columns that number the rows of each table, too. A TableError has columns if these
+    may be read as text.
     """
     declared = {name for name in (*roles.declared, roles.groups) if name is not None}
     numbers, texts, keys = {*roles.numbers} - as_text, declared | as_text, set[str]()
-    tables = list[tuple[Path, Any]]()
+    tables, numbering = list[tuple[Path, Any]](), list[list[str]]()
     for open_one in opened:
         with open_one() as table:
             keys |= table.keys.keys()
@@ -175,6 +176,7 @@ def _typed(
         if parts:
             part = pa.concat_tables(parts, promote_options="default")
             tables.append((table.path, part))
+            numbering.append(row_numbers(part, {*roles.special, *roles.declared}))
             # As first cells do in a CSV, the first table says what others hold.
             for field in part.schema:
                 if pa.types.is_integer(field.type) or pa.types.is_floating(field.type):
@@ -187,7 +189,7 @@ def _typed(
     for j, name in enumerate(raw.column_names):
         if name in keys - declared and not fails(raw[name].cast, "double"):
             raw = raw.set_column(j, name, raw[name].cast("double"))
-    return raw
+    return raw, [name for name in numbering[0] if all(name in own for own in numbering)]
 
 
 def _columns_of_all(
@@ -211,8 +213,13 @@ def _columns_of_all(
     return set(having)
 
 
-def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
-    """Return what a forest is fitted on; as `read_training_table`, of a pyarrow Table `raw`."""
+def training_table(
+    raw: Any, source: str, roles: Roles, numbers: Sequence[str] | None = None
+) -> TrainingTable:
+    """Return what a forest is fitted on; as `read_training_table`, of a pyarrow Table `raw`.
+
+    `numbers` are the columns that number its rows, if that is known.
+    """
     names = raw.schema.names
     arrays = [without_words(column, roles.missing) for column in raw.columns]
     raw = pa.Table.from_arrays(arrays, names)
@@ -227,7 +234,8 @@ def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
     y = numbers_of(raw[roles.target], f"{source}: target '{roles.target}'", written, hint)
     if weight is not None:
         weights = numbers_of(raw[weight], f"{source}: sample weight '{weight}'", written)
-    numbers = row_numbers(raw, {*roles.special, *roles.declared})
+    if numbers is None:
+        numbers = row_numbers(raw, {*roles.special, *roles.declared})
     features = roles.features([name for name in names if name not in numbers], source)
     groups = None if roles.groups is None else _group_numbers(raw, roles.groups, source)
     table = raw.select([i for i, name in enumerate(names) if name in set(features)])
