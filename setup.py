@@ -58,7 +58,9 @@ class BuildCore(build_ext):
     def build_extensions(self) -> None:
         """Compile with the header in the folder of the objects."""
         header = Path(self.build_temp, "stub.hpp")
-        run_path("hdicore/bindings/stub_header.py")["write"](Path("python/hdicore/_core.pyi"), header)
+        run_path("hdicore/bindings/stub_header.py")["write"](
+            Path("python/hdicore/_core.pyi"), header
+        )
         stub_headers.append(str(header))
         self.compiler.add_include_dir(self.build_temp)
         super().build_extensions()

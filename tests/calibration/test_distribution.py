@@ -270,7 +270,7 @@ def test_wrong_levels(levels):
         checked_levels(levels)
 
 
-@pytest.mark.parametrize("points", [1.0, [np.nan], [["a"]], np.zeros((2, 2, 2))])
+@pytest.mark.parametrize("points", [[np.nan], [["a"]], np.zeros((2, 2, 2))])
 def test_wrong_points(points):
     with pytest.raises(ValueError, match="y must"):
         checked_points(points)

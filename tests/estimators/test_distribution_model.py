@@ -252,15 +252,14 @@ def test_names_of_intervals():
         (pd.Series([0.35, 0.7], dtype="float32"), [0.35, 0.7]),
     ],
 )
-@pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "price", "quantiles"])
+@pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "quantiles"])
 def test_levels_of_fewer_bits_are_those_that_are_written(levels, written, kind):
     model = model_named("forest")
 
     def ask(levels):
         if kind == "quantiles":
             return model.predict_quantiles(X_NEW, levels, output="pandas")
-        name = "miss_cost" if kind == "price" else "coverage"
-        return model.predict_interval(X_NEW, **{name: levels}, kind=kind, output="pandas")
+        return model.predict_interval(X_NEW, levels, kind=kind, output="pandas")
 
     pd.testing.assert_frame_equal(ask(levels), ask(written), check_exact=True)
     calibrated = forest_model().calibrate(coverage=levels)

@@ -362,58 +362,6 @@ def test_a_hostile_mean(tmp_path, stacked, change_facts, change_tensors, message
         HDIForestRegressor.load(path)
 
 
-def changed(name, change):
-    """Change one tensor of a file."""
-    return lambda tensors: tensors.update({name: change(tensors[name].copy())})
-
-
-def first(value):
-    """Put a value into the first place."""
-
-    def put(array):
-        array.flat[0] = value
-        return array
-
-    return put
-
-
-@pytest.mark.parametrize(
-    ("change_facts", "change_tensors", "message"),
-    [
-        (lambda facts: facts["mean"].update(penalty=None), None, "the object mean is missing"),
-        (lambda facts: facts["mean"].update(penalty=0.0), None, "penalty must be positive"),
-        (lambda facts: facts["mean"].update(penalty="1"), None, "penalty must be null or a number"),
-        (lambda facts: facts["mean"].update(baseline=1.0), None, "a baseline or a penalty, but ha"),
-        (
-            lambda facts: facts.update(mean=None),
-            None,
-            "which this version does not know, or not in",
-        ),
-        *(
-            (None, lambda tensors, name=name: tensors.pop(f"local.{name}"), f"{name} is missing")
-            for name in ("columns", "centre", "scale", "features", "targets")
-        ),
-        (None, lambda tensors: tensors.pop("drawn.ranks"), "ranks"),
-        (None, changed("local.columns", first(2)), "must be features below 2"),
-        (None, changed("local.columns", first(-1)), "must be features below 2"),
-        (None, changed("local.columns", lambda a: a[:0]), "shape"),
-        (None, changed("local.scale", first(0.0)), "must be positive"),
-        (None, changed("local.centre", first(np.nan)), "finite numbers"),
-        (None, changed("local.features", first(np.inf)), "finite numbers"),
-        (None, changed("local.targets", first(np.nan)), "finite numbers"),
-        (None, changed("local.targets", lambda a: a[1:]), "local.targets must be"),
-        (None, changed("local.features", lambda a: a[:, :1].copy()), "local.features must be"),
-        (None, changed("drawn.atoms", first(-1.0)), "must be of 520 positions"),
-    ],
-)
-def test_a_hostile_local_mean(tmp_path, local, change_facts, change_tensors, message):
-    path = tmp_path / "local.hdi"
-    local.save(path)
-    rewritten(path, change_facts, change_tensors)
-    with pytest.raises(ValueError, match=message):
-        HDIForestRegressor.load(path)
-
-
 KNOWN = "calibration.distribution"
 
 

@@ -182,8 +182,8 @@ def text_form(options: Any) -> TextForm:
     """Return how the arguments say that text is written; UsageError if they contradict."""
     if options.decimal is not None and options.sep == options.decimal:
         raise UsageError("--sep and --decimal must differ")
-    point = written_form(options).point
-    return TextForm(options.sep, point, options.encoding, options.quote == "double")
+    point, has_quotes = written_form(options).point, options.quote == "double"
+    return TextForm(options.sep, point, options.encoding, has_quotes=has_quotes)
 
 
 def written_form(options: Any) -> Written:

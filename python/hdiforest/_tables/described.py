@@ -27,7 +27,8 @@ def described(encoder: TableEncoder, feature_range: NDArray[Any]) -> dict[str, s
     lines = {}
     pairs = list(zip(encoder.entries, feature_range.T.tolist(), strict=True))
     for kind in KINDS:
-        own = [with_note(e.name, e.detail(ends)) for e, ends in pairs if e.kind == kind]
+        notes = ((e, ", ".join(filter(None, [e.reading, e.detail(ends)]))) for e, ends in pairs)
+        own = [with_note(entry.name, note) for entry, note in notes if entry.kind == kind]
         if own:
             plural = f"{kind.removesuffix('y')}{'ies' if kind.endswith('y') else 's'}"
             lines[f"{plural} ({len(own):,})"] = listed(own)

@@ -42,7 +42,9 @@ def build(folder):
     call(sys.executable, "-m", "pip", "install", "-q", "--target", site, *chosen, *WHEELS)
 
     # The package beside its module, as the tests import it.
-    shutil.copytree(ROOT / "python" / "hdicore", site / "hdicore", ignore=shutil.ignore_patterns("*.so"))
+    shutil.copytree(
+        ROOT / "python" / "hdicore", site / "hdicore", ignore=shutil.ignore_patterns("*.so")
+    )
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     write = run_path(str(ROOT / "hdicore/bindings/stub_header.py"))["write"]
