@@ -30,11 +30,11 @@ def stacked(
     """
     if isinstance(regressor, str):
         regressor = HistGradientBoostingRegressor()
-    regressor = seeded_clone(regressor, random_state)
     options = {} if rows.sample_weight is None else {"sample_weight": rows.sample_weight}
     folds = KFold(_N_FOLDS, shuffle=True, random_state=random_state)
     X = rows.X.astype(np.float64)  # linear models would reduce y to the type of X
     try:
+        regressor = seeded_clone(regressor, random_state)
         predicted = cross_val_predict(regressor, X, rows.y, cv=folds, params=options)
         fitted = regressor.fit(X, rows.y, **options)
     except Exception as failure:  # other libraries have exceptions of their own

@@ -58,7 +58,18 @@ class LightGBMLeaves:
         return np.asarray(self.booster.predict(X, pred_leaf=True, **self.options))
 
     def unseen(self, X: Any) -> dict[str, int]:
-        """Return how many cells of columns are of categories that the fit had not."""
+        """Return how many cells of columns are of categories that the fit had not.
+
+        Parameters
+        ----------
+        X : table
+            Rows to predict.
+
+        Returns
+        -------
+        dict of str to int
+            By the name of the column.
+        """
         _, columns = self._with_categories(X)
         return {
             str(cells.name): int((cells.notna() & ~cells.isin(known)).sum())
@@ -123,7 +134,13 @@ class XGBoostLeaves:
         self.n_iterations = booster.num_boosted_rounds() if best is None else best + 1
 
     def facts(self) -> dict[str, Any]:
-        """Return what XGBoost says of the kind of the booster and of its objective."""
+        """Return what XGBoost says of the kind of the booster and of its objective.
+
+        Returns
+        -------
+        dict
+            As in the configuration of the learner.
+        """
         facts: dict[str, Any] = json.loads(self.booster.save_config())["learner"]
         return facts
 
@@ -174,7 +191,7 @@ class CatBoostLeaves:
         ``use_best_model=False``.
     """
 
-    known: dict[str, set[str]] | None = None  # categories by column, if `learn` was called
+    _known: dict[str, set[str]] | None = None  # categories by column, if `learn` was called
 
     def __init__(self, booster: Any) -> None:
         catboost = need("catboost", "hdiforest.from_catboost", extra=None)
@@ -200,15 +217,32 @@ class CatBoostLeaves:
         return np.asarray(leaves, dtype=np.int32)
 
     def learn(self, X: Any) -> None:
-        """Keep the categories of the rows of the fit, which CatBoost keeps as hashes alone."""
-        self.known = {name: set(cells) for name, cells in self._categories(X).items()}
+        """Keep the categories of the rows of the fit, which CatBoost keeps as hashes alone.
+
+        Parameters
+        ----------
+        X : table
+            Rows of the fit.
+        """
+        self._known = {name: set(cells) for name, cells in self._categories(X).items()}
 
     def unseen(self, X: Any) -> dict[str, int]:
-        """Return how many cells of columns are of categories that `learn` did not see."""
+        """Return how many cells of columns are of categories that `learn` did not see.
+
+        Parameters
+        ----------
+        X : table
+            Rows to predict.
+
+        Returns
+        -------
+        dict of str to int
+            By the name of the column.
+        """
         given = self._categories(X)
         return {
             name: sum(cell not in known for cell in given.get(name, ()))
-            for name, known in (self.known or {}).items()
+            for name, known in (self._known or {}).items()
         }
 
     def _categories(self, X: Any) -> dict[str, list[str]]:

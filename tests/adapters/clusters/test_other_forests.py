@@ -30,6 +30,7 @@ def rows(n, seed):
 def test_there_is_a_recipe_for_each_library():
     assert [title for title, recipe in RECIPES.items() if recipe] == [
         "Forests of other libraries",
+        "I have a booster",
         "Files",
         "lightgbm.dask",
         "xgboost.dask",

@@ -50,7 +50,7 @@ void what_is_out_of_range_is_refused() {
 }
 
 void intervals_are_widened_and_nested() {
-    const BaseInterval base{false, {Kind::hdi}, 0.5, 0, 0};
+    const BaseInterval base{false, {Kind::hdi}, 0.5};
     Calibration calibration{{{0.5, base, 1, 0, 2}, {0.8, base, -1, 0, 2}, {0.9, base, 0, 0.5, 1}},
                             PostProcess(-100, 100, false, {}, {}),
                             {}};
