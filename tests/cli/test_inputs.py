@@ -173,6 +173,18 @@ def test_text_of_the_first_table_stays_text(tmp_path):
     assert sorted(code["values"]) == ["08", "7", "A1", "B1"]
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_row_numbers_of_each_table_are_no_feature(tmp_path, capsys, ending):
+    for i, part in enumerate(np.array_split(np.arange(240), 5)):  # each is numbered from 0
+        own = SALES.iloc[part].reset_index(drop=True)
+        own.insert(0, "__index_level_0__" if ending == "parquet" else "Unnamed: 0", range(len(own)))
+        write(own, tmp_path / "in" / f"{i}.{ending}")
+    assert run(["fit", tmp_path / "in", *FIT, "-o", tmp_path / "m.hdi"]) == 0
+    assert "(row numbers)" in capsys.readouterr().out
+    names = [column["name"] for column in encoder(tmp_path / "m.hdi")]
+    assert names == ["size", "town", "zone"]
+
+
 def test_a_missing_table_of_several_is_named(tmp_path, capsys):
     write(SALES, tmp_path / "a.csv")
     call = ["fit", tmp_path / "a.csv", tmp_path / "b.csv", *FIT, "-o", tmp_path / "m.hdi"]

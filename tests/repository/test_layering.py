@@ -6,6 +6,8 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
+import hdicore
+
 from ..oracle import ROOT, run_python
 
 SOURCES = {".py", ".pyi", ".pyx", ".pxd", ".hpp", ".cpp", ".h", ".c"}
@@ -256,6 +258,13 @@ def test_import_hdiforest_loads_nothing_optional_that_scikit_learn_does_not(tmp_
     loaded = loaded_by("hdiforest._estimators.hdi_forest", tmp_path)
     assert {"hdiforest", "hdicore"} <= loaded
     assert not (loaded - alone) & {"pyarrow", "matplotlib", "rich", "safetensors", "pandas"}
+
+
+def test_no_folder_of_a_checkout_shadows_the_package():
+    found = run_python(
+        "import sys; sys.path.insert(0, ''); import hdicore; print(hdicore.__file__)", cwd=ROOT
+    )
+    assert found.strip() == hdicore.__file__
 
 
 def test_the_missing_compiled_module_is_explained(tmp_path):

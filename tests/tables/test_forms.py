@@ -343,3 +343,10 @@ def test_errors_say_which_cells():
     assert error.value.sentence("column 'day'", 10) == (
         "column 'day' holds dates such as '31/05/2024', but 'soon' in row 14"
     )
+
+
+@pytest.mark.parametrize("first", [2**53, 10**17, 2**63])
+def test_whole_numbers_that_doubles_merge_are_ids(first):
+    assert form_of(pa.array([str(first + i) for i in range(4)])) is None
+    assert form_of(pa.array([f"{first}.5", "1e300"])) == NumberForm()
+    assert form_of(pa.array([str(2**53 - 1), "7"])) == NumberForm()
