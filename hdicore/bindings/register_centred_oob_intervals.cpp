@@ -87,7 +87,7 @@ py::array_t<double> centred(const py::object& index, const py::object& rows_of_a
                             const py::object& n_oob, const py::object& leaf_weight,
                             const py::object& rows, const py::object& leaves,
                             const py::object& counts, const py::object& coverage,
-                            const py::sequence& kind_names, const py::sequence& family_names,
+                            const py::object& kind, const py::sequence& family_names,
                             const py::object& draw_weight, double scale, const py::object& offsets,
                             const py::object& n_threads) {
     const LeafIndex& engine = validated(held<BoundIndex>(index, "index").engine);
@@ -132,13 +132,9 @@ py::array_t<double> centred(const py::object& index, const py::object& rows_of_a
     const std::vector<std::int32_t> own_counts = copy_of(times);
     check_leaves(engine, own_leaves, own_counts, span_of(of_leaves));
     const Levels levels = levels_of(coverage, "coverage", false);
-    std::vector<Kind> kinds;
-    for (const py::handle name : kind_names) {
-        kinds.push_back(kind_named(py::reinterpret_borrow<py::object>(name)));
-    }
+    const std::vector<Kind> kinds = kinds_of(kind, levels.values.size());
 
     Shape result_shape{static_cast<py::ssize_t>(families.size()),
-                       static_cast<py::ssize_t>(kinds.size()),
                        static_cast<py::ssize_t>(chosen.size()), 2};
     if (!levels.is_scalar) result_shape.push_back(static_cast<py::ssize_t>(levels.values.size()));
     py::array_t<double> result(result_shape);

@@ -1237,7 +1237,7 @@ def _centred_oob_intervals(
     leaves: ArrayLike,
     counts: ArrayLike,
     coverage: ArrayLike,
-    kinds: Sequence[_Kind],
+    kind: _Kind | Sequence[_Kind],
     families: Sequence[Literal["raw", "centred"]],
     *,
     draw_weight: ArrayLike | None = None,
@@ -1277,8 +1277,8 @@ def _centred_oob_intervals(
         How often a tree drew them; 0 is out of bag.
     coverage : float or list of k floats
         Shares in (0, 1].
-    kinds : list of str
-        Kinds of interval, as `LeafIndex.intervals` names them.
+    kind : str or list of k str
+        Kind of interval, of each coverage, as `LeafIndex.intervals` names them.
     families : list of {"raw", "centred"}
         What the atoms are: targets, or centres plus residuals.
     draw_weight : (n,) float, optional
@@ -1293,7 +1293,7 @@ def _centred_oob_intervals(
 
     Returns
     -------
-    (len(families), len(kinds), m, 2) or (len(families), len(kinds), m, 2, k) float64
+    (len(families), m, 2) or (len(families), m, 2, k) float64
         NaN for rows to which no tree contributes.
 
     Raises

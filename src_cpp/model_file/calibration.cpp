@@ -22,12 +22,10 @@ double greatest(double a, double b) noexcept {
     return std::isnan(a) || a > b ? a : b;
 }
 
-Interval widened(Interval base, double q, double unit) noexcept {
-    const double half = (base.upper - base.lower) / 2;
-    const double step = q < 0 ? q / unit * half : q;
+Interval widened(Interval base, double q) noexcept {
     const double share = q == 0 ? 0 : allowance;
-    return {base.lower - step - share * (std::fabs(base.lower) + std::fabs(step)),
-            base.upper + step + share * (std::fabs(base.upper) + std::fabs(step))};
+    return {base.lower - q - share * (std::fabs(base.lower) + std::fabs(q)),
+            base.upper + q + share * (std::fabs(base.upper) + std::fabs(q))};
 }
 
 }  // namespace
@@ -101,29 +99,20 @@ std::optional<std::size_t> Calibration::find(double coverage) const noexcept {
     return std::nullopt;
 }
 
-bool Calibration::is_adaptive(std::size_t k) const noexcept {
-    return std::any_of(levels.begin(), levels.begin() + static_cast<std::ptrdiff_t>(k),
-                       [](const CalibratedLevel& level) { return level.slope != 0; });
-}
-
 std::vector<BaseInterval> Calibration::bases(std::size_t k) const {
     std::vector<BaseInterval> found;
     for (std::size_t j = 0; j < k; ++j) found.push_back(levels[j].base);
-    if (is_adaptive(k)) found.push_back({levels[0].base.centred, {Kind::equal_tailed}, 0.8});
     return found;
 }
 
 void Calibration::widen(std::span<Interval> ends, std::size_t k, std::size_t group) const noexcept {
-    const bool adaptive = is_adaptive(k);
-    const double width = adaptive ? ends[k].upper - ends[k].lower : 0;
     for (std::size_t j = 0; j < k; ++j) {
         double q = levels[j].q_hat;
         if (groups && group < groups->labels.size()) {
             const double own = groups->q_hat[group * levels.size() + j];
             if (!std::isnan(own)) q = own;
         }
-        if (adaptive) q += levels[j].slope * width;
-        ends[j] = postprocess.apply(widened(ends[j], q, levels[j].unit));
+        ends[j] = postprocess.apply(widened(ends[j], q));
         if (j == 0) continue;
         ends[j] = {least(ends[j - 1].lower, ends[j].lower),
                    greatest(ends[j - 1].upper, ends[j].upper)};

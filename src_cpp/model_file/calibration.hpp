@@ -21,14 +21,11 @@ struct BaseInterval {
     friend bool operator==(const BaseInterval&, const BaseInterval&) = default;
 };
 
-// One coverage: its base is widened by q_hat + slope * w, with w the width of the equal-tailed
-// interval at 0.8 of the same distribution; a quantile q below 0 scales the base by 1 + q / unit.
+// One coverage: both ends of its base move outwards by q_hat.
 struct CalibratedLevel {
     double coverage;
     BaseInterval base;
     double q_hat;
-    double slope;
-    double unit;
 };
 
 // Equally spaced values base + k step; `slack` is how far, in steps, a value may be from its own.
@@ -83,9 +80,7 @@ struct Calibration {
 
     // Position of a coverage; nothing if it was not calibrated.
     std::optional<std::size_t> find(double coverage) const noexcept;
-    // Whether quantiles of the lowest k coverages depend on the widths of rows.
-    bool is_adaptive(std::size_t k) const noexcept;
-    // Bases of the lowest k coverages; if they are adaptive that of the width behind them.
+    // Bases of the lowest k coverages.
     std::vector<BaseInterval> bases(std::size_t k) const;
 
     // The intervals of the lowest k coverages of one row, in place of those of its bases, each

@@ -90,22 +90,14 @@ void check_coverages(std::span<const double> coverages) {
 }
 
 CalibratedLevel level_of(const Json& json, CommonBase& common) {
-    const Members members =
-        entries(json, {"coverage", "mean_width", "realised", "cross_check", "base", "q_hat",
-                       "slope", "unit", "interval_score", "later"});
+    const Members members = entries(json, {"coverage", "mean_width", "realised", "cross_check",
+                                           "base", "q_hat", "interval_score", "later"});
     const auto base = of(members, "base", [&](const Json& own) { return base_of(own, common); });
     not_negative(members, "interval_score");
     check_cross_check(members, "later");
-    CalibratedLevel level{check_level(members), base, real(members, "q_hat"),
-                          real(members, "slope"), real(members, "unit")};
+    CalibratedLevel level{check_level(members), base, real(members, "q_hat")};
     if (!(level.q_hat > -std::numeric_limits<double>::infinity())) {
         refuse("q_hat must be a number or infinite");
-    }
-    if (!(level.slope >= 0 && std::isfinite(level.slope))) {
-        refuse("slope must be finite and not negative");
-    }
-    if (!(level.unit > 0 && std::isfinite(level.unit))) {
-        refuse("unit must be finite and positive");
     }
     return level;
 }

@@ -11,7 +11,7 @@
 namespace hdicore {
 namespace {
 
-constexpr std::uint64_t format_version = 1;
+constexpr std::uint64_t format_version = 2;
 constexpr std::size_t small = std::size_t{1} << 16;  // bytes whose checksum is always compared
 
 struct ElementType {
@@ -119,9 +119,11 @@ void check_version(const Json& facts) {
     const auto members = facts.members();
     const Json& version = member(members, "format_version");
     if (version.is_number() && version.sorted_text() == std::to_string(format_version)) return;
-    refuse("the file has format " + printable(version.sorted_text()) +
+    const auto writer = members.find("hdicore");
+    refuse("the file has format " + printable(version.sorted_text()) + ", written by hdicore " +
+           (writer == members.end() ? "?" : printable(writer->second.sorted_text())) +
            ", and this version reads format " + std::to_string(format_version) +
-           " of model files: upgrade hdicore");
+           " of model files: make the file again with this version, or read it with that one");
 }
 
 std::string text_of(std::span<const std::byte> bytes) {

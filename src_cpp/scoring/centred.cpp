@@ -150,16 +150,13 @@ class CentredWorker {
     static void read(const Pmf& pmf, double centre, const CentredRequest& request,
                      std::size_t family, std::size_t at) noexcept {
         const std::size_t n_levels = request.coverages.size();
-        for (std::size_t k = 0; k < request.kinds.size(); ++k) {
-            const std::span<double> ends =
-                request.results.row((family * request.kinds.size() + k) * request.rows.size() + at);
-            for (std::size_t l = 0; l < n_levels; ++l) {
-                const Interval found = pmf.size() == 0
-                                           ? Interval{nan, nan}
-                                           : interval(pmf, request.coverages[l], request.kinds[k]);
-                ends[l] = centre + found.lower;
-                ends[n_levels + l] = centre + found.upper;
-            }
+        const std::span<double> ends = request.results.row(family * request.rows.size() + at);
+        for (std::size_t l = 0; l < n_levels; ++l) {
+            const Interval found = pmf.size() == 0
+                                       ? Interval{nan, nan}
+                                       : interval(pmf, request.coverages[l], request.kinds[l]);
+            ends[l] = centre + found.lower;
+            ends[n_levels + l] = centre + found.upper;
         }
     }
 

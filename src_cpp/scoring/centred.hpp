@@ -40,9 +40,9 @@ struct CentredRequest {
     Matrix<const leaf_t> leaves;          // (n, n_trees) theirs
     Matrix<const std::int32_t> counts;    // (n, n_trees) times a tree drew them
     std::span<const double> coverages;    // (n_levels,) in (0, 1]
-    std::span<const Kind> kinds;
+    std::span<const Kind> kinds;          // (n_levels,) of each
     std::span<const Family> families;
-    Matrix<double> results;  // (n_families * n_kinds * n, 2 * n_levels), lower ends first
+    Matrix<double> results;  // (n_families * n, 2 * n_levels), lower ends first
 };
 
 // Intervals of each training row i from the trees that did not draw it, without row i itself: of
@@ -51,7 +51,7 @@ struct CentredRequest {
 // same without y_i: (c_j - v y_i) / (1 - v), where v is the weight of y_i in c_j, and 1 - v is
 // taken as min_rest at least. NaN where no tree contributes.
 //
-// O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row. Throws
+// O(entries of the row's leaves + atoms log atoms + levels * atoms) for each row. Throws
 // std::invalid_argument if the index neither keeps row weights nor is without units.
 void centred_oob_intervals(const CentredRows& rows, const CentredRequest& request,
                            unsigned n_threads, Interruption& interruption = Interruption::never());

@@ -99,7 +99,7 @@ def fit_folds(
         targets.append(rows.y[held_out[finite]])
         if weights is not None:
             row_weights.append(weights[held_out[finite]])
-    postprocess = PostProcess.from_targets(rows.weighted_targets, clip=settings.clip)
+    postprocess = PostProcess.from_targets(rows.weighted_targets)
     options: Any = {"grouped": how.groups is not None, "weights": row_weights or None}
     args = ends, targets, settings.coverages, postprocess
     return calibrate_cross(*args, **options), tuple(forests)

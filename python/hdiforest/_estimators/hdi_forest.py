@@ -43,7 +43,7 @@ from hdiforest._utils.checks import thread_count
 from hdiforest._utils.hints import digest_of, printing, warn_caller
 from hdiforest._utils.meta_estimators import layers, pipelines, seeded_clone
 from hdiforest.calibration import Calibration, CVPlus, JackknifePlus, OutOfBag, Split
-from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
+from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._calibrate import CrossFit
 from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._methods import Method, resolve_method
@@ -295,7 +295,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     def _calibrate_fit(
         self, fitted: FittedForest, coverages: Sequence[float], blocks: list[TreeBlock]
     ) -> FittedForest:
-        settings = calibrating.Settings(tuple(coverages), calibrating.default_kinds(fitted))
+        settings = calibrating.Settings(tuple(coverages))
         calibrate = calibrating.calibrate_out_of_bag
         if isinstance(self.calibration, bool | str):
             calibrate = calibrating.calibrate_finite_coverages
@@ -682,12 +682,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         *,
         coverage: float | Sequence[float] = DEFAULT_COVERAGES,
         method: Method | Literal["oob", "split", "cv+", "jackknife+"] | None = None,
-        kinds: Sequence[BaseKind] | None = None,
         mean: Any = None,
         objective: Objective = "balanced",
-        adaptive: bool = True,
-        min_samples_leaf: Sequence[int] = calibrating.LEAF_SIZES,
-        clip: bool = True,
         by: Any = None,
         order: Any = None,
         random_state: int | RandomState | None = None,
@@ -699,28 +695,19 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         X, y : (n, n_features) array or table and (n,) or (n, n_outputs) array, optional
             Rows that took no part in the fit, and their targets, for "split".
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
-            Above 0 and below 1. Each is calibrated as the hull with the one before it.
+            Above 0 and below 1. Coverages do not depend on each other, but for the nesting of their
+            intervals.
         method : OutOfBag, Split, CVPlus, JackknifePlus, or their name, optional
             Classes in `hdiforest.calibration`, which say what they guarantee. By default "split" if
             there are X and y, else "oob", the only ones of several outputs. "cv+" and `order` fit
             again, for which loaded models have no forest, and unpickled ones with steps no table.
-        kinds : sequence of str, optional
-            Kinds to choose among, of "hdi", "equal_tailed", "averaged" and "smoothed_hdi":
-            by default the first three; with ``weights="monotonic"`` "equal_tailed" alone.
         mean : "boosting" or regressor, optional
             Another model of the mean, on which to centre intervals with the forest's:
             HistGradientBoostingRegressor, or one that is cloned, and fitted in five folds and on
             all rows, as arrays. Needs ``weights="all"``.
         objective : {"balanced", "width", "interval_score"}, default="balanced"
-            What is least among candidates, out of bag: the mean width W at equal coverage, the
-            mean interval score S, or log W + 1.5 log S.
-        adaptive : bool, default=True
-            Whether conformal quantiles may grow with the width of a row's interval.
-        min_samples_leaf : sequence of int, default=(1, 5, 15)
-            Leaf sizes to choose among: trees are pruned as by `prune`, 1 leaves them as they grew.
-            Below 500 rows the least is taken. Not of "jackknife+" and ``weights="monotonic"``.
-        clip : bool, default=True
-            Whether intervals end where the training targets do; never below 200 training rows.
+            Which of eleven levels is widened, from 500 calibration rows on: that of the least mean
+            width W at equal coverage, mean interval score S, or log W + 1.5 log S.
         by : str, int, (n_rows,) array or callable, optional
             Groups of the calibration rows, for "oob" and "split": a column of X, one label a row,
             or a function of rows (n, n_features) that returns them. Files keep nothing but a
@@ -747,11 +734,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         fitted, how = self.fitted_forest().before_calibration(), resolve_method(method, X, y)
         settings = calibrating.Settings(
             checks.checked_coverages(coverage),
-            calibrating.default_kinds(fitted) if kinds is None else kinds,
-            clip,
             objective,
-            adaptive,
-            tuple(np.ravel(min_samples_leaf).tolist()),
             mean,
             how.max_rows if isinstance(how, OutOfBag | JackknifePlus) else OutOfBag.max_rows,
             checks.checked_seed(random_state),
@@ -1047,9 +1030,7 @@ def calibrate_with_cross_fit(
 ) -> tuple[NDArray[np.intp], CrossFit]:
     """Calibrate a model out of bag; return the rows of its cross-fit, and the cross-fit."""
     fitted = model.fitted_forest()
-    settings = calibrating.Settings(
-        (coverage,), calibrating.default_kinds(fitted), objective=objective, random_state=seed
-    )
+    settings = calibrating.Settings((coverage,), objective=objective, random_state=seed)
     calibrating.check_calibration(fitted, settings)
     model._fitted, rows, fit = calibrating.calibrate_and_cross_fit(
         fitted, settings, model._n_threads()

@@ -229,7 +229,6 @@ class LeafModel(DistributionModel):
         coverage: float | Sequence[float] = bases.DEFAULT_COVERAGES,
         method: Split | Literal["split"] | None = None,
         base: tuple[bases.BaseKind, float] = ("equal_tailed", 0.8),
-        clip: bool = True,
         mean: None = None,
     ) -> Self:
         """Widen intervals so that they cover what they say, by rows that took no part in the fit.
@@ -243,10 +242,8 @@ class LeafModel(DistributionModel):
         method : Split or "split", optional
             See `hdiforest.calibration.Split`; there is no other method for leaves alone.
         base : (kind, level), default=("equal_tailed", 0.8)
-            Intervals to widen: "hdi", "equal_tailed" or "smoothed_hdi", and the share of the
-            distribution that they hold. It must not be chosen by these rows.
-        clip : bool, default=True
-            As in `HDIForestRegressor.calibrate`.
+            Intervals to widen, "hdi" or "equal_tailed", and the share of the distribution that they
+            hold. It must not be chosen by these rows.
         mean : None
             Another mean needs a forest of scikit-learn: ``HDIForestRegressor().fit(X, y)``.
 
@@ -267,18 +264,17 @@ class LeafModel(DistributionModel):
         if method not in (None, "split") and not isinstance(method, Split):
             raise ValueError(f"method must be 'split' for a LeafModel, got {method!r}")
         how = cast("Split", resolve_method(method or "split", X, y))
-        checks.check_flag("clip", clip)
         coverages, targets = checks.checked_coverages(coverage), checks.check_targets("y", y)
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         interval = Base("raw", *base)
-        checks.check_choice("kind", interval.kind, ("hdi", "equal_tailed", "smoothed_hdi"))
+        checks.check_choice("kind", interval.kind, ("hdi", "equal_tailed"))
         bases.check_base(interval)
         checks.check_as_many("y", targets, frame_of(X).n_rows)
         ends = self._query(X, models.query_of("intervals", [interval.level], interval.kind))
         checks.check_no_interval_is_empty(ends)
-        postprocess = PostProcess.from_targets(self._require_index().atoms(0), clip=clip)
-        selected = [Selected(interval)] * len(coverages)
+        postprocess = PostProcess.from_targets(self._require_index().atoms(0))
+        selected = [Selected(interval, c, np.nan, np.nan) for c in coverages]
         candidates = bases.Candidates.checked([interval], ends, targets, postprocess)
         calibration = calibrate_split(candidates, coverages, selected, how.confidence)
         quantiles = self._query(X, models.query_of("intervals", BASE_LEVELS, "upper"))[:, 1]

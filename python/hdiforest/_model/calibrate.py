@@ -33,11 +33,12 @@ from hdiforest.calibration._regions import (
     read_regions,
     shape_of,
 )
-from hdiforest.calibration._result import JointCalibration, base_quantiles, with_distribution
+from hdiforest.calibration._result import JointCalibration, with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.exceptions import InfiniteIntervalsWarning
 
-LEAF_SIZES = (1, 5, 15)
+# Of the trees that are compared: as they grew, and with larger leaves.
+LEAF_SIZES = (1, 5)
 
 Rows = tuple[NDArray[Any], Array]  # (n, n_features), and their targets
 
@@ -53,33 +54,16 @@ class Settings:
     """What a choice out of bag depends on; see `HDIForestRegressor.calibrate`."""
 
     coverages: tuple[float, ...]  # ascending
-    kinds: Sequence[_bases.BaseKind]
-    clip: bool = True
     objective: select.Objective = "balanced"
-    adaptive: bool = True
-    leaf_sizes: Sequence[int] = LEAF_SIZES
     mean: Any = None
     max_rows: int = OutOfBag.max_rows
     random_state: int | None = 0
     by: GroupSource | None = None
 
 
-def default_kinds(fitted: FittedForest) -> Sequence[_bases.BaseKind]:
-    """Return the kinds of intervals to choose among: for monotonic ones those whose ends are."""
-    return ("equal_tailed",) if fitted.weights == "monotonic" else _bases.DEFAULT_KINDS
-
-
 def check_calibration(fitted: FittedForest, settings: Settings) -> None:
     """Raise ValueError unless a forest can be calibrated so, as far as arguments tell."""
-    checks.check_names("kinds", settings.kinds, _bases.KINDS)
     checks.check_choice("objective", settings.objective, select.OBJECTIVES)
-    checks.check_flag("adaptive", settings.adaptive)
-    sizes = settings.leaf_sizes
-    if not sizes or len(set(sizes)) < len(sizes):
-        raise ValueError(f"min_samples_leaf must be one or more distinct numbers, got {sizes!r}")
-    for size in sizes:
-        checks.check_whole_number("min_samples_leaf", size)
-    checks.check_flag("clip", settings.clip)
     if settings.mean is not None:
         check_mean(settings.mean, fitted.training_rows)
         if fitted.weights != "all":
@@ -132,66 +116,80 @@ def _calibrate_on(
 ) -> tuple[FittedForest, NDArray[np.intp], _calibrate.CrossFit]:
     """Return the forest, pruned, with intervals selected and widened on the rows of a source."""
     drawn = draw_rows(source.usable, settings.max_rows, settings.random_state)
-    # Of many rows some compare the candidates, and the others widen the selected one.
+    # Of many rows some select, and the others find the quantiles.
     is_divided = len(drawn) >= 2 * select.MAX_ROWS_TO_SELECT
     n_compared = select.MAX_ROWS_TO_SELECT if is_divided else len(drawn)
     compared = draw_rows(drawn, n_compared, settings.random_state)
-    sizes, adaptive = settings.leaf_sizes, settings.adaptive and "equal_tailed" in settings.kinds
-    if source.fitted.weights == "monotonic":
-        # Bounds of leaves cannot be merged, and monotonic ends must not depend on widths.
-        sizes, adaptive = (1,), False
-    if len(compared) < select.MIN_ROWS_TO_SELECT:
-        sizes = (min(sizes),)
+    # Bounds of leaves cannot be merged, and of the kinds this one alone is monotonic.
+    is_monotonic = source.fitted.weights == "monotonic"
+    sizes, kind = ((1,), "equal_tailed") if is_monotonic else (LEAF_SIZES, "averaged")
     sources = {m: source.pruned(m) for m in sizes}
-    of_size = [
-        _bases.candidate_bases(source.families, settings.kinds, leaf_sizes=(m,)) for m in sizes
+    bases = [
+        [_bases.Base(f, kind, level, m) for f in source.families for level in _bases.LEVELS]
+        for m in sizes
     ]
-    bases = tuple(base for own in of_size for base in own)
-    pairs = steps("calibrating by leaf size", list(zip(sizes, of_size, strict=True)))
-    ends = [sources[m].intervals(compared, own) for m, own in pairs]
-    postprocess = PostProcess.from_targets(source.rows.weighted_targets, clip=settings.clip)
-    every = np.concatenate(ends, axis=-1)
-    rows, candidates = _known(source, compared, bases, every, postprocess)
-    rule = select.rule_for(len(rows), settings.objective, select.SLOPES if adaptive else (0.0,))
+    pairs = steps("calibrating by leaf size", list(zip(sizes, bases, strict=True)))
+    known = [_ends_and_quantiles(sources[m], compared, own) for m, own in pairs]
+    every = tuple(base for own in bases for base in own)
+    rows, candidates = _candidates(source, compared, every, known)
+    rule = select.rule_for(len(rows), settings.objective)
     if is_divided:
         selected = rule(candidates, settings.coverages)
-        bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width)))
+        rule = select.reselected(selected)
+        every = tuple(dict.fromkeys(each.base for each in selected))
         others = np.setdiff1d(drawn, compared)
-        every = sources[bases[0].min_samples_leaf].intervals(others, bases)
-        rows, candidates = _known(source, others, bases, every, postprocess)
+        known = [_ends_and_quantiles(sources[every[0].min_samples_leaf], others, every)]
+        rows, candidates = _candidates(source, others, every, known)
     # The same halves for all forests of so many training rows.
     in_first = select.first_half(len(source.rows.y))[rows]
     labels = None if settings.by is None else settings.by.labels(source.rows.X)[rows]
-    rule = select.reselected(selected) if is_divided else select.corrected(rule)
     calibration, fit = _calibrate.calibrate_oob(
         candidates, settings.coverages, rule, in_first, labels
     )
-    best = sources[calibration.bases[0].min_samples_leaf]
+    base = calibration.bases[0]
     if not intervals_alone:
-        quantiles = best.intervals(rows, base_quantiles(calibration))[:, 1]
+        quantiles = candidates.quantiles[base.group]
         calibration = with_distribution(calibration, quantiles, candidates.y, candidates.weights)
-    families = [base.family for base in calibration.bases if base.family != "raw"]
+    best = sources[base.min_samples_leaf]
     forest = best.fitted.uncalibrated(
         calibration=_with_feature(calibration, settings.by),
-        centred=best.centred_forest(families[0]) if families else None,
+        centred=None if base.family == "raw" else best.centred_forest(base.family),
         grown=None if best is source else source.fitted.uncalibrated(),
         by=settings.by,
     )
     return forest, rows, fit
 
 
-def _known(
+EndsAndQuantiles = tuple[Array, dict[_bases.Group, Array]]
+
+
+def _ends_and_quantiles(
+    source: OutOfBagIntervals, rows: NDArray[np.intp], bases: Sequence[_bases.Base]
+) -> EndsAndQuantiles:
+    """Return the ends of bases (n, 2, m), and the quantiles (n, 19) of each distribution."""
+    first = {base.group: base for base in reversed(bases)}
+    columns = [each for own in first.values() for each in own.quantiles()]
+    ends = source.intervals(rows, [*bases, *columns])
+    quantiles = np.split(ends[:, 1, len(bases) :], len(first), axis=1)
+    return ends[..., : len(bases)], dict(zip(first, quantiles, strict=True))
+
+
+def _candidates(
     source: OutOfBagIntervals,
     rows: NDArray[np.intp],
     bases: tuple[_bases.Base, ...],
-    ends: Array,
-    postprocess: PostProcess,
+    known: Sequence[EndsAndQuantiles],
 ) -> tuple[NDArray[np.intp], Candidates]:
-    """Return the rows with finite ends (n, 2, m), and what is known of them."""
+    """Return the rows of which all is finite, and their candidates."""
+    ends = np.concatenate([own for own, _ in known], axis=-1)
+    quantiles = {group: each for _, own in known for group, each in own.items()}
     finite = np.isfinite(ends).all(axis=(1, 2))
-    rows = rows[finite]
+    for each in quantiles.values():
+        finite &= np.isfinite(each).all(axis=1)
+    rows, of_rows = rows[finite], {group: each[finite] for group, each in quantiles.items()}
+    postprocess = PostProcess.from_targets(source.rows.weighted_targets)
     own = source.rows.y[rows], postprocess, source.weights_of(rows)
-    return rows, Candidates.checked(bases, ends[finite], *own)
+    return rows, Candidates.checked(bases, ends[finite], *own, of_rows)
 
 
 def calibrate_finite_coverages(
@@ -258,25 +256,21 @@ def _split_output(
     (X, y), y_train = rows, fitted.require_training_rows().weighted_targets
     fitted = calibrate_if_possible(fitted, replace(settings, by=None), n_threads)
     selection = cast("Calibration | None", fitted.calibration)
-    if selection is None:
-        unit = float(y_train.std()) or 1.0
-        bases: tuple[_bases.Base, ...] = (_bases.FIXED_RAW,)
-        selected = [Selected(bases[0], 0.0, 0.0, unit, coverage=c) for c in settings.coverages]
-    else:
-        bases = tuple(dict.fromkeys(selection.bases))
-        selected = [
-            Selected(e.base, e.q_hat, e.slope, e.unit, coverage=e.coverage)
-            for e in selection.levels
-        ]
+    postprocess = PostProcess.from_targets(y_train)
+    scale = partial(select.scale_of, postprocess=postprocess)
+    selected = [Selected(_bases.FIXED_RAW, c, 0.0, scale(0.0)) for c in settings.coverages]
+    if selection is not None:
+        levels = selection.levels
+        selected = [Selected(e.base, e.coverage, e.q_hat, scale(e.mean_width)) for e in levels]
+    bases = tuple(dict.fromkeys(each.base for each in selected))
     ends = base_intervals(fitted, X, bases, n_threads)
     checks.check_no_interval_is_empty(ends)
-    postprocess = PostProcess.from_targets(y_train, clip=settings.clip)
     candidates = Candidates.checked(bases, ends, y, postprocess)
     labels = None if settings.by is None else settings.by.labels(X)
     calibration = _calibrate.calibrate_split(
         candidates, settings.coverages, selected, confidence, labels
     )
-    quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
+    quantiles = base_intervals(fitted, X, bases[0].quantiles(), n_threads)[:, 1]
     calibration = _with_feature(with_distribution(calibration, quantiles, y), settings.by)
     forest = replace(fitted, calibration=calibration, by=settings.by)
     return forest, (candidates, [selected] * 3)
@@ -312,7 +306,7 @@ def calibrate_by_jackknife(
         list(np.repeat(ends[:, np.newaxis, :, np.newaxis], len(settings.coverages), axis=3)),
         list(training.y[rows, np.newaxis]),
         settings.coverages,
-        PostProcess.from_targets(source.rows.weighted_targets, clip=settings.clip),
+        PostProcess.from_targets(source.rows.weighted_targets),
         method="jackknife+",
         weights=None if weights is None else list(weights[:, np.newaxis]),
     )

@@ -94,7 +94,7 @@ class OutOfBagIntervals:
         """What there is of `FAMILIES`: centres count all rows of a leaf, or those drawn."""
         if self.fitted.weights != "all":
             return ("raw",)
-        return ("raw", "centred" if self._mean is None else "stacked")
+        return ("raw", "centred") if self._mean is None else ("raw", "centred", "stacked")
 
     @cached_property
     def usable(self) -> NDArray[np.intp]:
@@ -205,30 +205,29 @@ class OutOfBagIntervals:
         families = list(dict.fromkeys(base.family for base in bases))
         if self._equal_rows is None and "raw" in families:
             families.remove("raw")
-        parts = [part for base in bases if base.family in families for part in base.parts]
-        all_kinds = list(dict.fromkeys(kind for kind, _ in parts))
-        all_levels = list(dict.fromkeys(level for _, level in parts))
+        parts = list(
+            dict.fromkeys(part for base in bases if base.family in families for part in base.parts)
+        )
         ends: dict[str, Array] = {}
         while families:  # one merge serves raw and centred intervals, or stacked ones
             together = [f for f in families if f == "raw" or f == families[-1]]
             families = [f for f in families if f not in together]
-            merged = self._merged_intervals(rows, together, all_kinds, all_levels)
-            ends |= zip(together, merged, strict=True)
+            ends |= zip(together, self._merged_intervals(rows, together, parts), strict=True)
 
         def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
             if family not in ends:
                 raw: Array = self.query_raw("intervals", rows, levels, kinds)
                 return raw
-            pairs = zip(kinds, levels, strict=True)
-            columns = [ends[family][all_kinds.index(k), ..., all_levels.index(c)] for k, c in pairs]
-            return np.stack(columns, axis=-1)
+            return ends[family][
+                ..., [parts.index(part) for part in zip(kinds, levels, strict=True)]
+            ]
 
         return read_bases(bases, len(rows), read)
 
     def _merged_intervals(
-        self, rows: NDArray[np.intp], families: list[str], kinds: list[str], levels: list[float]
+        self, rows: NDArray[np.intp], families: list[str], parts: list[tuple[str, float]]
     ) -> Array:
-        """Return all intervals from one merge of a row's leaves, (families, kinds, rows, 2, k)."""
+        """Return k intervals from one merge of a row's leaves, (families, rows, 2, k)."""
         scale, offsets = self._scale_and_offsets(families[-1])
         return _centred_oob_intervals(
             *self._row_index,
@@ -239,8 +238,8 @@ class OutOfBagIntervals:
             rows,
             self.leaves[rows],
             cast("Counts", self.counts)[rows],
-            levels,
-            cast("list[Kind]", kinds),
+            [level for _, level in parts],
+            [cast("Kind", kind) for kind, _ in parts],
             ["raw" if family == "raw" else "centred" for family in families],
             draw_weight=self.rows.draw_weight,
             scale=scale,

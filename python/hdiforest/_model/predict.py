@@ -16,7 +16,6 @@ from hdiforest._utils.checks import CallError, check_choice, shares
 from hdiforest.calibration import Calibration, CrossCalibration, JointCalibration
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._distribution import PredictiveDistribution, Reading
-from hdiforest.calibration._result import base_quantiles
 
 Rows = NDArray[np.floating[Any]]
 AnyKind = Literal["calibrated", Kind]
@@ -126,7 +125,7 @@ def read_distributions(
     fitted: FittedForest, X: Rows, reading: Reading, n_threads: int, values: Sequence[Array] = ()
 ) -> Array:
     """Return what is read from the base quantiles of rows, and their values."""
-    bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
+    bases = cast("Calibration", fitted.calibration).bases[0].quantiles(reading.levels)
     parts = []
     for begin in range(0, max(1, len(X)), _ROWS_AT_ONCE):
         part = slice(begin, begin + _ROWS_AT_ONCE)
@@ -140,7 +139,7 @@ def read_distributions_out_of_bag(
 ) -> Array:
     """Return what is read from the base quantiles of all training rows, each out of bag."""
     source = _out_of_bag(fitted, n_threads)
-    bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
+    bases = cast("Calibration", fitted.calibration).bases[0].quantiles(reading.levels)
     return reading.read(source.intervals(np.arange(len(source.rows.y)), bases)[:, 1], *values)
 
 

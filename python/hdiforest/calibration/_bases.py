@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -14,24 +12,26 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     check_choice,
-    check_names,
     check_targets,
     check_weights,
     check_whole_number,
     one_share,
 )
+from hdiforest.calibration._distribution import BASE_LEVELS
 from hdiforest.calibration._postprocess import PostProcess
 
 FAMILIES = ("raw", "centred", "stacked")
-BaseKind = Literal["hdi", "equal_tailed", "averaged", "smoothed_hdi"]
+BaseKind = Literal["hdi", "equal_tailed", "averaged"]
 KINDS: tuple[BaseKind, ...] = get_args(BaseKind)
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
-# Compared by default.
-DEFAULT_KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "averaged")
+# Compared. Low ones are nearly of constant width once they are widened, high ones as the forest has
+# it; the last two are for a coverage of 0.99.
+LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94, 0.97, 0.985)
 _AVERAGED = ("hdi", "equal_tailed")
-LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94)
+
+Group = tuple[str, int]
 
 
 class Base(NamedTuple):
@@ -41,7 +41,7 @@ class Base(NamedTuple):
     ----------
     family : {"raw", "centred", "stacked"}
         Which atoms the distribution has: targets, or residuals around a mean.
-    kind : {"hdi", "equal_tailed", "averaged", "smoothed_hdi"}
+    kind : {"hdi", "equal_tailed", "averaged"}
         Of the interval that is read from the distribution. The ends of an "averaged" one are
         midway between those of the HDI and of the equal-tailed interval.
     level : float
@@ -60,8 +60,8 @@ class Base(NamedTuple):
         return f"{self.family} {self.kind} {self.level:g}{pruned}"
 
     @property
-    def group(self) -> tuple[str, int]:
-        """What one merge of a row's leaves serves: the family, of trees of one size."""
+    def group(self) -> Group:
+        """The distribution that it is of: a family, of trees of one leaf size."""
         return self.family, self.min_samples_leaf
 
     @property
@@ -70,45 +70,23 @@ class Base(NamedTuple):
         kinds = _AVERAGED if self.kind == "averaged" else (self.kind,)
         return tuple((kind, self.level) for kind in kinds)
 
-    @property
-    def of_width(self) -> Base:
-        """The base of the same group whose width adaptive quantiles depend on."""
-        return Base(self.family, "equal_tailed", 0.8, self.min_samples_leaf)
+    def quantiles(self, levels: Sequence[float] = BASE_LEVELS) -> list[Base]:
+        """Return quantiles of its distribution, as upper ends of one-sided intervals."""
+        return [self._replace(kind="upper", level=level) for level in levels]
 
 
 # Widened where nothing is selected and there are no centres.
 FIXED_RAW = Base("raw", "equal_tailed", 0.8)
 
 
-# A further coordinate is a field of `Base`, checked here and listed in `candidate_bases`. The ends
-# are read by it, in `base_intervals` and `OutOfBagIntervals`, or moved, by `PostProcess`.
+# A further coordinate is a field of `Base`, checked here. The ends are read by it, in
+# `base_intervals` and `OutOfBagIntervals`, or moved, by `PostProcess`.
 def check_base(base: Base) -> None:
     """Raise ValueError unless each coordinate is one that a base may have."""
     check_choice("family", base.family, FAMILIES)
     check_choice("kind", base.kind, KINDS)
     one_share("level", base.level)
     check_whole_number("min_samples_leaf", base.min_samples_leaf, 1)
-
-
-def candidate_bases(
-    families: Sequence[str],
-    kinds: Sequence[str] = DEFAULT_KINDS,
-    levels: Sequence[float] = LEVELS,
-    leaf_sizes: Sequence[int] = (1,),
-) -> tuple[Base, ...]:
-    """Return all bases with these coordinates, or raise ValueError if there are no such."""
-    check_names("families", families, FAMILIES)
-    check_names("kinds", kinds, KINDS)
-    every = product(leaf_sizes, families, kinds, map(float, levels))
-    return tuple(Base(family, kind, level, m) for m, family, kind, level in every)
-
-
-def positions_by_group(bases: Iterable[Base]) -> dict[tuple[str, int], list[int]]:
-    """Return where the bases of each group are."""
-    positions: dict[tuple[str, int], list[int]] = {}
-    for j, base in enumerate(bases):
-        positions.setdefault(base.group, []).append(j)
-    return positions
 
 
 def read_bases(
@@ -122,7 +100,8 @@ def read_bases(
     is called once for each family. The bases must be of trees of one size.
     """
     ends = np.empty((n_rows, 2, len(bases)))
-    for (family, _), at in positions_by_group(bases).items():
+    for family in dict.fromkeys(base.family for base in bases):
+        at = [j for j, base in enumerate(bases) if base.family == family]
         parts = list(dict.fromkeys(part for j in at for part in bases[j].parts))
         of_parts = read(family, [kind for kind, _ in parts], [level for _, level in parts])
         for j in at:
@@ -140,8 +119,8 @@ class Candidates:
     y: Array  # (n,), finite
     postprocess: PostProcess  # of the intervals, once they are widened
     weights: Array | None = None  # (n,), positive; None: all rows weigh alike
-    # (n,) that adaptive quantiles depend on; None: of several groups, or of none.
-    widths: Array | None = None
+    # (n, 19) of each distribution, at `BASE_LEVELS`; needed where there are several.
+    quantiles: Mapping[Group, Array] = field(default_factory=dict)
 
     @classmethod
     def checked(
@@ -151,6 +130,7 @@ class Candidates:
         y: ArrayLike,
         postprocess: PostProcess,
         weights: ArrayLike | None = None,
+        quantiles: Mapping[Group, Array] | None = None,
     ) -> Self:
         """Return the parts together, or raise ValueError if shapes differ or values are wrong."""
         for base in bases:
@@ -164,53 +144,22 @@ class Candidates:
             raise ValueError("ends must be finite with lower <= upper")
         if weights is not None:
             weights = check_weights("weights", weights, len(targets), positive=True)
-        return cls(tuple(bases), ends, targets, postprocess, weights)
+        return cls(tuple(bases), ends, targets, postprocess, weights, quantiles or {})
 
     def rows(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Candidates:
         """Return the candidates of some of the rows."""
-        arrays = {n: getattr(self, n) for n in ("ends", "y", "weights", "widths")}
-        some: Any = {n: None if of is None else of[rows] for n, of in arrays.items()}
-        return replace(self, **some)
+        return replace(
+            self,
+            ends=self.ends[rows],
+            y=self.y[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            quantiles={group: own[rows] for group, own in self.quantiles.items()},
+        )
 
-    def groups(self) -> list[Candidates]:
-        """Return the candidates of each group."""
-        return [
-            replace(
-                self,
-                bases=tuple(self.bases[j] for j in at),
-                ends=self.ends[..., at],
-                widths=self.widths_of(self.bases[at[0]]),
-            )
-            for at in positions_by_group(self.bases).values()
-        ]
-
-    def only(self, base: Base) -> Candidates:
-        """Return one of the candidates, with the widths of its group."""
-        ends = self.ends_of(base)[..., np.newaxis]
-        return replace(self, bases=(base,), ends=ends, widths=self.widths_of(base))
-
-    @property
-    def row_weights(self) -> Array:
-        """Weights of the rows, (n,), 1 where all weigh alike."""
-        return np.ones(len(self.y)) if self.weights is None else self.weights
-
-    @cached_property
-    def units(self) -> Array:
-        """Mean half width of each base, (m,); 1 where all its intervals are points."""
-        means = (self.ends[:, 1] - self.ends[:, 0]).mean(axis=0) / 2
-        return np.where(means > 0, means, 1.0)
-
-    @cached_property
-    def scores(self) -> Array:
-        """Conformity scores of the targets by each base, (n, m)."""
-        return self.postprocess.scores(self.ends, self.y, self.units)
-
-    def widths_of(self, base: Base) -> Array | None:
-        """Return the widths (n,) that adaptive quantiles of a base's group depend on, if known."""
-        if base.of_width not in self.bases:
-            return None
-        lower, upper = self.ends_of(base.of_width).T
-        return np.asarray(upper - lower)
+    def of_group(self, group: Group) -> Candidates:
+        """Return the intervals of one distribution."""
+        at = [j for j, base in enumerate(self.bases) if base.group == group]
+        return replace(self, bases=tuple(self.bases[j] for j in at), ends=self.ends[..., at])
 
     def ends_of(self, base: Base) -> Array:
         """Return the ends of one base, (n, 2), or raise ValueError."""

@@ -42,9 +42,8 @@ def calibrate_oob(
     "Nested conformal prediction and quantile out-of-bag ensemble methods", Pattern Recognition 127,
     2022), but added to the intervals of the whole forest, which costs one prediction per row. The
     guarantee of 1 - 2 (1 - c) of that paper and of the jackknife+ after bootstrap (Kim, Xu, Barber,
-    NeurIPS 2020) does not carry over. Where bases are selected, coverages are calibrated from the
-    lowest on, each as the hull with the one before: intervals are nested without covering more than
-    asked, and those of a coverage depend on the lower ones. O(n m) time and memory per coverage.
+    NeurIPS 2020) does not carry over. Coverages do not depend on each other, but for the nesting of
+    their intervals. O(n m) time and memory per coverage.
     """
     fit = cross_fit(candidates, coverages, rule, in_first)
     return _calibrate("oob", coverages, fit, labels), fit
@@ -59,14 +58,13 @@ def calibrate_split(
 ) -> Calibration:
     """Widen what was selected for ascending coverages by rows that took no part in fit or choice.
 
-    Slopes and units are kept. With a confidence at least that share of all sets of such rows gives
+    With a confidence at least that share of all sets of such rows gives
     the coverage; without, all sets do so on average. Warns as `calibrate_oob`, and refuses weights
     with a confidence. See `conformal_quantile` and `rank` for the literature.
     """
 
-    def rule(rows: Candidates, coverages: Sequence[float]) -> list[Selected]:
-        pairs = zip(selected, coverages, strict=True)
-        return [selection.widen_base(rows, each, c, confidence) for each, c in pairs]
+    def rule(rows: Candidates, _: Sequence[float]) -> list[Selected]:
+        return selection.widened(rows, selected, confidence)
 
     fit = cross_fit(candidates, coverages, rule)
     return _calibrate("split", coverages, fit, labels, confidence)
@@ -130,9 +128,7 @@ def _calibrate(
     q_hat, groups = None, None
     if labels is not None:
         distinct, codes = divide(labels)
-        of_groups = selection.quantiles_by_group(
-            candidates, codes, selected, hulls=method == "oob", confidence=confidence
-        )
+        of_groups = selection.quantiles_by_group(candidates, codes, selected, confidence)
         groups = Groups(tuple(distinct), np.bincount(codes), of_groups)
         q_hat = groups.quantiles(codes, np.array([each.q_hat for each in selected]))
     # Measured on the intervals as they are used, that is nested.
@@ -143,13 +139,13 @@ def _calibrate(
     measured = np.stack([widths, covered, scores], axis=1).tolist()
     parts = zip(coverages, measured, fit.checks(), selected, strict=True)
     levels = tuple(
-        FixedLevel(c, width, share, check, each.base, each.q_hat, each.slope, each.unit, score)
+        FixedLevel(c, width, share, check, each.base, each.q_hat, score)
         for c, (width, share, score), check, each in parts
     )
     infinite = [level.coverage for level in levels if math.isinf(level.q_hat)]
     warn_of_infinite(infinite, len(y), confidence)
     unclipped = replace(candidates, postprocess=replace(postprocess, clip=False))
-    own_scores = [selection.shifted_scores(unclipped, each) for each in selected]
+    own_scores = [selection.scores_of(unclipped, each) for each in selected]
     recent = scores_to_start(own_scores, coverages, weights)
     weighted, n = weights is not None, len(y)
     return Calibration(method, levels, postprocess, n, confidence, weighted, groups, recent=recent)

@@ -14,7 +14,7 @@ from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._calibrate import measure_cross_check
 from hdiforest.calibration._quantiles import conformal_quantile
 from hdiforest.calibration._result import Calibration, JointCalibration, Level, output_names
-from hdiforest.calibration._selection import Selected, calibrated_intervals, shifted_scores
+from hdiforest.calibration._selection import Selected, calibrated_intervals, scores_of
 from hdiforest.metrics._intervals import coverage_score, mean_width_score
 
 
@@ -30,30 +30,27 @@ class OutputRows:
 
     def standard(self, j: int) -> tuple[float, float]:
         """Return location and scale of the scores of a coverage."""
-        q, unit = self.selected[j].q_hat, self.selected[j].unit
-        location = q if np.isfinite(q) else 0.0
-        if self.candidates.postprocess.low == self.candidates.postprocess.high:
-            return location, 0.0
-        return location, location + unit if location > -unit else unit
+        q = self.selected[j].q_hat
+        return q if np.isfinite(q) else 0.0, self.selected[j].scale
 
     def of_rows(self, rows: NDArray[np.bool_]) -> Self:
         """Return some of the rows."""
         return replace(self, candidates=self.candidates.rows(rows))
 
-    def scores(self, j: int, inner: Array | None) -> Array:
+    def scores(self, j: int) -> Array:
         """Return the standardised scores (n,) of a coverage; minus infinity: covered anyhow."""
         location, scale = self.standard(j)
-        scores = shifted_scores(self.candidates, self.selected[j], inner) - location
+        scores = scores_of(self.candidates, self.selected[j]) - location
         return scores / scale if scale > 0 else np.where(scores > 0, np.inf, -np.inf)
 
     def quantiles(self, t: Sequence[float]) -> list[float]:
-        """Return the quantiles of the lowest k coverages by those of standardised scores."""
+        """Return the quantiles of all k coverages by those of standardised scores."""
         standards = map(self.standard, range(len(t)))
         return [a + (b * each if b > 0 else 0.0) for (a, b), each in zip(standards, t, strict=True)]
 
     def intervals(self, t: Sequence[float]) -> Array:
-        """Return the sides of boxes of the lowest k coverages, (n, 2, k)."""
-        chosen = zip(self.selected, self.quantiles(t), strict=False)
+        """Return the sides of boxes of all k coverages, (n, 2, k)."""
+        chosen = zip(self.selected, self.quantiles(t), strict=True)
         selected = [each._replace(q_hat=q_hat) for each, q_hat in chosen]
         return calibrated_intervals(self.candidates, selected)
 
@@ -72,13 +69,13 @@ def calibrate_jointly(
     method, confidence = calibrations[0].method, calibrations[0].confidence
     rows = [[OutputRows(of, each) for each in selected] for of, selected in known]
     own, *by_half = zip(*rows, strict=True)
-    t = joint_quantiles(own, method, confidence)
+    t = joint_quantiles(own, confidence)
     y, ends = _as_intervals(own, t)
     y_checked, checked = np.empty_like(y), np.full_like(ends, np.inf)
     for of_half, in_half in zip(by_half, (in_first, ~in_first), strict=True):
         if in_half.any():
             in_rows, others = ([e.of_rows(part) for e in of_half] for part in (in_half, ~in_half))
-            by_others = joint_quantiles(in_rows, method, confidence)
+            by_others = joint_quantiles(in_rows, confidence)
             y_checked[~in_half], checked[~in_half] = _as_intervals(others, by_others)
     weights = own[0].candidates.weights
     levels = []
@@ -92,26 +89,13 @@ def calibrate_jointly(
     return JointCalibration(tuple(calibrations), tuple(levels), q_hat, named, method, n)
 
 
-def joint_quantiles(
-    outputs: Sequence[OutputRows], method: str, confidence: float | None = None
-) -> list[float]:
-    """Return the conformal quantiles (k,) of the largest standardised scores of each row.
-
-    Out of bag, rows that boxes of lower coverages hold widen nothing; of the outputs' levels, which
-    allow for the optimism of the selection, the largest counts.
-    """
-    found: list[float] = []
-    inner: list[Array | None] = [None] * len(outputs)
-    for j in range(len(outputs[0].selected)):
-        scores = np.max([each.scores(j, i) for each, i in zip(outputs, inner, strict=True)], axis=0)
-        held = np.isneginf(scores)
-        scores[held] = scores[~held].min(initial=0.0)
-        level = max(each.selected[j].coverage for each in outputs)
-        weights = outputs[0].candidates.weights
-        t = conformal_quantile(scores, level, weights=weights, confidence=confidence)
+def joint_quantiles(outputs: Sequence[OutputRows], confidence: float | None = None) -> list[float]:
+    """Return the conformal quantiles (k,) of the largest standardised scores of each row."""
+    weights, found = outputs[0].candidates.weights, []
+    for j, each in enumerate(outputs[0].selected):
+        scores = np.max([output.scores(j) for output in outputs], axis=0)
+        t = conformal_quantile(scores, each.coverage, weights=weights, confidence=confidence)
         found.append(float(t))
-        if method == "oob":
-            inner = [each.intervals(found)[..., -1] for each in outputs]
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -150,15 +149,14 @@ class PostProcess:
         below, above = np.ceil(places - slack) - 0.5, np.floor(places + slack) + 0.5
         return base + step * below, base + step * above
 
-    def scores(self, ends: Array, y: Array, units: ArrayLike | None = None) -> Array:
+    def scores(self, ends: Array, y: Array) -> Array:
         """Return the conformity scores: what widens intervals enough to cover their targets (n,).
 
-        Of ends (n, 2) or (n, 2, m) they are e = max(l - y, y - u), (n,) or (n, m); inside an
-        interval, with units, e / half width times the unit, as `widen` scales it. Of a target off
-        the lattice the farther of the lattice points around it counts; outside the range that
-        intervals are clipped to they are infinite. Clipping and rounding take nothing from the
-        guarantee: this is eq. 6 of Romano, Patterson, Candes, NeurIPS 2019, as least index of a
-        nested family (Gupta, Kuchibhotla, Ramdas, Pattern Recognition 127, 2022, section 2).
+        Of ends (n, 2) or (n, 2, m) they are max(l - y, y - u), (n,) or (n, m). Of a target off the
+        lattice the farther of the lattice points around it counts; outside the range that intervals
+        are clipped to they are infinite. Clipping and rounding take nothing from the guarantee:
+        this is eq. 6 of Romano, Patterson, Candes, NeurIPS 2019, as least index of a nested family
+        (Gupta, Kuchibhotla, Ramdas, Pattern Recognition 127, 2022, section 2).
         """
         low, high = y.copy(), y.copy()  # from where to where an interval must reach
         if self.lattice is not None:
@@ -172,49 +170,24 @@ class PostProcess:
             outside = (y < self.low) | (y > self.high)
             low[outside], high[outside] = -np.inf, np.inf
         columns = (...,) + (np.newaxis,) * (ends.ndim - 2)
-        scores: Array = np.maximum(ends[:, 0] - low[columns], high[columns] - ends[:, 1])
-        if units is not None:
-            half, inside = (ends[:, 1] - ends[:, 0]) / 2, scores < 0
-            np.divide(scores, half, out=scores, where=inside)
-            np.multiply(scores, units, out=scores, where=inside)
-        return scores
+        return np.asarray(np.maximum(ends[:, 0] - low[columns], high[columns] - ends[:, 1]))
 
-    def widen(self, ends: Array, q_hat: ArrayLike, units: ArrayLike | None = None) -> Array:
+    def widen(self, ends: Array, q_hat: ArrayLike) -> Array:
         """Widen base intervals (n, 2, m) by conformal quantiles (m,) or (n, m), and post-process.
 
-        A quantile q >= 0 moves both ends outwards by q. A negative one scales the interval about
-        its middle by 1 + q / unit, so that narrow intervals are not emptied first; without units
-        it moves both ends inwards. An interval holds its target whenever the target's score is at
-        most the quantile: each end has an allowance for rounding.
+        Both ends move outwards by the quantile. An interval holds its target whenever the target's
+        score is at most the quantile: each end has an allowance for rounding.
         """
         q = np.asarray(q_hat, dtype=np.float64)
-        steps = q
-        if units is not None and (q < 0).any():
-            half = (ends[:, 1] - ends[:, 0]) / 2
-            steps = np.where(q < 0, np.minimum(q, 0) / units * half, q)
         # At a quantile of 0 comparisons are exact, and intervals of width zero stay so.
         allowance = np.where(q == 0, 0, _ROUNDINGS * np.finfo(np.float64).eps)
-        lower = ends[:, 0] - steps - allowance * (np.abs(ends[:, 0]) + np.abs(steps))
-        upper = ends[:, 1] + steps + allowance * (np.abs(ends[:, 1]) + np.abs(steps))
+        lower = ends[:, 0] - q - allowance * (np.abs(ends[:, 0]) + np.abs(q))
+        upper = ends[:, 1] + q + allowance * (np.abs(ends[:, 1]) + np.abs(q))
         return np.stack(self.apply(lower, upper), axis=1)
 
-    def intervals(
-        self,
-        ends: Array,
-        widenings: Sequence[tuple[float, float, float]],
-        widths: Array | None = None,
-        q_hat: Array | None = None,
-    ) -> Array:
-        """Widen base intervals (n, 2, k) for k ascending coverages, and nest them.
-
-        Widenings are quantile, slope and unit of each coverage. `widths` (n,) are multiplied with
-        the slopes, if any is not 0. `q_hat` (n, k) are quantiles of the rows, if these have own.
-        """
-        common, slopes, units = np.array(widenings).T
-        q_hat = common if q_hat is None else q_hat
-        if widths is not None:
-            q_hat = q_hat + slopes * widths[:, np.newaxis]
-        return nested(self.widen(ends, q_hat, units))
+    def intervals(self, ends: Array, q_hat: ArrayLike) -> Array:
+        """Widen base intervals (n, 2, k) for k ascending coverages, and nest them."""
+        return nested(self.widen(ends, q_hat))
 
     def _clip(self, *all_ends: Array) -> None:
         for ends in all_ends if self.clip else ():
@@ -241,13 +214,6 @@ class PostProcess:
         places = self.lattice.places(self.targets)
         on = np.abs(places - np.round(places)) <= self.lattice.slack
         return np.round(places[on]), self.targets[on]
-
-
-def hull(one: Array, other: Array) -> Array:
-    """Return the least intervals that contain two, along axis 1 of arrays (n, 2, ...)."""
-    lower = np.minimum(one[:, 0], other[:, 0])
-    upper = np.maximum(one[:, 1], other[:, 1])
-    return np.stack([lower, upper], axis=1)
 
 
 def nested(intervals: Array) -> Array:

@@ -141,7 +141,7 @@ def warn_of_infinite(infinite: Sequence[float], n: int, confidence: float | None
     if n >= needed[0][1]:
         reason = (
             "targets outside the range of the training targets, or weights, leave too few of the "
-            f"{n} calibration rows; use more rows, or clip=False"
+            f"{n} calibration rows; use more rows"
         )
     else:
         numbers = ", ".join(f"{rows} for {share:g}" for share, rows in needed)

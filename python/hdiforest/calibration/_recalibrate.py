@@ -72,14 +72,13 @@ def recalibrated(
     for each score.
     """
     postprocess = replace(calibration.postprocess, clip=False)
-    widths = ends[:, 1, -1] - ends[:, 0, -1] if calibration.is_adaptive else np.zeros(len(y))
     recent = calibration.recent
     assert recent is not None  # by `check_recalibration`
     continues = [(s.method, s.rate) for s in recent.history[-1:]] == [(method, rate)]
     levels: list[FixedLevel] = []
     scores, misses, coverage = [], [], []
     for j, level in enumerate(calibration.levels):
-        own = postprocess.scores(ends[..., j], y, level.unit) - level.slope * widths
+        own = postprocess.scores(ends[..., j], y)
         target = 1 - level.coverage
         miss, moves = (recent.misses[j] if continues else target), rate if method == "aci" else 0.0
         quantiles, miss = _moving_quantiles(recent.scores[:, j], own, window, target, miss, moves)

@@ -25,7 +25,7 @@ from hdiforest._utils.checks import (
     significant,
 )
 from hdiforest.calibration._bases import Base, check_base
-from hdiforest.calibration._distribution import BASE_LEVELS, PredictiveDistribution
+from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed
@@ -100,12 +100,8 @@ class FixedLevel(Level):
     base : Base
         The interval that is widened.
     q_hat : float
-        Conformal quantile of the scores, by which both ends move outwards. Infinite: too few rows.
-    slope : float
-        The quantile of a row is ``q_hat + slope * w``, with w the width of its equal-tailed 0.8
-        interval of the same family.
-    unit : float
-        A row's quantile q < 0 scales its base interval by ``1 + q / unit``.
+        Conformal quantile of the scores, by which both ends move outwards, or inwards if it is
+        negative. Infinite: too few rows.
     interval_score : float
         Mean over the calibration rows.
     later : CrossCheck, optional
@@ -114,8 +110,6 @@ class FixedLevel(Level):
 
     base: Base
     q_hat: float
-    slope: float
-    unit: float
     interval_score: float
     later: CrossCheck | None = None
 
@@ -124,8 +118,6 @@ class FixedLevel(Level):
         check_base(self.base)
         _require(self, _NOT_NEGATIVE, "interval_score")
         _require(self, ("be a number or infinite", lambda q: q > -np.inf), "q_hat")
-        _require(self, ("be finite and not negative", lambda slope: 0 <= slope < np.inf), "slope")
-        _require(self, ("be finite and positive", lambda unit: 0 < unit < np.inf), "unit")
 
 
 Rule = tuple[str, Callable[[float], bool]]  # what a number must be, and whether it is; NaN never is
@@ -402,17 +394,8 @@ class Calibration(CalibrationResult):
 
     @property
     def bases(self) -> tuple[Base, ...]:
-        """The base of each coverage, and that whose width the quantiles depend on, if they do.
-
-        They are what `intervals` expects the ends of.
-        """
-        bases = tuple(level.base for level in self.levels)
-        return (*bases, bases[0].of_width) if self.is_adaptive else bases
-
-    @property
-    def is_adaptive(self) -> bool:
-        """Whether conformal quantiles differ from row to row."""
-        return any(level.slope for level in self.levels)
+        """The base of each coverage: what `intervals` expects the ends of."""
+        return tuple(level.base for level in self.levels)
 
     @property
     def history(self) -> tuple[Step, ...]:
@@ -454,12 +437,10 @@ class Calibration(CalibrationResult):
             Widened, post-processed, and nested: each coverage contains the lower ones. NaN where an
             end of this or of a lower coverage is.
         """
-        widths = ends[:, 1, -1] - ends[:, 0, -1] if self.is_adaptive else None
-        q_hat = None
+        q_hat = np.array([level.q_hat for level in self.levels])
         if self.groups is not None and codes is not None:
-            q_hat = self.groups.quantiles(codes, np.array([level.q_hat for level in self.levels]))
-        widenings = [(level.q_hat, level.slope, level.unit) for level in self.levels]
-        return self.postprocess.intervals(ends[..., : len(self.levels)], widenings, widths, q_hat)
+            q_hat = self.groups.quantiles(codes, q_hat)
+        return self.postprocess.intervals(ends, q_hat)
 
     @property
     def later(self) -> tuple[CrossCheck | None, ...]:
@@ -480,16 +461,7 @@ class Calibration(CalibrationResult):
         return [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
 
     def _describe(self, level: FixedLevel) -> str:
-        adaptive = f" + {level.slope:g} w" if level.slope else ""
-        return f"{level.base}, q_hat {significant(level.q_hat)}{adaptive}"
-
-
-def base_quantiles(
-    calibration: Calibration, levels: Sequence[float] = BASE_LEVELS
-) -> tuple[Base, ...]:
-    """Return quantiles that distributions are made of, as upper ends of one-sided intervals."""
-    base = calibration.levels[0].base
-    return tuple(base._replace(kind="upper", level=level) for level in levels)
+        return f"{level.base}, q_hat {significant(level.q_hat)}"
 
 
 def with_distribution(
@@ -628,8 +600,9 @@ class JointCalibration(CalibrationResult):
     quantile of the rows' largest standardised scores, (score - location) / scale (as Diquigiovanni,
     Fontana, Vantini, "Conformal prediction bands for multivariate functional data", Journal of
     Multivariate Analysis 189, 2022). Location is the output's own quantile, so that boxes are its
-    own intervals, each widened; scale is their mean half width without a slope, and 0 of constant
-    targets. With "split" both are those out of bag, so that the guarantee of one score holds.
+    own intervals, each widened; scale is half their mean width, or half the range of the targets
+    if that is 0 or infinite. With "split" both are those out of bag, so that the guarantee of one
+    score holds.
     """
 
     outputs: tuple[Calibration, ...]

@@ -31,7 +31,7 @@ _DTYPES = {
     "I32": "<i4", "I64": "<i8", "F32": "<f4", "F64": "<f8",
 }  # fmt: skip
 
-FORMAT_VERSION = 1  # of all kinds of files
+FORMAT_VERSION = 2  # of all kinds of files
 
 Content = TypeVar("Content")
 
@@ -189,7 +189,8 @@ def _read(path: Path, form: Format[Any], file: OpenFile, mapped: bool) -> tuple[
         writer = printable(str(header.facts.get("hdicore"))[:100])
         raise ValueError(
             f"{path} has format {reprlib.repr(format_version)}, written by hdicore {writer}; this "
-            f"version reads format {FORMAT_VERSION} of a {form.noun}: upgrade hdicore"
+            f"version reads format {FORMAT_VERSION} of a {form.noun}: make the file again with "
+            "this version, or read it with that one"
         )
     if set(header.arrays) != set(tensors):
         raise ValueError(f"{path} is damaged: its checksums are not those of its arrays")
