@@ -19,12 +19,12 @@ class OutOfBag:
 
     Parameters
     ----------
-    max_rows : int, default=20000
-        Largest number of training rows to use. The standard error of a coverage is then 0.2 %.
+    max_rows : int, default=10000
+        Largest number of training rows to use. The standard error of a coverage is then 0.3 %.
     """
 
     name: ClassVar[str] = "oob"
-    max_rows: int = 20_000
+    max_rows: int = 10_000
 
     def __post_init__(self) -> None:
         check_whole_number("max_rows", self.max_rows, 1)
