@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -184,3 +185,13 @@ def restored(model, facts=(), arrays=(), without=None):
     made = type(model).__new__(type(model))
     made.__setstate__(state | {"_fitted": changed})
     return made
+
+
+def leaf_sizes(*sizes):
+    """A context in which calibrations compare trees with these leaves."""
+    return patch("hdiforest._model.calibrate.LEAF_SIZES", sizes)
+
+
+def families(*families):
+    """A context in which calibrations compare these distributions."""
+    return patch("hdiforest._model.out_of_bag.OutOfBagIntervals.families", families)

@@ -5,16 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdiforest.calibration._bases import (
-    FAMILIES,
-    KINDS,
-    LEVELS,
-    Base,
-    Candidates,
-    candidate_bases,
-    positions_by_group,
-    read_bases,
-)
+from hdiforest.calibration._bases import FAMILIES, KINDS, Base, Candidates, read_bases
+from hdiforest.calibration._distribution import BASE_LEVELS
 from hdiforest.calibration._postprocess import PostProcess
 
 coordinates = st.tuples(
@@ -64,65 +56,33 @@ def test_an_averaged_base_is_between_its_parts():
     assert (found[:, 0] <= found[:, 1]).all()
 
 
-def test_candidates_have_all_coordinates():
-    bases = candidate_bases(FAMILIES[:2], KINDS, LEVELS, (1, 5, 15))
-    assert len(bases) == len(set(bases)) == 3 * 2 * len(KINDS) * len(LEVELS)
-    assert bases[0] == Base("raw", KINDS[0], LEVELS[0], 1)
-    groups = positions_by_group(bases)
-    assert list(groups) == [(f, m) for m in (1, 5, 15) for f in FAMILIES[:2]]
-    assert sorted(np.concatenate(list(groups.values()))) == list(range(len(bases)))
-    assert all(bases[j].group == group for group, at in groups.items() for j in at)
-
-
-def test_names_and_widths():
+def test_names_groups_and_quantiles():
     base = Base("centred", "averaged", 0.5, 15)
     assert str(base) == "centred averaged 0.5 leaf 15"
     assert str(base._replace(min_samples_leaf=1)) == "centred averaged 0.5"
-    assert base.of_width == Base("centred", "equal_tailed", 0.8, 15)
-    assert base.of_width.group == base.group
+    assert base.group == ("centred", 15)
+    assert base.quantiles([0.25, 0.5]) == [Base("centred", "upper", c, 15) for c in (0.25, 0.5)]
+    assert [each.level for each in base.quantiles()] == list(BASE_LEVELS)
+    assert {each.group for each in base.quantiles()} == {base.group}
+    assert base.quantiles()[3].parts == (("upper", 0.2),)
 
 
-def candidates():
-    bases = candidate_bases(("raw", "centred"), KINDS[:3], (0.5, 0.8), (1, 5))
+def test_candidates_of_rows_and_of_groups():
+    bases = [Base(f, "averaged", c, m) for m in (1, 5) for f in FAMILIES[:2] for c in (0.5, 0.8)]
     rng = np.random.default_rng(0)
-    ends = np.sort(rng.normal(size=(20, 2, len(bases))), axis=1)
-    y = rng.normal(size=20)
-    return Candidates.checked(bases, ends, y, PostProcess.from_targets(y), np.arange(1.0, 21))
-
-
-def test_each_group_has_the_widths_of_its_own_equal_tailed_interval():
-    whole = candidates()
-    groups = whole.groups()
-    assert [group.bases for group in groups] == [whole.bases[j : j + 6] for j in (0, 6, 12, 18)]
-    for group in groups:
-        lower, upper = whole.ends_of(group.bases[0].of_width).T
-        np.testing.assert_array_equal(group.widths, upper - lower)
-        for base in group.bases:
-            one = whole.only(base)
-            np.testing.assert_array_equal(one.widths, group.widths)
-            np.testing.assert_array_equal(one.ends[..., 0], whole.ends_of(base))
-            at = group.bases.index(base)
-            assert one.units[0] == group.units[at]
-            assert one.units[0] == pytest.approx((one.ends[:, 1] - one.ends[:, 0]).mean() / 2)
-        some = group.rows(np.array([3, 1]))
-        np.testing.assert_array_equal(some.widths, group.widths[[3, 1]])
-        np.testing.assert_array_equal(some.weights, [4, 2])
-    assert whole.widths is None
-
-
-def test_without_an_equal_tailed_interval_there_are_no_widths():
-    whole = candidates()
-    base = Base("raw", "hdi", 0.8)
-    alone = Candidates.checked([base], whole.only(base).ends, whole.y, whole.postprocess)
-    assert alone.widths_of(base) is None
-    assert [group.widths for group in alone.groups()] == [None]
-    with pytest.raises(ValueError, match=r"ends must hold the base raw equal_tailed 0\.8"):
-        alone.only(base.of_width)
-
-
-def test_points_have_the_unit_one():
-    ends = np.zeros((5, 2, 2))
-    ends[0, 1, 1] = 5
-    bases, y = candidate_bases(("raw",), ("hdi",), (0.3, 0.5)), np.zeros(5)
-    found = Candidates.checked(bases, ends, y, PostProcess.from_targets(y))
-    np.testing.assert_array_equal(found.units, [1, 0.5])
+    ends, y = np.sort(rng.normal(size=(20, 2, len(bases))), axis=1), rng.normal(size=20)
+    quantiles = {base.group: rng.normal(size=(20, 19)) for base in bases}
+    weights, postprocess = np.arange(1.0, 21), PostProcess.from_targets(y)
+    whole = Candidates.checked(bases, ends, y, postprocess, weights, quantiles)
+    for j, base in enumerate(bases):
+        group = whole.of_group(base.group)
+        assert set(group.bases) == {each for each in bases if each.group == base.group}
+        np.testing.assert_array_equal(group.ends_of(base), ends[..., j])
+    some = whole.rows(np.array([3, 1]))
+    np.testing.assert_array_equal(some.ends, ends[[3, 1]])
+    np.testing.assert_array_equal(some.y, y[[3, 1]])
+    np.testing.assert_array_equal(some.weights, [4, 2])
+    assert list(some.quantiles) == list(quantiles)
+    np.testing.assert_array_equal(some.quantiles["raw", 5], quantiles["raw", 5][[3, 1]])
+    with pytest.raises(ValueError, match=r"ends must hold the base raw averaged 0\.3"):
+        whole.ends_of(Base("raw", "averaged", 0.3))

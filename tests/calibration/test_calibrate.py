@@ -10,35 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdiforest.calibration import _calibrate
-from hdiforest.calibration._bases import (
-    DEFAULT_KINDS,
-    FAMILIES,
-    LEVELS,
-    Base,
-    Candidates,
-    candidate_bases,
-)
+from hdiforest.calibration._bases import Base, Candidates
 from hdiforest.calibration._calibrate import CrossFit, best_by_half
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._selection import Selected
 from hdiforest.exceptions import InfiniteIntervalsWarning
 
-from .twin import BASES, calibrate_oob, calibrate_split, made, selection
+from .rows import calibrate_oob, calibrate_split, chosen, made, selection
+from .twin import BASES
 
 RAW_HDI = Base("raw", "hdi", 0.8)
-FIXED = Base("centred", "equal_tailed", 0.8)
+FIXED = Base("centred", "averaged", 0.8)
 AT_FIXED = BASES.index(FIXED)
 
 
 def test_intervals_that_are_exact_in_the_middle_become_their_midpoints():
-    """The quantile is minus the mean half width, 4.25, which scales all intervals to nothing."""
+    """The quantile is -5, by which the ends of the last intervals cross."""
     y = np.zeros(8)
     ends = np.array([[-5.0, 5.0]] * 6 + [[-1.0, 3.0]] * 2)
-    options = {"selected": [Selected(RAW_HDI)], "bases": [RAW_HDI]}
+    options = {"selected": chosen(RAW_HDI, 0.5), "bases": [RAW_HDI]}
     found = calibrate_split(ends[..., None], y, np.linspace(-9, 9, 50), 0.5, **options)
-    level = found.levels[0]
-    assert level.q_hat == -level.unit == -4.25
+    assert found.levels[0].q_hat == -5
     np.testing.assert_allclose(
         found.intervals(ends[..., None])[..., 0], [[0, 0]] * 6 + [[1, 1]] * 2, atol=1e-14
     )
@@ -77,7 +69,7 @@ def test_split_keeps_its_promise_through_clipping_snapping_and_ties(
                 y[others],
                 TRAINING[training],
                 coverage,
-                selected=[Selected(RAW_HDI)],
+                selected=chosen(RAW_HDI, coverage),
                 bases=[RAW_HDI],
                 weights=weights[others] if weighted else None,
             )
@@ -88,12 +80,12 @@ def test_split_keeps_its_promise_through_clipping_snapping_and_ties(
 
 @pytest.mark.parametrize(("n", "expected"), [(8, True), (9, False)])
 def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
-    ends, y = made(n)
+    ends, quantiles, y = made(n)
     if not expected:
-        found = calibrate_oob(ends, y, y, 0.9, bases=BASES)
+        found = calibrate_oob(ends, y, y, 0.9, quantiles=quantiles)
         assert math.isfinite(found.levels[0].q_hat)
         return
-    known, rule = selection(ends, y, y, (0.5, 0.9, 0.95), bases=BASES)
+    known, rule = selection(ends, y, y, (0.5, 0.9, 0.95), quantiles=quantiles)
     message = "coverage 0.9, 0.95 are infinite: 8 .* too few; needed are 9 for 0.9, 19 for 0.95$"
     with pytest.warns(InfiniteIntervalsWarning, match=message) as warned:
         found, _ = _calibrate.calibrate_oob(*known, rule)
@@ -108,17 +100,17 @@ def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
 
 def made_split(n):
     """Arguments of calibrate_split, and the ends by one base."""
-    ends, y = made(n)
+    ends, _, y = made(n)
     return ends[..., [AT_FIXED]], y
 
 
 def test_too_few_rows_for_a_confidence():
     ends, y = made_split(28)
-    found = calibrate_split(ends, y, y, 0.9, selected=[Selected(FIXED)], bases=[FIXED])
+    found = calibrate_split(ends, y, y, 0.9, selected=chosen(FIXED, 0.9), bases=[FIXED])
     assert math.isfinite(found.levels[0].q_hat)
     with pytest.warns(UserWarning, match="28 .* too few; needed are 29 for 0.9$"):
         found = calibrate_split(
-            ends, y, y, 0.9, selected=[Selected(FIXED)], bases=[FIXED], confidence=0.95
+            ends, y, y, 0.9, selected=chosen(FIXED, 0.9), bases=[FIXED], confidence=0.95
         )
     assert math.isinf(found.levels[0].q_hat)
 
@@ -128,46 +120,37 @@ def test_targets_outside_the_training_range_are_named_where_they_make_pads_infin
     far = np.append(y[:-9], np.full(9, 1e6))
     training = np.linspace(y.min(), y.max(), 300)
     with pytest.warns(UserWarning, match="0.9 are infinite: targets outside the range"):
-        calibrate_split(ends, far, training, 0.9, selected=[Selected(FIXED)], bases=[FIXED])
+        calibrate_split(ends, far, training, 0.9, selected=chosen(FIXED, 0.9), bases=[FIXED])
     found = calibrate_split(
-        ends, far, training, 0.9, selected=[Selected(FIXED)], bases=[FIXED], clip=False
+        ends, far, training, 0.9, selected=chosen(FIXED, 0.9), bases=[FIXED], clip=False
     )
     assert 1e5 < found.levels[0].q_hat < math.inf
 
 
 def test_weights_move_the_conformal_quantile():
-    ends, y = made(200)
-    plain = calibrate_oob(ends, y, y, 0.8, bases=BASES).levels[0]
-    equal = calibrate_oob(ends, y, y, 0.8, weights=np.full(200, 2.0), bases=BASES)
+    ends, quantiles, y = made(200)
+    plain = calibrate_oob(ends, y, y, 0.8, quantiles=quantiles).levels[0]
+    equal = calibrate_oob(ends, y, y, 0.8, weights=np.full(200, 2.0), quantiles=quantiles)
     assert equal.levels[0] == plain
     assert equal.weighted
-    missed = np.abs(y - ends[..., AT_FIXED].mean(axis=1))
-    heavy = calibrate_oob(ends, y, y, 0.8, weights=1 + missed, bases=BASES).levels[0]
+    missed = np.abs(y - ends[..., BASES.index(plain.base)].mean(axis=1))
+    heavy = calibrate_oob(ends, y, y, 0.8, weights=1 + missed, quantiles=quantiles).levels[0]
     assert heavy.q_hat > plain.q_hat
 
 
-def test_all_default_candidates_are_compared():
-    bases = candidate_bases(FAMILIES, leaf_sizes=(1, 5))
-    assert len(bases) == 2 * len(FAMILIES) * len(DEFAULT_KINDS) * len(LEVELS)
-    ends, y = made(700, bases=bases)
-    found = calibrate_oob(ends, y, y, (0.99, 0.5), bases=bases)
-    assert found.coverages == (0.5, 0.99)
-    assert set(found.bases) <= set(bases)
-
-
 def arguments(**changed):
-    ends, y = made(30)
-    whole = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5, "bases": BASES}
+    ends, quantiles, y = made(30)
+    whole = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5, "quantiles": quantiles}
     return whole | changed
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"ends": np.zeros((29, 2, 18))}, "ends must have shape .*30, 2, 18.*got .*29"),
-        ({"ends": np.zeros((30, 2, 19))}, r"ends must .*\(30, 2, 18\), got .*19"),
-        ({"ends": np.full((30, 2, 18), np.nan)}, "ends must be finite"),
-        ({"ends": -np.cumsum(np.ones((30, 2, 18)), axis=1)}, "lower <= upper"),
+        ({"ends": np.zeros((29, 2, 9))}, "ends must have shape .*30, 2, 9.*got .*29"),
+        ({"ends": np.zeros((30, 2, 10))}, r"ends must .*\(30, 2, 9\), got .*10"),
+        ({"ends": np.full((30, 2, 9), np.nan)}, "ends must be finite"),
+        ({"ends": -np.cumsum(np.ones((30, 2, 9)), axis=1)}, "lower <= upper"),
         ({"y": np.full(30, np.nan)}, "y must be finite"),
         ({"y": []}, "y must have shape"),
         ({"y_train": [[1.0]]}, "y_train must have shape"),
@@ -178,7 +161,7 @@ def arguments(**changed):
         ({"coverages": "high"}, "coverage must be a number or a list of numbers, got 'high'"),
         ({"coverages": None}, "coverage must be a number or a list of numbers, got None"),
         ({"coverages": math.nan}, "coverage must be above 0"),
-        ({"bases": [FIXED] * 17 + [FIXED._replace(level=1.0)]}, "level must be above 0 and below"),
+        ({"bases": [FIXED] * 8 + [FIXED._replace(level=1.0)]}, "level must be above 0 and below"),
         ({"weights": np.ones(3)}, "weights must have shape"),
         ({"weights": np.zeros(30)}, "weights must be finite and positive"),
         (
@@ -193,20 +176,13 @@ def test_refused_arguments(changed, message):
     assert "\n" not in str(error.value)
 
 
-def test_refused_names_of_candidates():
-    with pytest.raises(ValueError, match="families must be some of raw, centred, stacked"):
-        candidate_bases(("raw", "boosted"))
-    with pytest.raises(ValueError, match="kinds must be some of hdi, equal_tailed, averaged"):
-        candidate_bases(("raw",), ("hdi", "hdi"))
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"selected": [Selected(RAW_HDI)]}, "ends must hold the base raw hdi 0.8"),
+        ({"selected": chosen(RAW_HDI, 0.5)}, "ends must hold the base raw hdi 0.8"),
         ({"bases": []}, r"ends must have shape \(n, 2, n_bases\) = \(30, 2, 0\)"),
         ({"bases": [Base("boosted", "hdi", 0.8)]}, "family must be 'raw', 'centred' or 'stacked'"),
-        ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi', 'equal_tailed', 'aver"),
+        ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi', 'equal_tailed' or 'aver"),
         ({"bases": [FIXED._replace(min_samples_leaf=0)]}, "min_samples_leaf must be .* got 0"),
         ({"bases": [Base("raw", "hdi", 80)]}, "level must be above 0 and below 1, got 80"),
         ({"confidence": 1.0}, "confidence must be above 0 and below 1"),
@@ -216,7 +192,7 @@ def test_refused_names_of_candidates():
 def test_refused_arguments_of_split(changed, message):
     ends, y = made_split(30)
     given = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5}
-    given |= {"bases": [FIXED], "selected": [Selected(FIXED)]} | changed
+    given |= {"bases": [FIXED], "selected": chosen(FIXED, 0.5)} | changed
     with pytest.raises(ValueError, match=message):
         calibrate_split(**given)
 

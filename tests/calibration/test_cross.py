@@ -24,7 +24,7 @@ from hdiforest.metrics import coverage_score
 from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
 
 from ..oracle import restored
-from . import twin
+from . import rows as made_up
 
 X, Y = make_friedman1(400, 5, noise=1, random_state=0)
 X_NEW, Y_NEW = make_friedman1(300, 5, noise=1, random_state=1)
@@ -90,13 +90,13 @@ def test_weights_of_single_scores():
 
 def test_sample_weights_are_weights_of_the_scores(tmp_path):
     """Half of the rows are noisy, and have two thirds of the weight."""
-    X, y, weights = twin.two_kinds_of_rows(np.random.default_rng(4), 1000)
+    X, y, weights = made_up.two_kinds_of_rows(np.random.default_rng(4), 1000)
     forest = RandomForestRegressor(80, min_samples_leaf=10, random_state=0)
     model = HDIForestRegressor(forest, calibration=False).fit(X, y, sample_weight=weights)
-    model.calibrate(coverage=(0.5, 0.8), method=CVPlus(4), min_samples_leaf=[1], random_state=0)
+    model.calibrate(coverage=(0.5, 0.8), method=CVPlus(4), random_state=0)
     calibration = model.calibration_
     assert calibration.level(0.8).cross_check.coverage == pytest.approx(0.8, abs=0.04)
-    new, target, weights = twin.two_kinds_of_rows(np.random.default_rng(5), 8000)
+    new, target, weights = made_up.two_kinds_of_rows(np.random.default_rng(5), 8000)
     intervals = model.predict_interval(new, 0.8)
     share = coverage_score(target, intervals, sample_weight=weights)
     assert 0.77 < share < 0.87
@@ -354,8 +354,8 @@ def test_refused_arguments():
     model = fitted()
     with pytest.raises(ValueError, match=r"X and y must be None with method='cv\+'"):
         model.calibrate(X, Y, method="cv+")
-    with pytest.raises(ValueError, match="kinds must be some of hdi, equal_tailed"):
-        model.calibrate(method="cv+", kinds=("lower",))
+    with pytest.raises(ValueError, match="objective must be 'balanced', 'width'"):
+        model.calibrate(method="cv+", objective="speed")
 
 
 def test_a_missing_group_of_pandas():

@@ -11,39 +11,32 @@ from hdiforest.calibration._joint import OutputRows, calibrate_jointly, joint_qu
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import Selected, first_half
 
-from .twin import calibrate_split, finish, intervals_of, pad, score, widened
+from .rows import calibrate_split
+from .twin import conformal_quantile, finish, intervals_of
 
 COVERAGES = (0.5, 0.8, 0.95)
 
 
-def slow_boxes(all_ends, all_y, all_train, all_selected, hulls):
+def slow_boxes(all_ends, all_y, all_train, all_selected):
     """The quantiles of each coverage and output, and the sides of the boxes of all rows."""
     d, n = len(all_y), len(all_y[0])
     inner = [[None] * n for _ in range(d)]
     found = []
     for j, coverage in enumerate(COVERAGES):
-        standards, of_rows = [], []
-        for o in range(d):
-            chosen = all_selected[o][j]
-            constant = min(all_train[o]) == max(all_train[o])
-            standards.append((chosen.q_hat, 0.0 if constant else chosen.unit + chosen.q_hat))
+        standards = [(own[j].q_hat, own[j].scale) for own in all_selected]
+        of_rows = []
         for i in range(n):
             parts = []
             for o, (location, scale) in enumerate(standards):
-                side, y = inner[o][i], all_y[o][i]
-                e = score(all_ends[o][i], y, all_selected[o][j].unit) - location
-                if hulls and side is not None and side[0] <= y <= side[1]:
-                    parts.append(-math.inf)
-                else:
-                    parts.append(e / scale if scale else math.copysign(math.inf, e or -1))
+                (low, high), y = all_ends[o][i], all_y[o][i]
+                e = max(low - y, y - high) - location
+                parts.append(e / scale if scale else math.copysign(math.inf, e or -1))
             of_rows.append(max(parts))
-        least = min([0.0, *(e for e in of_rows if e > -math.inf)])
-        t = pad([max(e, least) for e in of_rows], coverage)
+        t = conformal_quantile(of_rows, coverage, [1.0] * n)
         found.append([a + (b * t if b else 0) for a, b in standards])
         for o in range(d):
-            for i in range(n):
-                new = widened(all_ends[o][i], found[-1][o], all_selected[o][j].unit)
-                low, high = finish(*new, all_train[o])
+            for i, (low, high) in enumerate(all_ends[o]):
+                low, high = finish(low - found[-1][o], high + found[-1][o], all_train[o])
                 old = inner[o][i] or (low, high)
                 inner[o][i] = min(low, old[0]), max(high, old[1])
     return np.array(found), np.array(inner)
@@ -60,24 +53,23 @@ def made(seed, n=60):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("method", ["oob", "split"])
-def test_boxes_by_their_definition(seed, method):
+def test_boxes_by_their_definition(seed):
     ends, y = made(seed)
     train = [own.tolist() * 4 for own in y]
-    unit = [0.5, 900.0, 1.0]
+    quantiles, scales = ([-0.1, 0.2, 0.9], [0.0, 300.0, 900.0], [0.0] * 3), (0.5, 900.0, 0.0)
     selected = [
-        [Selected(FIXED_RAW, q, 0.0, u, coverage=c) for q, c in zip(of, COVERAGES, strict=True)]
-        for of, u in zip(([-0.1, 0.2, 0.9], [0.0, 300.0, 900.0], [0.0] * 3), unit, strict=True)
+        [Selected(FIXED_RAW, c, q, scale) for q, c in zip(of, COVERAGES, strict=True)]
+        for of, scale in zip(quantiles, scales, strict=True)
     ]
     rows = [
         OutputRows(Candidates((FIXED_RAW,), e[..., np.newaxis], o, PostProcess.from_targets(t)), s)
         for e, o, s, t in zip(ends, y, selected, train, strict=True)
     ]
-    t = joint_quantiles(rows, method)
+    t = joint_quantiles(rows)
     found = np.array([each.quantiles(t) for each in rows]).T
     plain = [intervals_of(e[..., np.newaxis], (FIXED_RAW,), FIXED_RAW) for e in ends]
     targets = [own.tolist() for own in y]
-    q_hat, sides = slow_boxes(plain, targets, train, selected, method == "oob")
+    q_hat, sides = slow_boxes(plain, targets, train, selected)
     np.testing.assert_allclose(found, q_hat, rtol=1e-12)
     last = np.array([each.intervals(t)[..., -1] for each in rows])
     np.testing.assert_allclose(last, sides, rtol=1e-12)
@@ -88,7 +80,7 @@ def test_boxes_by_their_definition(seed, method):
 
 def calibrated(ends, y, train):
     """Split calibration of d outputs by rows: ends (n, d, 2), y (n, d)."""
-    selected = [Selected(FIXED_RAW, 0.0, 0.0, 1.0, coverage=c) for c in COVERAGES]
+    selected = [Selected(FIXED_RAW, c, 0.0, 1.0) for c in COVERAGES]
     own, known = [], []
     for o in range(y.shape[1]):
         base = ends[:, o, :, np.newaxis]

@@ -19,7 +19,9 @@ some_scores = st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=40)
 
 @given(some_scores, shares)
 def test_the_conformal_quantile_equals_its_twin(scores, coverage):
-    assert conformal_quantile(scores, coverage) == twin.pad(scores, coverage)
+    assert conformal_quantile(scores, coverage) == twin.conformal_quantile(
+        scores, coverage, np.ones(len(scores))
+    )
 
 
 @pytest.mark.parametrize("coverage", SHARES)

@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,7 +10,10 @@ from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest.calibration import Base, _bases, _selection
+from hdiforest._model.out_of_bag import OutOfBagIntervals
+from hdiforest.calibration._bases import Base, Candidates
+from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._selection import best
 
 from ..oracle import ROOT, SKLEARN
 
@@ -54,13 +57,8 @@ def load(name):
     ],
 )
 def test_bases_quantiles_and_widths_are_known(
-    name, coverage, base, q_hat, width, test_coverage, test_width, monkeypatch
+    name, coverage, base, q_hat, width, test_coverage, test_width
 ):
-    candidate_bases = partial(_bases.candidate_bases, levels=LEVELS)
-    monkeypatch.setattr(_bases, "candidate_bases", candidate_bases)
-    monkeypatch.setattr(_selection, "MIN_ROWS_TO_SELECT", 0)
-    # That implementation does not allow for the optimism of the selection.
-    monkeypatch.setattr(_selection, "corrected", lambda rule: rule)
     X, y = load(name)
     order = np.random.default_rng(10_000).permutation(len(y))
     train, test = np.split(order, [round(0.8 * len(y))])
@@ -68,11 +66,21 @@ def test_bases_quantiles_and_widths_are_known(
     model = HDIForestRegressor.from_forest(
         forest.fit(X[train], y[train]), X[train], y[train], n_jobs=1
     )
-    options = {"objective": "width", "adaptive": False, "min_samples_leaf": (1,)}
-    options["kinds"] = ("hdi", "equal_tailed")
-    (level,) = model.calibrate(coverage=coverage, **options).calibration_.levels
-    assert level.base == Base(*base)
-    assert_allclose([level.q_hat, level.mean_width], [q_hat, width], atol=2e-6)
-    lower, upper = model.predict_interval(X[test], coverage).T
+    source = OutOfBagIntervals(model.fitted_forest(), 1)
+    postprocess = PostProcess.from_targets(y[train])
+    every = [Base(*each) for each in product(("raw", "centred"), ("hdi", "equal_tailed"), LEVELS)]
+    ends, own = source.intervals(source.usable, every), y[train][source.usable]
+    narrowest = min(
+        (
+            best(Candidates.checked([each], ends[..., [j]], own, postprocess), coverage, "width")
+            for j, each in enumerate(every)
+        ),
+        key=lambda selected: selected.scale,
+    )
+    assert narrowest.base == Base(*base)
+    assert_allclose([narrowest.q_hat, 2 * narrowest.scale], [q_hat, width], atol=2e-6)
+    read = model.fitted_forest().scorer if base[0] == "raw" else source.centred_forest()
+    of_test = read.intervals(np.float32(X[test]), [base[2]], [base[1]], n_threads=1)
+    lower, upper = postprocess.widen(of_test, [narrowest.q_hat])[..., 0].T
     assert round(((lower <= y[test]) & (y[test] <= upper)).mean(), 4) == test_coverage
     assert_allclose((upper - lower).mean(), test_width, atol=2e-6)

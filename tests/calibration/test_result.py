@@ -11,27 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdiforest.calibration._bases import FAMILIES, Base, candidate_bases
+from hdiforest.calibration._bases import Base
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import Calibration, CrossCheck
 from hdiforest.calibration._selection import Selected
 from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
 
-from .twin import calibrate_oob, calibrate_split
-
-BASES = candidate_bases(FAMILIES[:2])
+from . import rows
+from .rows import calibrate_oob, calibrate_split
 
 
 def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
-    rng = np.random.default_rng(1)
-    y = rng.normal(size=n)
-    y = np.round(y) if lattice else y
-    half = np.array([base.level for base in BASES])
-    centre = 0.3 * rng.normal(size=(n, len(BASES)))
-    ends = np.stack([centre - half, centre + half], axis=1)
+    ends, quantiles, y = rows.made(n, 1, lattice)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return calibrate_oob(ends, y, y, coverages, bases=BASES), (ends, y, y, coverages)
+        return calibrate_oob(ends, y, y, coverages, quantiles=quantiles), (ends, y, y, coverages)
 
 
 RECORD, ARGUMENTS = made()
@@ -40,8 +34,8 @@ RECORD, ARGUMENTS = made()
 def split(**options):
     """The same rows and bases as of RECORD, widened as by new ones."""
     ends, y, y_train, coverages = ARGUMENTS
-    selected = [Selected(e.base, slope=e.slope, unit=e.unit) for e in RECORD.levels]
-    return calibrate_split(ends, y, y_train, coverages, selected=selected, bases=BASES, **options)
+    selected = [Selected(e.base, e.coverage) for e in RECORD.levels]
+    return calibrate_split(ends, y, y_train, coverages, selected=selected, **options)
 
 
 def test_a_coverage_is_looked_up_and_others_are_refused():
@@ -127,42 +121,27 @@ def test_arrays_hold_all(n, lattice):
     assert through_json(record) == record
     assert np.array_equal(through_json(record).postprocess.targets, record.postprocess.targets)
     assert repr(through_json(record)) == repr(record)
-    assert (facts["postprocess"]["lattice"] is not None) == (lattice and n > 20)
+    assert (facts["postprocess"]["lattice"] is not None) == (lattice and n > 100)
 
 
-def adaptive():
-    """The record with slopes and negative quantiles, and of pruned trees."""
-    changes = [{"slope": 0.25, "q_hat": -0.1}, {"slope": 0.1}, {"unit": 2.0}]
-    levels = [replace(each, **new) for each, new in zip(RECORD.levels, changes, strict=True)]
-    pruned = [replace(e, base=e.base._replace(min_samples_leaf=5)) for e in levels]
-    return replace(RECORD, levels=tuple(pruned))
+def pruned():
+    """The record with a negative quantile, and of pruned trees."""
+    levels = [replace(e, base=e.base._replace(min_samples_leaf=5)) for e in RECORD.levels]
+    return replace(RECORD, levels=(replace(levels[0], q_hat=-0.1), *levels[1:]))
 
 
-def test_a_record_with_slopes():
-    record = adaptive()
+def test_a_record_of_pruned_trees():
+    record = pruned()
     assert through_json(record) == record
-    own = tuple(level.base for level in record.levels)
-    width = Base(own[0].family, "equal_tailed", 0.8, 5)
-    assert record.is_adaptive
-    assert record.bases == (*own, width)
-    assert not RECORD.is_adaptive
-    assert RECORD.bases == tuple(level.base for level in RECORD.levels)
-    lines = repr(record).splitlines()[2:5]
-    assert [" + 0.25 w" in line for line in lines] == [True, False, False]
-    assert [" + 0.1 w" in line for line in lines] == [False, True, False]
-    assert all(" leaf 5, q_hat " in line for line in lines)
-    assert record.first(2).bases == (*own[:2], width)
-    static = replace(record, levels=record.levels[2:], recent=None)
-    assert static.bases == own[2:]
+    assert all(" leaf 5, q_hat " in line for line in repr(record).splitlines()[2:5])
 
 
 def test_the_lowest_coverages_of_a_record_have_the_same_intervals():
-    record = adaptive()
-    ends = np.sort(np.random.default_rng(0).normal(size=(30, 2, 4)), axis=1)
+    record = pruned()
+    ends = np.sort(np.random.default_rng(0).normal(size=(30, 2, 3)), axis=1)
     whole = record.intervals(ends)
     for k in (1, 2, 3):
-        first = record.first(k)
-        np.testing.assert_array_equal(first.intervals(ends[..., [*range(k), 3]]), whole[..., :k])
+        np.testing.assert_array_equal(record.first(k).intervals(ends[..., :k]), whole[..., :k])
 
 
 def test_arrays_hold_splits():
@@ -221,12 +200,6 @@ CHECK = "levels.0.cross_check."
         (fact("levels.0.q_hat", True), "q_hat must be a number, got"),
         (fact("levels.0.q_hat", NAN), "q_hat must be a number or infinite"),
         (fact("levels.0.q_hat", {"float": "-inf"}), "q_hat must be a number or infinite"),
-        (fact("levels.0.slope", -0.1), "slope must be finite and not negative, got -0.1"),
-        (fact("levels.0.slope", NAN), "slope must be finite and not negative"),
-        (fact("levels.0.slope", INFINITE), "slope must be finite and not negative"),
-        (fact("levels.0.unit", 0.0), "unit must be finite and positive, got 0"),
-        (fact("levels.0.unit", NAN), "unit must be finite and positive"),
-        (fact("levels.0.unit", INFINITE), "unit must be finite and positive"),
         (fact("levels.0.interval_score", NAN), "interval_score must not be negative"),
         (fact("levels.0.base.min_samples_leaf", 0), "min_samples_leaf must be a whole number"),
         (fact("levels.0.base.min_samples_leaf", [1]), "min_samples_leaf must be a whole number"),

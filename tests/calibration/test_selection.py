@@ -1,4 +1,4 @@
-"""Selection of base and slope, cross-check and intervals against slow twins."""
+"""The rule: which distribution, which level and which quantile, against its slow twin."""
 
 import math
 import warnings
@@ -8,36 +8,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest.calibration._bases import Base, Candidates, candidate_bases
+from hdiforest.calibration._bases import Base, Candidates
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._selection import (
     OBJECTIVES,
-    SLOPES,
     Selected,
     best,
-    best_group,
-    fixed,
-    rule_for,
+    pinball_loss,
+    scale_of,
+    select,
+    widened,
 )
 from hdiforest.metrics import interval_score
 
 from . import twin
-from .twin import BASES, calibrate_oob, calibrate_split, made, select_out_of_bag
+from .rows import calibrate_oob, calibrate_split, chosen, made, selection
+from .twin import BASES, GROUPS, LEVELS
 
 COVERAGES = (0.5, 0.9)
-ONE_WIDTH = (0.0,)  # no slope to choose
 
 
-def check_equal(found, choices):
-    """Bases and slopes are those of the twin, quantiles and units up to rounding."""
-    assert [(level.base, level.slope) for level in found] == [
-        (choice.base, choice.slope) for choice in choices
-    ]
-    q_hat, units = (
-        np.array([getattr(level, name) for level in found]) for name in ("q_hat", "unit")
-    )
-    np.testing.assert_allclose(q_hat, [choice.q for choice in choices], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(units, [choice.unit for choice in choices], rtol=1e-12)
+def check_equal(found, expected):
+    """Bases are those of the twin, quantiles up to rounding."""
+    assert [level.base for level in found] == [base for base, _ in expected]
+    q_hat = [level.q_hat for level in found]
+    np.testing.assert_allclose(q_hat, [q for _, q in expected], rtol=1e-9, atol=1e-12)
 
 
 def ends_for(calibration, ends, bases=BASES):
@@ -45,29 +40,37 @@ def ends_for(calibration, ends, bases=BASES):
     return ends[..., [bases.index(base) for base in calibration.bases]]
 
 
-@pytest.mark.parametrize("n", [60, 501])
+@pytest.mark.parametrize("n", [1, 2, 60, 499, 501])
 @pytest.mark.parametrize("lattice", [False, True])
-@pytest.mark.parametrize("objective", ["balanced", "width", "interval_score"])
-def test_choices_intervals_and_cross_checks_equal_their_twins(n, lattice, objective):
-    ends, y = made(n, seed=1, lattice=lattice)
-    known = y.tolist()
-    found = calibrate_oob(ends, y, y, COVERAGES, objective=objective, bases=BASES)
-    choose = twin.corrected if n >= 500 else twin.choose_all
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_choices_intervals_and_cross_checks_equal_their_twins(n, lattice, objective, weighted):
+    ends, quantiles, y = made(n, seed=n, lattice=lattice)
+    weights = np.arange(n) % 3 + 1.0 if weighted else np.ones(n)
+    options = {"quantiles": quantiles, "objective": objective, "weights": weights}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = calibrate_oob(ends, y, y, COVERAGES, **options)
 
     def expected(rows, to):
-        options = (COVERAGES, objective, SLOPES, n)
-        choices = choose(ends[rows], BASES, y[rows].tolist(), known, *options)
-        return choices, twin.intervals(ends[to], BASES, known, choices)
+        of_rows = {group: own[rows] for group, own in quantiles.items()}
+        args = of_rows, y[rows].tolist(), y.tolist(), COVERAGES, objective, weights[rows].tolist()
+        choices = twin.choose_all(ends[rows], *args, n=n)
+        return choices, twin.intervals(ends[to], y.tolist(), choices)
 
     everything = np.arange(n)
     choices, intervals = expected(everything, everything)
     check_equal(found.levels, choices)
     lower, upper = np.moveaxis(intervals, 1, 0)
     inside = (lower <= y[:, None] + 1e-9) & (y[:, None] <= upper + 1e-9)
-    widths = (upper - lower).mean(axis=0)
+    widths = np.average(upper - lower, axis=0, weights=weights)
     assert [level.mean_width for level in found.levels] == pytest.approx(widths)
-    assert [level.realised for level in found.levels] == list(inside.mean(axis=0))
+    realised = np.average(inside, axis=0, weights=weights)
+    assert [level.realised for level in found.levels] == pytest.approx(realised)
     np.testing.assert_allclose(found.intervals(ends_for(found, ends)), intervals, atol=1e-9)
+    assert (found.method, found.n, found.coverages) == ("oob", n, COVERAGES)
+    if n < 60:
+        return
 
     order = np.random.default_rng(0).permutation(n)
     first, second = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
@@ -77,285 +80,250 @@ def test_choices_intervals_and_cross_checks_equal_their_twins(n, lattice, object
     lower, upper = np.moveaxis(crossed, 1, 0)
     inside = (lower <= y[:, None] + 1e-9) & (y[:, None] <= upper + 1e-9)
     for j, level in enumerate(found.levels):
-        share = inside[:, j].mean()
-        check = level.cross_check
+        share = np.average(inside[:, j], weights=weights)
+        check, width = level.cross_check, (upper - lower)[:, j]
         assert check.coverage == pytest.approx(share)
-        assert check.standard_error == pytest.approx(math.sqrt(share * (1 - share) / n))
-        width = (upper - lower)[:, j]
-        assert check.mean_width == pytest.approx(width.mean())
-        if not lattice:
-            order = np.argsort(width)
-            points, wide = np.split(inside[order, j], [np.sum(width == 0)])
-            thirds = [part.mean() for part in np.array_split(wide, 3)]
-            bins = [part.mean() for part in np.array_split(wide, 5)]
-            if len(points) >= n / 10:
-                bins.append(points.mean())
+        error = math.sqrt(share * (1 - share) * (weights**2).sum()) / weights.sum()
+        assert check.standard_error == pytest.approx(error)
+        assert check.mean_width == pytest.approx(np.average(width, weights=weights))
+        if not lattice and not weighted:
+            in_order = inside[np.argsort(width), j]
+            thirds = [part.mean() for part in np.array_split(in_order, 3)]
+            bins = [part.mean() for part in np.array_split(in_order, 5)]
             # Where 3 or 5 do not divide the rows, a row more may be in the next bin.
-            assert check.thirds == pytest.approx(thirds, abs=6 / len(wide))
-            assert check.worst_of_five == pytest.approx(min(bins), abs=10 / len(wide))
-    assert found.method == "oob"
-    assert found.n == n
-    assert found.coverages == COVERAGES
+            assert check.thirds == pytest.approx(thirds, abs=6 / n)
+            assert check.worst_of_five == pytest.approx(min(bins), abs=10 / n)
 
 
-def scores_of(selected, candidates, coverage):
-    """Mean width and mean interval score of what was selected."""
-    candidate = candidates.only(selected.base)
-    shifts = selected.slope * candidate.widths[:, None]
-    q_hat = selected.q_hat + shifts
-    found = candidate.postprocess.widen(candidate.ends, q_hat, [selected.unit])
-    width = (found[:, 1] - found[:, 0]).mean()
-    return width, interval_score(candidates.y, found, [coverage])[0]
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_the_crps_equals_its_twin(seed, weighted):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 20))
+    quantiles, y = np.sort(np.round(rng.normal(size=(n, 19)), 1), axis=1), rng.normal(size=n)
+    y[::3] = quantiles[::3, 4]  # a quantile that is the target costs nothing
+    weights = rng.uniform(0.5, 3, n) if weighted else None
+    expected = twin.crps(quantiles.tolist(), y, np.ones(n) if weights is None else weights)
+    assert pinball_loss(quantiles, y, weights) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_distribution_of_least_crps_serves_all_coverages(group):
+    ends, quantiles, y = made(600, seed=4)
+    quantiles[group] = y[:, None] + np.linspace(-0.1, 0.1, 19)
+    found = calibrate_oob(ends, y, y, (0.3, 0.5, 0.9), quantiles=quantiles)
+    assert {base.group for base in found.bases} == {group}
+
+
+def test_of_equal_distributions_the_first_is_taken():
+    ends, quantiles, y = made(600)
+    same = dict.fromkeys(GROUPS, quantiles[GROUPS[1]])
+    found = calibrate_oob(ends, y, y, 0.9, quantiles=same)
+    assert found.bases[0].group == GROUPS[0]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_each_objective_finds_what_it_is_named_for(objective):
-    ends, y = made(900, seed=3)
-    candidates = Candidates.checked(BASES, ends, y, PostProcess.from_targets(y)).groups()[0]
+    ends, _, y = made(900, seed=3)
+    postprocess = PostProcess.from_targets(y)
+    candidates = Candidates.checked(BASES[:3], ends[..., :3], y, postprocess)
 
     def loss(selected):
-        width, score = scores_of(selected, candidates, 0.9)
-        return {
-            "width": width,
-            "interval_score": score,
-            "balanced": width * score**1.5,
-        }[objective]
+        own = candidates.ends_of(selected.base)[..., np.newaxis]
+        found = postprocess.widen(own, [selected.q_hat])
+        width, score = np.ptp(found, axis=1).mean(), interval_score(y, found, [0.9])[0]
+        return {"width": width, "interval_score": score, "balanced": width * score**1.5}[objective]
 
-    chosen = best(candidates, 0.9, objective, SLOPES)
-    assert math.exp(chosen.loss) == pytest.approx(loss(chosen))
-    others = [
-        best(candidates.only(base), 0.9, objective, (slope,))
-        for base in candidates.bases
-        for slope in SLOPES
+    of_each = [
+        best(Candidates.checked([base], ends[..., [j]], y, postprocess), 0.9, objective)
+        for j, base in enumerate(BASES[:3])
     ]
-    assert loss(chosen) == pytest.approx(min(map(loss, others)))
+    found = best(candidates, 0.9, objective)
+    assert loss(found) == pytest.approx(min(map(loss, of_each)))
+    assert found in of_each
 
 
 def test_the_score_and_the_width_may_choose_differently():
-    """One base misses far targets, which costs no width; the other reaches them."""
+    """One level misses far targets, which costs no width; the other reaches them."""
     n, y = 1000, np.zeros(1000)
     y[:40] = 100
     narrow = np.tile([-1.0, 1.0], (n, 1))
     wide = np.where((y == 100)[:, None], [0.0, 101.0], [-2.0, 2.0])
     ends = np.stack([narrow, wide], axis=-1)
-    bases = candidate_bases(("raw", "centred"), ("hdi",), (0.8,))
     smooth = np.linspace(-200, 200, n)  # training targets without a lattice
-    chosen = [
-        calibrate_oob(ends, y, smooth, 0.9, objective=objective, bases=bases, slopes=ONE_WIDTH)
-        .bases[0]
-        .family
+    found = [
+        calibrate_oob(ends, y, smooth, 0.9, objective=objective, bases=BASES[:2]).bases[0]
         for objective in ("width", "interval_score")
     ]
-    assert chosen == ["raw", "centred"]
+    assert found == list(BASES[:2])
 
 
-def test_ties_go_to_the_larger_level_and_then_to_the_first():
-    ends, y = made(600)
-    postprocess = PostProcess.from_targets(y)
-    for levels in [(0.3, 0.8, 0.94), (0.94, 0.3, 0.8)]:
-        bases = candidate_bases(("raw", "centred"), ("hdi", "equal_tailed"), levels, (1, 5))
-        same = np.repeat(ends[..., :1], len(bases), axis=2)
-        candidates = Candidates.checked(bases, same, y, postprocess)
-        (selected,) = best_group(candidates, [0.9], slopes=ONE_WIDTH)
-        assert selected.base == Base("raw", "hdi", 0.94)
-
-
-def test_ties_of_slopes_go_to_the_first():
-    """All rows are equally wide, so that a slope only moves the quantile."""
-    y = np.random.default_rng(0).normal(size=600)
-    bases = candidate_bases(("raw",), ("equal_tailed",), (0.8,))
-    ends = np.tile([[[-1.0], [1.0]]], (600, 1, 1))
-    candidates = Candidates.checked(bases, ends, y, PostProcess.from_targets(y)).only(bases[0])
-    for slopes in [(0.0, 0.125, 0.25), (0.25, 0.0)]:
-        selected = best(candidates, 0.9, "width", slopes)
-        assert selected.slope == slopes[0]
-
-
-def test_below_500_rows_there_is_no_choice():
-    for n, rule in [(499, "fixed"), (500, "best_group")]:
-        assert getattr(rule_for(n), "func", rule_for(n)).__name__ == rule
-    ends, y = made(500, seed=1)
-    found = calibrate_oob(ends[:499], y[:499], y, COVERAGES, bases=BASES)
-    assert {(level.base, level.slope) for level in found.levels} == {
-        (Base("centred", "equal_tailed", 0.8), 0.0)
-    }
-    assert not found.is_adaptive
-    found = calibrate_oob(ends, y, y, COVERAGES, bases=BASES)
-    assert found.is_adaptive
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_ties_go_to_the_larger_level(order):
+    ends, _, y = made(600)
+    same = np.repeat(ends[..., :1], 3, axis=2)
+    found = calibrate_oob(same, y, y, 0.9, bases=[BASES[j] for j in order])
+    assert found.bases[0] == BASES[2]
 
 
 @pytest.mark.parametrize(
-    "two",
-    [
-        candidate_bases(("raw", "centred"), ("hdi",), (0.5,)),
-        candidate_bases(("raw",), ("hdi",), (0.5,), (1, 15)),
-    ],
+    ("coverage", "level"),
+    [(0.2, 0.3), (0.5, 0.3), (0.79, 0.3), (0.8, 0.8), (0.95, 0.8), (0.99, 0.8)],
 )
-def test_all_coverages_have_one_group(two):
-    """Six in ten raw intervals are nearly exact, the others far off; centred ones are all near."""
-    n, rng = 1000, np.random.default_rng(0)
-    y, noise = rng.normal(size=n), rng.normal(size=n)
-    raw = y + noise * np.where(np.arange(n) % 10 < 6, 0.1, 3)
-    centred = y + 0.5 * noise
-    ends = np.stack([np.stack([m, m], axis=1) for m in (raw, centred)], axis=-1)
-    bases = two
-    options = {"bases": bases, "objective": "width", "slopes": ONE_WIDTH}
-    found = calibrate_oob(ends, y, y, (0.5, 0.8, 0.9), **options)
-    assert set(found.bases) == {bases[1]}
-    alone = calibrate_oob(ends, y, y, 0.5, **options)
-    assert alone.bases[0] == bases[0]
-    assert alone.levels[0].mean_width < found.levels[0].mean_width
+def test_below_500_rows_the_level_is_fixed(coverage, level):
+    """The largest up to 0.8 and to the coverage, so that narrow intervals are not emptied."""
+    ends, quantiles, y = made(500, seed=1)
+    part = {group: own[:499] for group, own in quantiles.items()}
+    found = calibrate_oob(ends[:499], y[:499], y, coverage, quantiles=part)
+    assert found.bases[0].level == level
+    assert calibrate_oob(ends, y, y, coverage, quantiles=quantiles).n == 500
 
 
-@pytest.mark.parametrize(
-    ("families", "kinds", "levels", "expected"),
-    [
-        (("raw",), ("hdi", "equal_tailed"), (0.3, 0.8), ("raw", "equal_tailed", 0.8)),
-        (("raw", "centred"), ("hdi",), (0.3, 0.8), ("centred", "hdi", 0.8)),
-        (("raw",), ("hdi",), (0.3, 0.7), ("raw", "hdi", 0.7)),
-    ],
-)
-def test_without_the_fixed_base_the_nearest_candidate_serves(families, kinds, levels, expected):
-    bases = candidate_bases(families, kinds, levels, (5, 1, 15))
-    ends, y = made(50, bases=bases)
-    (selected,) = fixed(Candidates.checked(bases, ends, y, PostProcess.from_targets(y)), [0.9])
-    assert selected.base == Base(*expected)
-    assert selected.slope == 0
+def test_coverages_do_not_depend_on_each_other():
+    ends, quantiles, y = made(800, seed=2)
+    options = {"quantiles": quantiles}
+    whole = calibrate_oob(ends, y, y, (0.1, 0.5, 0.8, 0.9, 0.99), **options)
+    for some in [(0.9,), (0.5, 0.99), (0.1, 0.8)]:
+        found = calibrate_oob(ends, y, y, some, **options)
+        assert [(e.base, e.q_hat) for e in found.levels] == [
+            (e.base, e.q_hat) for e in map(whole.level, some)
+        ]
 
 
-def test_negative_pads_narrow_the_intervals():
-    ends, y = made(600)
+def test_points_of_rounding_are_points():
+    """Both levels make points of all intervals but for roundings, which must not choose."""
+    n = 600
+    y = np.random.default_rng(0).normal(size=n)
+    ends = np.stack([np.stack([y - e, y + e], axis=1) for e in (0.1, 0.7, 1.3)], axis=-1)
+    found = calibrate_oob(ends, y, y, 0.5, bases=BASES[:3])
+    assert found.bases[0] == BASES[2]
+    assert found.levels[0].mean_width < 1e-12
+
+
+@pytest.mark.parametrize("n", [60, 600])
+def test_levels_with_infinite_intervals_take_the_largest(n):
+    ends, quantiles, y = made(n)
+    with pytest.warns(UserWarning, match="0.9999 are infinite"):
+        found = calibrate_oob(ends, y, y, (0.5, 0.9999), quantiles=quantiles)
+    assert found.levels[1].q_hat == math.inf
+    assert found.bases[1].level == (0.94 if n >= 500 else 0.8)
+    assert math.isfinite(found.levels[0].q_hat)
+
+
+def test_negative_quantiles_narrow_the_intervals():
+    ends, quantiles, y = made(600)
     wide = ends + np.array([-50.0, 50.0])[:, None]
-    options = {"clip": False, "bases": BASES, "slopes": ONE_WIDTH}
-    found = calibrate_oob(wide, y, y, 0.9, **options).levels[0]
-    assert -found.unit < found.q_hat < 0
+    found = calibrate_oob(wide, y, y, 0.9, clip=False, quantiles=quantiles).levels[0]
+    assert found.q_hat < 0
     assert 0.9 <= found.realised <= 0.9 + 2 / 600
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.booleans())
+def test_the_scale_of_boxes_is_half_a_width():
+    postprocess = PostProcess.from_targets([1.0, 4.0, 7.0])
+    assert scale_of(3.0, postprocess) == 1.5
+    assert scale_of(0.0, postprocess) == scale_of(math.inf, postprocess) == 3.0
+    assert scale_of(0.0, PostProcess.from_targets([7.0, 7.0])) == 0.0
+    ends, quantiles, y = made(600)
+    known, rule = selection(ends, y, y, (0.5, 0.9), quantiles=quantiles)
+    alone = calibrate_oob(ends, y, y, 0.5, quantiles=quantiles)
+    assert rule(*known)[0].scale == pytest.approx(alone.levels[0].mean_width / 2)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60))
 @settings(max_examples=30, deadline=None)
-def test_calibrated_intervals_are_nested(seed, n, adaptive):
-    """Whatever the coverages were given: other bases and slopes, of one group."""
-    ends, y = made(n, seed=seed, lattice=bool(seed % 2))
-    rng = np.random.default_rng(seed)
-    slopes = rng.choice(SLOPES, 3) if adaptive else np.zeros(3)
-    own = [BASES[j] for j in rng.choice(6 if adaptive else len(BASES), 3)]
-    selected = [Selected(base, slope=float(b)) for base, b in zip(own, slopes, strict=True)]
+def test_calibrated_intervals_are_nested(seed, n):
+    """Whichever bases were selected."""
+    ends, _, y = made(n, seed=seed, lattice=bool(seed % 2))
+    own = [BASES[j] for j in np.random.default_rng(seed).choice(3, 3)]
+    selected = [Selected(*each) for each in zip(own, (0.3, 0.8, 0.95), strict=True)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        found = calibrate_split(ends, y, y, (0.3, 0.8, 0.95), selected=selected, bases=BASES)
-        again = calibrate_oob(ends, y, y, (0.8, 0.3, 0.95), bases=BASES, selected=selected)
+        found = calibrate_split(ends, y, y, (0.3, 0.8, 0.95), selected=selected)
+        again = calibrate_oob(ends, y, y, (0.8, 0.3, 0.95), selected=selected)
     for calibration in (found, again):
         intervals = calibration.intervals(ends_for(calibration, ends))
         np.testing.assert_array_equal(intervals, nested(intervals))
-        assert tuple(level.base for level in calibration.levels) == tuple(own)
-        assert [level.slope for level in calibration.levels] == list(slopes)
-        assert calibration.is_adaptive == (slopes > 0).any()
+        assert calibration.bases == tuple(own)
+    assert [e.q_hat for e in found.levels] == [e.q_hat for e in again.levels]
+
+
+def test_nesting_never_lowers_coverage():
+    """Levels differ from coverage to coverage here, so that hulls cover more than asked."""
+    ends, quantiles, y = made(2000, seed=6)
+    coverages = (0.5, 0.8, 0.9, 0.95)
+    found = calibrate_oob(ends, y, y, coverages, quantiles=quantiles)
+    assert all(level.realised >= level.coverage for level in found.levels)
 
 
 def test_one_row_and_half_rows_have_no_cross_check():
-    ends, y = made(1)
-    found = calibrate_oob(ends, y, y, 0.5, bases=BASES)
-    assert found.levels[0].cross_check is None
-    ends, y = made(30)
-    assert (
-        calibrate_oob(ends, y, y, 0.95, bases=BASES).levels[0].cross_check is None
-    )  # 15 of 19 needed
-
-
-@pytest.fixture
-def uncorrected(monkeypatch):
-    """Quantiles do not allow for the optimism of the selection."""
-    monkeypatch.setattr("hdiforest.calibration._selection.corrected", lambda rule: rule)
-
-
-@pytest.mark.usefixtures("uncorrected")
-def test_nesting_of_several_bases_costs_no_coverage():
-    """The kinds are independent here, so that their hulls would cover much more than asked."""
-    ends, y = made(2000, seed=6)
-    coverages = (0.5, 0.8, 0.9, 0.95)
-    found = calibrate_oob(ends, y, y, coverages, bases=BASES, objective="width")
-    group = [j for j, base in enumerate(BASES) if base.group == found.bases[0].group]
-    own = [BASES[j] for j in group]
-    alone = calibrate_oob(ends[..., group], y, y, 0.5, bases=own, objective="width").levels[0]
-    assert (found.levels[0].base, found.levels[0].q_hat) == (alone.base, alone.q_hat)
-    assert len({level.base for level in found.levels}) > 1
-    for level in found.levels:
-        assert level.coverage <= level.realised <= level.coverage + 2 / 2000
+    for n, coverage in [(1, 0.5), (30, 0.95)]:  # 15 of 19 needed
+        ends, quantiles, y = made(n)
+        found = calibrate_oob(ends, y, y, coverage, quantiles=quantiles)
+        assert found.levels[0].cross_check is None
 
 
 def test_a_lower_coverage_that_holds_enough_is_only_repeated():
-    """Every target is an end of its interval, so that no pad covers half of them."""
+    """Every target is an end of its interval, so that no quantile covers half of them."""
     n = 1000
     y = np.tile([0.0, 1.0], n // 2)
-    ends = np.repeat(np.tile([[[0.0], [1.0]]], (n, 1, 1)), len(BASES), axis=2)
-    found = calibrate_oob(ends, y, np.linspace(-1, 2, n), (0.3, 0.9), bases=BASES)
+    ends = np.repeat(np.tile([[[0.0], [1.0]]], (n, 1, 1)), 3, axis=2)
+    found = calibrate_oob(ends, y, np.linspace(-1, 2, n), (0.3, 0.9), bases=BASES[:3])
     assert [level.realised for level in found.levels] == [1, 1]
-    intervals = found.intervals(ends_for(found, ends))
-    np.testing.assert_array_equal(intervals, ends[..., :2])
+    np.testing.assert_array_equal(found.intervals(ends[..., :2]), ends[..., :2])
 
 
-@pytest.mark.parametrize("objective", ["balanced", "width"])
-def test_groups_are_compared_where_all_are_finite(objective):
-    """Raw intervals are points at the lower coverage, and wider at the higher one.
-
-    Were the logarithm of zero counted, they would be best.
-    """
-    n, rng = 1000, np.random.default_rng(0)
-    y = rng.normal(size=n)
-    near = np.arange(n) % 10 < 6
-    raw = np.where(near, y, y + 20 * rng.choice([-1, 1], n))
-    centred = y + 0.1 * rng.normal(size=n)
-    ends = np.stack([np.stack([m, m], axis=1) for m in (raw, centred)], axis=-1)
-    bases = candidate_bases(("raw", "centred"), ("hdi",), (0.5,))
-    options = {"bases": bases, "slopes": ONE_WIDTH, "objective": objective, "clip": False}
-    found = calibrate_oob(ends, y, y, (0.5, 0.9), **options)
-    assert [level.base for level in found.levels] == [bases[1]] * 2
-    alone = calibrate_oob(ends, y, y, 0.5, **options).levels[0]
-    assert (alone.base, alone.mean_width) == (bases[0], 0)
-
-
-def quantiles(levels):
-    return [(level.base, level.slope, level.q_hat, level.unit) for level in levels]
-
-
-@pytest.mark.usefixtures("uncorrected")
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("lattice", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_what_was_selected_gets_the_same_quantiles_on_the_same_rows(objective, lattice, weighted):
-    ends, y = made(800, seed=1, lattice=lattice)
-    options = {"bases": BASES, "objective": objective}
+def test_what_was_selected_gets_the_same_quantiles_on_the_same_rows(objective, weighted):
+    ends, quantiles, y = made(800, seed=1)
+    options = {"objective": objective, "quantiles": quantiles}
     options["weights"] = np.arange(800) % 3 + 1.0 if weighted else None
-    selected = select_out_of_bag(ends, y, y, COVERAGES, **options)
+    known, rule = selection(ends, y, y, COVERAGES, **options)
+    selected = rule(*known)
+    assert widened(known[0], selected) == selected
     whole = calibrate_oob(ends, y, y, COVERAGES, **options)
     again = calibrate_oob(ends, y, y, COVERAGES, **options, selected=selected)
-    assert quantiles(again.levels) == quantiles(whole.levels) == quantiles(selected)
-    assert [level.realised for level in again.levels] == [level.realised for level in whole.levels]
-
-
-def test_quantiles_of_more_rows_equal_their_twin():
-    """Selected on 600 rows, widened by another 300, and checked on these."""
-    ends, y = made(900, seed=1)
-    part, others = np.arange(600), np.arange(600, 900)
-    known = y.tolist()
-    selected = select_out_of_bag(ends[part], y[part], y, COVERAGES, bases=BASES)
-    choices = twin.choose_all(ends[part], BASES, y[part].tolist(), known, COVERAGES)
-    check_equal(selected, choices)
-    found = calibrate_oob(ends[others], y[others], y, COVERAGES, bases=BASES, selected=selected)
-    own = y[others].tolist()
-    check_equal(found.levels, twin.requantiled(ends[others], BASES, own, known, COVERAGES, choices))
-    order = others[np.random.default_rng(0).permutation(300)]
-    inside = []
-    for rows, to in [(order[:150], order[150:]), (order[150:], order[:150])]:
-        again = twin.requantiled(ends[rows], BASES, y[rows].tolist(), known, COVERAGES, choices)
-        lower, upper = np.moveaxis(twin.intervals(ends[to], BASES, known, again), 1, 0)
-        inside.append((lower - 1e-9 <= y[to, None]) & (y[to, None] <= upper + 1e-9))
-    shares = [level.cross_check.coverage for level in found.levels]
-    assert shares == pytest.approx(np.concatenate(inside).mean(axis=0))
+    assert [e.q_hat for e in again.levels] == [e.q_hat for e in whole.levels]
 
 
 def test_what_was_selected_must_be_among_the_bases():
-    ends, y = made(30)
+    ends, _, y = made(30)
     with pytest.raises(ValueError, match=r"ends must hold the base raw hdi 0\.94"):
-        calibrate_oob(ends, y, y, 0.5, bases=BASES, selected=[Selected(Base("raw", "hdi", 0.94))])
+        calibrate_oob(ends, y, y, 0.5, selected=chosen(Base("raw", "hdi", 0.94), 0.5))
+
+
+@pytest.mark.parametrize("kind", ["constant", "zero-inflated", "lattice", "two"])
+@pytest.mark.parametrize("n", [100, 600])
+def test_targets_of_few_values(kind, n):
+    rng = np.random.default_rng(0)
+    y = {
+        "constant": np.full(n, 0.1),
+        "zero-inflated": np.where(rng.random(n) < 0.7, 0, rng.gamma(2, 3, n)),
+        "lattice": rng.integers(0, 5, n) * 0.1,
+        "two": rng.integers(0, 2, n) * 0.2 + 0.1,
+    }[kind]
+    ends, quantiles, _ = made(n, seed=2)
+    if kind == "constant":
+        ends, quantiles = np.full_like(ends, 0.1), {g: q * 0 + 0.1 for g, q in quantiles.items()}
+    elif kind == "zero-inflated":
+        ends = np.maximum(ends - 5, 0)
+    found = calibrate_oob(ends, y, y, (0.3, 0.5, 0.9, 0.95), quantiles=quantiles)
+    intervals = found.intervals(ends_for(found, ends))
+    assert np.isfinite(intervals).all()
+    assert all(level.realised >= level.coverage for level in found.levels)
+    if kind == "constant":
+        assert (intervals == 0.1).all()
+        assert {base.group for base in found.bases} == {GROUPS[0]}
+        assert {level.cross_check.coverage for level in found.levels} == {1.0}
+    if kind in ("lattice", "two") and found.postprocess.clip:
+        assert np.isin(intervals, np.unique(y)).all()
+
+
+def test_without_several_distributions_no_quantiles_are_needed():
+    ends, _, y = made(600)
+    bases = tuple(Base("raw", "equal_tailed", level) for level in LEVELS)
+    (found,) = select(
+        Candidates.checked(bases, ends[..., :3], y, PostProcess.from_targets(y)),
+        [0.9],
+        objective="balanced",
+    )
+    assert found.base in bases

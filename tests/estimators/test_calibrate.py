@@ -27,7 +27,6 @@ from hdiforest import (
     ForestSearchOOB,
     HDIForestRegressor,
     IntervalDisplay,
-    LeafModel,
     WidthDisplay,
     fit_table,
     from_leaves,
@@ -43,7 +42,7 @@ from hdiforest.metrics import (
 )
 from hdiforest.serving import BatchScorer
 
-from ..calibration.twin import two_kinds_of_rows
+from ..calibration.rows import two_kinds_of_rows
 from ..oracle import SKLEARN, restored
 
 RNG = np.random.default_rng(0)
@@ -59,9 +58,6 @@ def grown(n_trees, forest):
 def fresh(n_trees=80, forest=RandomForestRegressor, **options):
     """A model of its own around a forest that tests share."""
     return HDIForestRegressor.from_forest(grown(n_trees, forest), X_TRAIN, Y_TRAIN, **options)
-
-
-QUICK = {"min_samples_leaf": [1]}  # where it is not the choice of a leaf size that is tested
 
 
 @pytest.fixture(scope="module")
@@ -112,18 +108,18 @@ def test_rows_and_threads_change_no_bit(model):
 
 @pytest.mark.parametrize("weights", ["inbag", "oob"])
 def test_other_weights_have_raw_candidates_only(weights):
-    model = fresh(weights=weights).calibrate(coverage=0.8, **QUICK)
+    model = fresh(weights=weights).calibrate(coverage=0.8)
     assert {base.family for base in model.calibration_.bases} == {"raw"}
     assert abs(covered(model.predict_interval(X_NEW, 0.8)) - 0.8) < 0.07
 
 
 def test_a_split_pads_on_new_rows(model):
-    split = fresh().calibrate(X_NEW[:300], Y_NEW[:300], coverage=[0.8], **QUICK)
+    split = fresh().calibrate(X_NEW[:300], Y_NEW[:300], coverage=[0.8])
     assert split.calibration_.method == "split"
     assert split.calibration_.n == 300
     assert abs(covered(split.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) - 0.8) < 0.08
     few_trees = fresh(45)  # some rows have 20 trees out of bag, but fewer than a half
-    few_trees.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8, **QUICK)
+    few_trees.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
     without_bags = fresh(forest=ExtraTreesRegressor)
     with pytest.raises(ValueError, match=r"or call calibrate\(X, y\) with"):
         without_bags.calibrate(coverage=0.8)
@@ -139,18 +135,14 @@ def test_pickles_keep_the_calibration(model):
 
 def test_a_new_fit_forgets_the_calibration():
     model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=False)
-    model.fit(X_TRAIN, Y_TRAIN).calibrate(coverage=0.9, **QUICK)
+    model.fit(X_TRAIN, Y_TRAIN).calibrate(coverage=0.9)
     assert hasattr(model, "calibration_")
     assert not hasattr(model.fit(X_TRAIN, Y_TRAIN), "calibration_")
 
 
 def test_at_most_max_rows_are_used():
-    one = (
-        fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1, **QUICK).calibration_
-    )
-    other = (
-        fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1, **QUICK).calibration_
-    )
+    one = fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1).calibration_
+    other = fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1).calibration_
     assert one.n == 600
     assert repr(one) == repr(other)
 
@@ -158,7 +150,7 @@ def test_at_most_max_rows_are_used():
 def test_calibrate_takes_random_states():
     """The seed draws the rows, and the folds of another regressor."""
     mean = HistGradientBoostingRegressor(max_iter=5)
-    options = {"coverage": 0.9, "method": OutOfBag(200), "mean": mean, **QUICK}
+    options = {"coverage": 0.9, "method": OutOfBag(200), "mean": mean}
     one, other = (
         fresh().calibrate(random_state=np.random.RandomState(1), **options).calibration_
         for _ in range(2)
@@ -186,7 +178,7 @@ def test_a_calibration_without_a_seed_repeats(how):
     models = [HDIForestRegressor.from_forest(forest, X_TRAIN, Y_TRAIN) for _ in range(3)]
     for seed, model in zip([{}, {}, {"random_state": 0}], models, strict=True):
         np.random.random()  # noqa: NPY002 (numpy's own seed moves on)
-        model.calibrate(**how, **QUICK, **seed)
+        model.calibrate(**how, **seed)
     first, *others = (model.predict_interval(X_NEW, how["coverage"]) for model in models)
     for other in others:
         assert_array_equal(first, other)
@@ -197,7 +189,7 @@ def test_a_calibration_without_a_seed_repeats(how):
 def test_a_coverage_that_was_not_calibrated_is_an_error(method, model, tmp_path):
     """In memory and of a file, of new rows and out of bag: predicting changes nothing."""
     own = {"X": X_NEW, "y": Y_NEW} if method == "split" else {}
-    fresh(60).calibrate(coverage=(0.9, 0.5), method=method, **own, **QUICK).save(tmp_path / "m")
+    fresh(60).calibrate(coverage=(0.9, 0.5), method=method, **own).save(tmp_path / "m")
     loaded = HDIForestRegressor.load(tmp_path / "m")
     name = method if isinstance(method, str) else method.name
     how = {"oob": "", "split": "X, y, ", "jackknife+": "method='jackknife+', "}[name]
@@ -418,7 +410,7 @@ def test_rows_without_weight_do_not_count():
     forest = RandomForestRegressor(80, random_state=0, n_jobs=1)
     forest.fit(X_TRAIN, y, sample_weight=weights)
     model = HDIForestRegressor.from_forest(forest, X_TRAIN, y, sample_weight=weights)
-    model.calibrate(coverage=0.9, **QUICK)
+    model.calibrate(coverage=0.9)
     assert model.calibration_.n <= 700
     assert model.calibration_.postprocess.high == Y_TRAIN[:700].max()
 
@@ -610,15 +602,15 @@ def test_booleans_are_no_seeds(seed, model):
             call()
 
 
-@pytest.mark.parametrize("clip", ["no", 0, None])
-def test_clip_is_a_boolean(clip, model, monkeypatch):
+@pytest.mark.parametrize("name", ["kinds", "adaptive", "min_samples_leaf", "clip"])
+def test_arguments_that_are_gone_are_refused(name, model):
     leaves = from_leaves(model.estimator_.apply, X_TRAIN, Y_TRAIN)
-    monkeypatch.setattr(LeafModel, "_query", None)
-    for call in (
-        lambda: model.calibrate(clip=clip),
-        lambda: model.calibrate(X_NEW, Y_NEW, clip=clip),
-        lambda: leaves.calibrate(X_NEW, Y_NEW, clip=clip),
-        lambda: PostProcess.from_targets(Y_NEW, clip=clip),
-    ):
-        with pytest.raises(ValueError, match=f"clip must be True or False, got {clip!r}"):
-            call()
+    for call in (model.calibrate, lambda **own: leaves.calibrate(X_NEW, Y_NEW, **own)):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            call(**{name: True})
+
+
+@pytest.mark.parametrize("clip", ["no", 0, None])
+def test_clip_is_a_boolean(clip):
+    with pytest.raises(ValueError, match=f"clip must be True or False, got {clip!r}"):
+        PostProcess.from_targets(Y_NEW, clip=clip)

@@ -71,7 +71,7 @@ def test_quantiles_ascend_within_the_range_and_have_their_levels(model):
 
 
 def test_the_raw_distribution_and_the_mean_stay():
-    model = raw_model().calibrate(min_samples_leaf=(1,))
+    model = raw_model().calibrate()
     raw = raw_model()
     assert_array_equal(model.predict(X_NEW), raw.predict(X_NEW))
     for kind in (None, "raw"):
@@ -289,7 +289,8 @@ def test_crps_and_pit_of_calibrated_distributions(calibrated):
 
 
 def test_without_clipping_the_outer_quantiles_are_infinite():
-    model = raw_model().calibrate(clip=False)
+    forest = RandomForestRegressor(80, min_samples_leaf=3, random_state=0).fit(X[:199], Y[:199])
+    model = raw_model(forest, X[:199], Y[:199]).calibrate()  # below 200 rows nothing is clipped
     outer = model.predict_quantiles(X_NEW, [0, 1])
     assert_array_equal(outer[0], [-np.inf, np.inf])
     assert np.isfinite(model.sample(X_NEW, 100, random_state=0)).all()

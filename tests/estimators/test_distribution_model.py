@@ -30,6 +30,8 @@ from hdiforest._estimators import leaf_model as blocks
 from hdiforest._tables.names import ENDS, interval_names
 from hdiforest.metrics import make_crps_scorer
 
+from ..oracle import leaf_sizes
+
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -117,8 +119,9 @@ ASKED = {
 def calibrated_twice():
     """Of one forest: one of leaves as they grew, the other of pruned trees and other coverages."""
     small, large = (forest_model() for _ in range(2))
-    small.calibrate(coverage=[0.5, 0.9], min_samples_leaf=[1])
-    return small, large.calibrate(coverage=[0.5, 0.9], min_samples_leaf=[15])
+    small.calibrate(coverage=[0.5, 0.9])
+    with leaf_sizes(15):
+        return small, large.calibrate(coverage=[0.5, 0.9])
 
 
 @pytest.mark.filterwarnings("ignore:targets lie on a lattice")

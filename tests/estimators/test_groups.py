@@ -24,7 +24,6 @@ TRAIN, TEST = slice(None, N), slice(N, None)
 WITH_CODE = np.column_stack([X, CODES])
 NAMES = np.array(["a", "b", "c", "d"])[CODES]
 # Groups and orders are what is tested here, and not the choice of a leaf size.
-QUICK = {"min_samples_leaf": [1]}
 
 
 @cache
@@ -50,10 +49,10 @@ def coverage_by_group(intervals):
 
 
 def test_each_group_is_covered(plain):
-    common = coverage_by_group(plain.calibrate(**QUICK).predict_interval(X[TEST], 0.9))
+    common = coverage_by_group(plain.calibrate().predict_interval(X[TEST], 0.9))
     assert common.min() < 0.8
     assert common.max() > 0.97
-    plain.calibrate(by=NAMES[TRAIN], **QUICK)
+    plain.calibrate(by=NAMES[TRAIN])
     own = coverage_by_group(plain.predict_interval(X[TEST], 0.9, by=NAMES[TEST]))
     assert_allclose_to_chance(own)
 
@@ -64,11 +63,11 @@ def assert_allclose_to_chance(coverages):
 
 
 def test_sources_of_groups_are_alike(plain, tmp_path):
-    by_column = fitted(WITH_CODE).calibrate(by=3, **QUICK)
+    by_column = fitted(WITH_CODE).calibrate(by=3)
     from_column = by_column.predict_interval(WITH_CODE[TEST], [0.5, 0.9])
-    by_function = fitted(WITH_CODE).calibrate(by=lambda rows: rows[:, 3], **QUICK)
+    by_function = fitted(WITH_CODE).calibrate(by=lambda rows: rows[:, 3])
     assert_array_equal(by_function.predict_interval(WITH_CODE[TEST], [0.5, 0.9]), from_column)
-    by_array = fitted(WITH_CODE).calibrate(by=CODES[TRAIN], **QUICK)
+    by_array = fitted(WITH_CODE).calibrate(by=CODES[TRAIN])
     given = by_array.predict_interval(WITH_CODE[TEST], [0.5, 0.9], by=CODES[TEST])
     assert_array_equal(given, from_column)
     assert_array_equal(
@@ -95,7 +94,7 @@ def test_a_column_is_named():
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(WITH_CODE, columns=["x", "y", "z", "site"])
     model = HDIForestRegressor(clone(grown()), calibration=False)
-    model.fit(table[TRAIN], Y[TRAIN]).calibrate(by="site", **QUICK)
+    model.fit(table[TRAIN], Y[TRAIN]).calibrate(by="site")
     assert model.calibration_.groups.feature == 3
     with pytest.raises(ValueError, match=r"by must be the name of a column .* got 'town'"):
         model.calibrate(by="town")
@@ -106,7 +105,7 @@ def test_unknown_small_and_missing_groups(plain):
     labels = NAMES.astype(object)
     labels[:3] = "few"
     labels[3:400] = None
-    plain.calibrate(by=labels[TRAIN], **QUICK)
+    plain.calibrate(by=labels[TRAIN])
     calibration = plain.calibration_
     groups = calibration.groups
     few, missing = groups.labels.index("few"), groups.labels.index(None)
@@ -125,14 +124,14 @@ def test_unknown_small_and_missing_groups(plain):
 
 
 def test_rows_of_new_groups_take_the_common_quantile_and_are_counted(tmp_path):
-    model = fitted(WITH_CODE).calibrate(by=3, **QUICK)
+    model = fitted(WITH_CODE).calibrate(by=3)
     new = WITH_CODE[TEST].copy()
     new[:5, 3] = 7
     with pytest.warns(UserWarning, match="^5 of 1,600 rows") as told:
         ends = model.predict_interval(new, 0.9)
     assert len(told) == 1
     assert told[0].filename == __file__
-    by_array = fitted(WITH_CODE).calibrate(by=CODES[TRAIN], **QUICK)
+    by_array = fitted(WITH_CODE).calibrate(by=CODES[TRAIN])
     with pytest.warns(UserWarning, match="^5 of 1,600 rows"):
         assert_array_equal(by_array.predict_interval(new, 0.9, by=new[:, 3]), ends)
     model.save(tmp_path / "model")
@@ -142,8 +141,8 @@ def test_rows_of_new_groups_take_the_common_quantile_and_are_counted(tmp_path):
     assert scorer.counts.n_rows_of_new_groups == 5
     assert "calibration had no rows of: 5 of 1,600; their" in str(scorer.counts)
     calibration_rows = WITH_CODE[TEST][:200], Y[TEST][:200]
-    without = fitted(WITH_CODE).calibrate(*calibration_rows, coverage=0.9, **QUICK)
-    model.calibrate(*calibration_rows, coverage=0.9, by=3, **QUICK)
+    without = fitted(WITH_CODE).calibrate(*calibration_rows, coverage=0.9)
+    model.calibrate(*calibration_rows, coverage=0.9, by=3)
     with pytest.warns(UserWarning, match="5 of 5"):
         assert_array_equal(model.predict_interval(new[:5]), without.predict_interval(new[:5]))
 
@@ -155,7 +154,7 @@ def test_split_covers_each_group_at_least_as_asked():
     for seed in range(40):
         rows = np.random.default_rng(seed).permutation(np.arange(N, 2 * N))
         own, others = np.split(rows, [N // 2])
-        model.calibrate(X[own], Y[own], coverage=0.8, kinds=["hdi"], by=CODES[own], **QUICK)
+        model.calibrate(X[own], Y[own], coverage=0.8, by=CODES[own])
         lower, upper = model.predict_interval(X[others], 0.8, by=CODES[others]).T
         covered = (lower <= Y[others]) & (Y[others] <= upper)
         shares.append([covered[CODES[others] == code].mean() for code in range(N_GROUPS)])
@@ -165,7 +164,7 @@ def test_split_covers_each_group_at_least_as_asked():
 
 
 def test_intervals_by_groups_are_nested(plain):
-    plain.calibrate(by=CODES[TRAIN], **QUICK)
+    plain.calibrate(by=CODES[TRAIN])
     ends = plain.predict_interval(X[TEST], plain.calibration_.coverages, by=CODES[TEST])
     assert (np.diff(ends[:, 0], axis=1) <= 0).all()
     assert (np.diff(ends[:, 1], axis=1) >= 0).all()
@@ -185,7 +184,7 @@ def test_intervals_by_groups_are_nested(plain):
 )
 def test_bad_groups_and_orders(plain, options, message):
     with pytest.raises(ValueError, match=message):
-        plain.calibrate(**options, **QUICK)
+        plain.calibrate(**options)
 
 
 def test_labels_are_counted_before_any_work_is_done(plain, monkeypatch):
@@ -202,7 +201,7 @@ def test_labels_are_counted_before_any_work_is_done(plain, monkeypatch):
 def test_groups_are_explained_and_diagnosed(source, tmp_path):
     """Oracle: the intervals of `predict_interval` with the same groups."""
     by = {"array": NAMES[TRAIN], "function": lambda rows: rows[:, 3] > 1, "column": 3}[source]
-    model = fitted(WITH_CODE).calibrate(by=by, coverage=[0.5, 0.8], **QUICK)
+    model = fitted(WITH_CODE).calibrate(by=by, coverage=[0.5, 0.8])
     rows = WITH_CODE[TEST][:4]
     own = {"by": NAMES[TEST][:4]} if source == "array" else {}
     ends = model.predict_interval(rows, 0.8, **own)
@@ -225,10 +224,10 @@ def test_groups_are_explained_and_diagnosed(source, tmp_path):
 
 
 def test_without_the_labels_all_rows_are_explained_by_one_quantile(plain):
-    plain.calibrate(coverage=0.8, **QUICK)
+    plain.calibrate(coverage=0.8)
     rows, common = X[TEST][:3], plain.predict_interval(X[TEST][:3], 0.8)
     masses = plain.diagnose(rows, 0.8)["mass_outside"]
-    plain.calibrate(coverage=0.8, by=NAMES[TRAIN], **QUICK)
+    plain.calibrate(coverage=0.8, by=NAMES[TRAIN])
     with pytest.warns(UserWarning, match="intervals take the conformal quantile of all rows: the"):
         found = plain.explain(rows, 0.8)
     assert_array_equal(found.interval, common)
@@ -240,14 +239,14 @@ def test_without_the_labels_all_rows_are_explained_by_one_quantile(plain):
             ask(rows, 0.8, by=["a", "b"])
         with pytest.raises(ValueError, match="by must give the group of each row, got 'code'"):
             ask(rows, 0.8, by="code")
-    plain.calibrate(coverage=0.8, **QUICK)
+    plain.calibrate(coverage=0.8)
     for ask in (plain.explain, plain.diagnose):
         with pytest.raises(ValueError, match="by must be None: the calibration was not made by gr"):
             ask(rows, 0.8, by=["a", "b", "c"])
 
 
 def test_by_needs_a_calibration_by_groups(plain):
-    plain.calibrate(**QUICK)
+    plain.calibrate()
     with pytest.raises(ValueError, match="by must be None: the calibration was not made by groups"):
         plain.predict_interval(X[TEST], by=CODES[TEST])
     with pytest.raises(ValueError, match=r"by must be None with kind='hdi': .* call calibrate"):
@@ -259,7 +258,7 @@ def test_by_needs_a_calibration_by_groups(plain):
 def test_later_rows_like_the_others_are_covered_alike(plain, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plain.calibrate(order=np.arange(N), **QUICK)
+        plain.calibrate(order=np.arange(N))
     for level in plain.calibration_.levels:
         error = np.hypot(level.later.standard_error, level.cross_check.standard_error)
         assert abs(level.later.coverage - level.cross_check.coverage) < 4 * error
@@ -287,7 +286,7 @@ def test_missing_times_are_refused(plain):
 
 
 def test_order_needs_a_forest_to_fit_before_anything_is_done(plain, tmp_path):
-    plain.calibrate(coverage=0.8, **QUICK)
+    plain.calibrate(coverage=0.8)
     plain.save(tmp_path / "model")
     loaded = HDIForestRegressor.load(tmp_path / "model")
     with pytest.raises(ValueError, match="order fits the forest again"):
@@ -307,18 +306,18 @@ def test_a_shift_in_time_is_told(kind):
     model = HDIForestRegressor(clone(grown()), calibration=False)
     model.fit(X[TRAIN][at_random], shifted[at_random])
     with pytest.warns(UserWarning, match="of the last quarter of the rows in their order"):
-        model.calibrate(order=order[at_random], **QUICK)
+        model.calibrate(order=order[at_random])
     assert model.calibration_.level(0.9).later.coverage < 0.6
 
 
 def test_texts_are_ordered_as_the_dates_they_are(plain):
     days = np.datetime64("2023-10-01") + np.arange(N)
-    plain.calibrate(order=days, **QUICK)
+    plain.calibrate(order=days)
     expected = plain.calibration_
     texts = [f"{day[8:]}.{day[5:7]}.{day[:4]}" for day in days.astype(str)]
-    plain.calibrate(order=texts, **QUICK)
+    plain.calibrate(order=texts)
     assert plain.calibration_ == expected
-    plain.calibrate(order=days.astype(str), **QUICK)
+    plain.calibrate(order=days.astype(str))
     assert plain.calibration_ == expected
 
 
@@ -338,11 +337,11 @@ def test_texts_are_ordered_as_the_dates_they_are(plain):
 )
 def test_texts_that_are_no_dates_are_no_order(plain, cells, message):
     with pytest.raises(ValueError, match=message):
-        plain.calibrate(order=cells * (N // len(cells)), **QUICK)
+        plain.calibrate(order=cells * (N // len(cells)))
 
 
 def test_order_and_groups_together(plain):
-    plain.calibrate(order=X[TRAIN, 1], by=CODES[TRAIN], **QUICK)
+    plain.calibrate(order=X[TRAIN, 1], by=CODES[TRAIN])
     assert plain.calibration_.groups is not None
     assert plain.calibration_.level(0.9).later.coverage > 0.8
 

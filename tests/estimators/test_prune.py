@@ -12,6 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from hdiforest import HDIForestRegressor
 
+from ..oracle import leaf_sizes
+
 X, Y = make_regression(600, 4, noise=90, random_state=0)
 FOREST = RandomForestRegressor(100, random_state=0).fit(X, Y)  # all rows calibrate
 SIZES = (15, 5, 1)
@@ -19,6 +21,12 @@ SIZES = (15, 5, 1)
 
 def imported(**options):
     return HDIForestRegressor.from_forest(FOREST, X, Y, **options)
+
+
+def calibrated(model, size):
+    """Calibrated with leaves of one size alone."""
+    with leaf_sizes(size):
+        return model.calibrate()
 
 
 def n_leaves(model):
@@ -39,7 +47,7 @@ def test_prune_returns_another_model_and_leaves_the_first():
 
 
 def test_prune_starts_from_the_trees_as_they_grew():
-    model = imported(weights="inbag").calibrate(min_samples_leaf=15)
+    model = calibrated(imported(weights="inbag"), 15)
     assert n_leaves(model) == n_leaves(model.prune(15))
     assert n_leaves(model.prune(1)) == n_leaves(imported())
     assert model.prune(1).predict_matches_forest_
@@ -49,16 +57,16 @@ def test_prune_starts_from_the_trees_as_they_grew():
 def test_a_calibration_starts_from_the_trees_as_they_grew(copied):
     model = imported()
     for size in SIZES:
-        again = copied(model.calibrate(min_samples_leaf=size))
+        again = copied(calibrated(model, size))
         assert {base.min_samples_leaf for base in again.calibration_.bases} == {size}
-        first = imported().calibrate(min_samples_leaf=size)
+        first = calibrated(imported(), size)
         assert again.calibration_ == first.calibration_
         assert_array_equal(again.predict_interval(X), first.predict_interval(X))
         assert_array_equal(again.predict(X), first.predict(X))
 
 
 def test_a_model_from_a_file_or_pickle_answers_by_its_pruned_trees(tmp_path):
-    model = imported().calibrate(min_samples_leaf=15)
+    model = calibrated(imported(), 15)
     model.save(tmp_path / "model")
     for loaded in (HDIForestRegressor.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         assert n_leaves(loaded) == n_leaves(model) < n_leaves(imported())
@@ -67,23 +75,21 @@ def test_a_model_from_a_file_or_pickle_answers_by_its_pruned_trees(tmp_path):
         assert_array_equal(loaded.oob_interval(0.9), model.oob_interval(0.9))
 
 
-def test_the_size_is_one_of_those_named():
-    found = imported().calibrate(min_samples_leaf=SIZES).calibration_
-    sizes = {base.min_samples_leaf for base in found.bases}
-    assert len(sizes) == 1
-    alone = imported().calibrate(min_samples_leaf=sizes.pop()).calibration_
-    assert found.levels[-1].base == alone.levels[-1].base
+def test_trees_as_they_grew_and_larger_leaves_are_compared():
+    """Without a signal larger leaves say more of a row; without noise smaller ones do."""
+    noise = np.random.default_rng(0).normal(size=len(Y))
+    for y, size in [(noise, 5), (X[:, 0], 1)]:
+        forest = RandomForestRegressor(100, random_state=0).fit(X, y)
+        model = HDIForestRegressor.from_forest(forest, X, y).calibrate()
+        assert {base.min_samples_leaf for base in model.calibration_.bases} == {size}
+        assert (n_leaves(model) < sum(t.get_n_leaves() for t in forest.estimators_)) == (size > 1)
 
 
-def test_few_rows_and_monotonic_models_are_not_pruned():
-    few = RandomForestRegressor(100, random_state=0).fit(X[:400], Y[:400])
-    model = HDIForestRegressor.from_forest(few, X[:400], Y[:400]).calibrate()
-    assert {base.min_samples_leaf for base in model.calibration_.bases} == {1}
-    assert n_leaves(model) == sum(tree.get_n_leaves() for tree in few.estimators_)
+def test_monotonic_models_are_not_pruned():
     rising = RandomForestRegressor(100, random_state=0, monotonic_cst=[1, 0, 0, 0]).fit(X, Y)
     model = HDIForestRegressor.from_forest(rising, X, Y, weights="monotonic").calibrate()
     assert {base.min_samples_leaf for base in model.calibration_.bases} == {1}
-    assert not model.calibration_.is_adaptive
+    assert {base.kind for base in model.calibration_.bases} == {"equal_tailed"}
     with pytest.raises(ValueError, match="pruning needs weights='all', 'inbag' or 'oob', got"):
         model.prune(5)
 
@@ -93,12 +99,6 @@ def test_refused_sizes(wrong):
     model = imported()
     with pytest.raises(ValueError, match="min_samples_leaf must be "):
         model.prune(wrong)
-    with pytest.raises(ValueError, match="min_samples_leaf must be "):
-        model.calibrate(min_samples_leaf=[1, wrong])
-    with pytest.raises(ValueError, match="one or more distinct numbers"):
-        model.calibrate(min_samples_leaf=(5, 5))
-    with pytest.raises(ValueError, match="one or more distinct numbers"):
-        model.calibrate(min_samples_leaf=())
 
 
 def test_models_that_cannot_be_pruned(tmp_path):
@@ -109,9 +109,7 @@ def test_models_that_cannot_be_pruned(tmp_path):
         HDIForestRegressor.load(tmp_path / "model").prune(5)
 
 
-def test_objectives_and_adaptive_quantiles(monkeypatch):
-    # What is least is compared before the optimism of the selection is allowed for.
-    monkeypatch.setattr("hdiforest.calibration._selection.corrected", lambda rule: rule)
+def test_objectives():
     levels = {
         name: imported().calibrate(coverage=0.9, objective=name).calibration_.levels[0]
         for name in ("width", "interval_score", "balanced")
@@ -125,14 +123,3 @@ def test_objectives_and_adaptive_quantiles(monkeypatch):
         for name, level in levels.items()
     }
     assert balanced["balanced"] == min(balanced.values())
-    assert not imported().calibrate(adaptive=False).calibration_.is_adaptive
-
-
-def test_below_500_rows_the_least_leaf_size_is_taken():
-    rows = slice(0, 300)
-    forest = RandomForestRegressor(100, random_state=0).fit(X[rows], Y[rows])
-    for sizes in ((5,), (15, 5)):
-        model = HDIForestRegressor.from_forest(forest, X[rows], Y[rows])
-        model.calibrate(coverage=0.8, min_samples_leaf=sizes)
-        assert [level.base.min_samples_leaf for level in model.calibration_.levels] == [5]
-        assert n_leaves(model) == n_leaves(model.prune(5))

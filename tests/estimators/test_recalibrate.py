@@ -26,7 +26,7 @@ FOREST = RandomForestRegressor(80, min_samples_leaf=3, random_state=0)
 
 def fitted(**options):
     model = HDIForestRegressor(FOREST, calibration=False).fit(X[TRAIN], Y[TRAIN])
-    return model.calibrate(**({"coverage": COVERAGES, "min_samples_leaf": [1]} | options))
+    return model.calibrate(**({"coverage": COVERAGES} | options))
 
 
 @pytest.fixture
@@ -74,15 +74,10 @@ def naive(model, rows, y, window, method, rate):
     found = []
     for j, level in enumerate(calibration.levels):
         scores, target = list(calibration.recent.scores[:, j]), 1 - level.coverage
-        raw = model.scorer_.intervals(rows, [b.level for b in calibration.bases], "equal_tailed")
-        width = raw[:, 1, -1] - raw[:, 0, -1]
         lower, upper = base_ends(model, rows)[..., j].T
         covered, miss = [], target
         for i in range(len(y)):
             own = max(lower[i] - y[i], y[i] - upper[i])
-            if own < 0:  # as the interval is scaled
-                own *= level.unit / ((upper[i] - lower[i]) / 2)
-            own -= level.slope * (width[i] if level.slope else 0)
             last = sorted(scores[-window:])
             k = max(1, int(np.ceil((len(last) + 1) * (1 - miss) - 1e-9)))
             q = np.inf if k > len(last) else last[k - 1]
@@ -103,7 +98,7 @@ def base_ends(model, rows):
 
 @pytest.mark.parametrize("method", ["rolling", "aci"])
 def test_quantiles_are_those_of_the_definition(method):
-    model = fitted(adaptive=False)
+    model = fitted()
     rows, y = X[LATER][:150], Y[LATER][:150] + np.linspace(0, 2, 150)
     covered, q_hat = naive(model, rows, y, 60, method, 0.05)
     model.recalibrate(rows, y, method=method, window=60, rate=0.05)
@@ -159,7 +154,7 @@ def test_weights_and_rows_held_out():
     more_trees = clone(FOREST).set_params(n_estimators=200)  # heavy rows are left out seldom
     weighted = HDIForestRegressor(more_trees, calibration=False)
     weighted.fit(X[TRAIN], Y[TRAIN], sample_weight=RNG.integers(1, 4, N))
-    weighted.calibrate(coverage=0.8, min_samples_leaf=[1])
+    weighted.calibrate(coverage=0.8)
     split = fitted(X=X[LATER][:300], y=Y[LATER][:300], method=Split(confidence=0.9))
     for model in (weighted, split):
         model.recalibrate(X[LATER][300:900], Y[LATER][300:900])

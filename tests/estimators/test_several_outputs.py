@@ -19,7 +19,6 @@ NOISE = RNG.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 3 * N)
 Y = np.column_stack([X[:, 0] + NOISE[:, 0], 1000 * (X[:, 1] * X[:, 2] + NOISE[:, 1])])
 TRAIN, OTHER, TEST = slice(N), slice(N, 2 * N), slice(2 * N, None)
 COVERAGES = [0.5, 0.9]
-QUICK = {"min_samples_leaf": [1]}  # where it is not the choice of a leaf size that is tested
 
 
 def forest(n_trees=80, **options):
@@ -107,7 +106,7 @@ def test_weights_and_sample_weights(options):
 
 
 def test_split(raw):
-    raw.calibrate(X[OTHER], Y[OTHER], coverage=COVERAGES, **QUICK)
+    raw.calibrate(X[OTHER], Y[OTHER], coverage=COVERAGES)
     assert raw.calibration_.method == "split"
     assert "At least with probability c" in raw.calibration_.guarantee
     for level in raw.calibration_.levels:
@@ -118,29 +117,29 @@ def test_split(raw):
     with pytest.warns(UserWarning, match=r"not calibrated .* every tree was fitted on all rows"):
         own.fit(X[TRAIN], Y[TRAIN])
     assert not hasattr(own, "calibration_")
-    own.calibrate(X[OTHER], Y[OTHER], coverage=0.9, **QUICK)
+    own.calibrate(X[OTHER], Y[OTHER], coverage=0.9)
     assert abs(share_held(own.predict_interval(X[TEST], 0.9, joint=True)) - 0.9) < 0.06
 
 
 def test_means_of_another_model(raw):
-    raw.calibrate(mean=LinearRegression(), coverage=0.9, **QUICK)
+    raw.calibrate(mean=LinearRegression(), coverage=0.9)
     assert 0.84 < share_held(raw.predict_interval(X[TEST], 0.9, joint=True)) < 0.96
     with pytest.raises(ValueError, match="out of bag, because what the other mean predicts"):
         raw.oob_interval(kind="calibrated")
 
 
 def test_a_box_of_one_output_is_its_interval():
-    one = fitted(Y[:, 0]).calibrate(**QUICK)
+    one = fitted(Y[:, 0]).calibrate()
     for ask in (one.oob_interval, lambda c, **how: one.predict_interval(X[TEST], c, **how)):
         assert_array_equal(ask(0.9, joint=True), ask(0.9))
 
 
 def test_a_constant_output_has_no_width():
     targets = np.column_stack([Y, np.full(len(Y), 3.0)])
-    model = fitted(targets).calibrate(coverage=COVERAGES, **QUICK)
+    model = fitted(targets).calibrate(coverage=COVERAGES)
     for joint in (False, True):
         assert (model.predict_interval(X[TEST], 0.9, joint=joint)[:, 2] == 3).all()
-    two = fitted().calibrate(coverage=COVERAGES, **QUICK)
+    two = fitted().calibrate(coverage=COVERAGES)
     share = share_held(model.predict_interval(X[TEST], 0.9, joint=True), targets)
     assert abs(share - share_held(two.predict_interval(X[TEST], 0.9, joint=True))) < 0.03
 
@@ -185,7 +184,7 @@ def test_tables(model):
 
 def test_groups(raw):
     codes = (X[:, 3] > 0).astype(float)
-    raw.calibrate(by=codes[TRAIN], coverage=0.9, **QUICK)
+    raw.calibrate(by=codes[TRAIN], coverage=0.9)
     ends = raw.predict_interval(X[TEST], 0.9, by=codes[TEST])
     assert ends.shape == (N, 2, 2)
     assert all(len(own.groups.labels) == 2 for own in raw.calibration_.outputs)
@@ -204,7 +203,7 @@ def answers(model):
 
 def test_files_and_pickles(model, raw, tmp_path):
     pytest.importorskip("safetensors")
-    for own in (model, raw.calibrate(coverage=COVERAGES, **QUICK)):
+    for own in (model, raw.calibrate(coverage=COVERAGES)):
         own.save(tmp_path / "model")
         loaded = HDIForestRegressor.load(tmp_path / "model")
         for again in (loaded, pickle.loads(pickle.dumps(own)), pickle.loads(pickle.dumps(loaded))):
@@ -219,8 +218,8 @@ def test_files_and_pickles(model, raw, tmp_path):
             small.oob_interval(0.9)
         with pytest.raises(ValueError, match="saved without its training rows"):
             small.calibrate()
-    again = loaded.calibrate(coverage=COVERAGES, **QUICK)
-    expected = fitted().calibrate(coverage=COVERAGES, **QUICK)
+    again = loaded.calibrate(coverage=COVERAGES)
+    expected = fitted().calibrate(coverage=COVERAGES)
     assert_array_equal(
         again.predict_interval(X[TEST], 0.9, joint=True),
         expected.predict_interval(X[TEST], 0.9, joint=True),
@@ -266,7 +265,7 @@ def test_what_is_refused(raw):
         raw.calibrate(X[TRAIN], Y[TRAIN])
     with pytest.raises(ValueError, match="joint must be False with kind='hdi'"):
         raw.predict_interval(X[TEST], joint=True)
-    raw.calibrate(coverage=0.9, **QUICK)
+    raw.calibrate(coverage=0.9)
     with pytest.raises(ValueError, match="joint must be False with kind='hdi'"):
         raw.oob_interval(kind="hdi", joint=True)
     with pytest.raises(ValueError, match="joint must be True or False"):

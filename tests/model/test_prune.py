@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hdicore import Scorer, _reference
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.prune import leaf_sizes, prune, prune_to
-from hdiforest.calibration._bases import candidate_bases
+from hdiforest.calibration._bases import KINDS, Base
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -165,7 +166,10 @@ def test_out_of_bag_intervals_do_not_see_their_own_rows():
     fitted = RandomForestRegressor(60, random_state=0).fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     whole = prune(model.fitted_forest(), 5)
-    chosen, bases = np.arange(0, N, 40), candidate_bases(("raw", "centred"), levels=(0.8,))
+    chosen, bases = (
+        np.arange(0, N, 40),
+        [Base(*each, 0.8) for each in product(FAMILIES, KINDS)],
+    )
     found = OutOfBagIntervals(whole, 1).intervals(chosen, bases)
     for k, row in enumerate(chosen):
         other = Y.copy()

@@ -25,7 +25,7 @@ from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.residuals import RegressorMean
 from hdiforest._model.stacking import boosted_mean, is_plain_boosting
 from hdiforest.calibration import CVPlus, OutOfBag
-from hdiforest.calibration._bases import candidate_bases
+from hdiforest.calibration._bases import Base
 
 from ..oracle import restored
 
@@ -126,14 +126,14 @@ def test_a_share_of_zero_gives_the_centred_intervals():
     plain = OutOfBagIntervals(MODEL._fitted, 1)
     rows = np.arange(20)
     stacked, centred = (
-        candidate_bases((family,), ("hdi",), (0.5, 0.9)) for family in ("stacked", "centred")
+        [Base(family, "hdi", level) for level in (0.5, 0.9)] for family in ("stacked", "centred")
     )
     assert_array_equal(source.intervals(rows, stacked), plain.intervals(rows, centred))
-    assert source.families == ("raw", "stacked")
+    assert source.families == ("raw", "centred", "stacked")
 
 
 def calibrated(mean):
-    options = {"coverage": [0.5, 0.9], "min_samples_leaf": [1], "random_state": 0}
+    options = {"coverage": [0.5, 0.9], "random_state": 0}
     return fitted().calibrate(mean=mean, **options)
 
 

@@ -274,7 +274,7 @@ class LeafModel(DistributionModel):
         ends = self._query(X, models.query_of("intervals", [interval.level], interval.kind))
         checks.check_no_interval_is_empty(ends)
         postprocess = PostProcess.from_targets(self._require_index().atoms(0))
-        selected = [Selected(interval, c, np.nan, np.nan) for c in coverages]
+        selected = [Selected(interval, c) for c in coverages]
         candidates = bases.Candidates.checked([interval], ends, targets, postprocess)
         calibration = calibrate_split(candidates, coverages, selected, how.confidence)
         quantiles = self._query(X, models.query_of("intervals", BASE_LEVELS, "upper"))[:, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
@@ -42,8 +43,8 @@ class Selected(NamedTuple):
 
     base: Base
     coverage: float
-    q_hat: float
-    scale: float  # of boxes of several outputs, by the rows that selected; 0: all targets are equal
+    q_hat: float = math.nan
+    scale: float = math.nan  # of boxes of several outputs, by the rows that selected; 0: all targets are equal
 
 
 # Selects and widens a base for each of the coverages, which ascend, on the rows of the candidates.
