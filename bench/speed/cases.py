@@ -64,8 +64,9 @@ MEMORY_CASES = tuple(
 )
 
 FIT_CASES = (
-    Case("20k", leaf=1, small=True),
-    Case("200k", rows=200_000, leaf=1),
+    Case("1k", rows=1_000, leaf=1, trees=300, small=True),
+    Case("20k", leaf=1, trees=300),
+    Case("100k", rows=100_000, leaf=1, trees=300),
 )
 
 

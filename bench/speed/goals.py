@@ -42,8 +42,8 @@ COMMON = {
     "index_forest": _at_most(1 / 4),  # bytes of the index / of the forest
     "index_peer": _at_most(1 / 8),  # bytes of the index / of quantile-forest's leaves
 }
-# % of the default fit that its calibration takes.
-CALIBRATION = {"20k": _at_most(25), "200k": _at_most(12)}
+# Processor time of the default fit / of its forest alone.
+FIT = {"1k": _at_most(1.6), "20k": _at_most(1.25), "100k": _at_most(1.15)}
 CALIBRATED_SCORING = _at_most(1.3)  # calibrated / raw
 # Of one case: forest.predict / HDI, quantile-forest exact / HDI.
 AGAINST = {

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from cases import CASES
-from default_fit import STEPS, shares
-from goals import CALIBRATED_SCORING, CALIBRATION, Goal, goals_of
+from default_fit import STEPS, times_forest
+from goals import CALIBRATED_SCORING, FIT, Goal, goals_of
 
 PEERS = {
     "forest": "scikit-learn, mean",
@@ -163,13 +163,11 @@ def _default_fit(results: list[Result]) -> Table:
     for result in results:
         name = result["case"]["name"]
         row = [Cell(name), Cell(str(result["threads"])), _spread(result["seconds"]["whole"])]
-        for clock in ("seconds", "processor_seconds"):
-            for step in STEPS:
-                goal = CALIBRATION.get(name) if step == "calibration" else None
-                row.append(_spread(shares(result, step, clock), goal))
-        rows.append(row)
-    columns = ["training rows", "threads", "whole, s", *(f"{step}, %" for step in STEPS)]
-    columns += [f"{step}, % of processor time" for step in STEPS]
+        row += [_spread(result["processor_seconds"][step]) for step in STEPS]
+        row.append(_spread(times_forest(result, "processor_seconds"), FIT.get(name)))
+        rows.append([*row, _spread(times_forest(result, "seconds"))])
+    columns = ["training rows", "threads", "whole, s", *(f"{step}, CPU s" for step in STEPS)]
+    columns += ["fit / forest, CPU time", "fit / forest, by the clock"]
     return Table("Default fit, whole", columns, rows)
 
 

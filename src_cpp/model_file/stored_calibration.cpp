@@ -49,10 +49,24 @@ BaseInterval base_of(const Json& json, CommonBase& common) {
     return base;
 }
 
+bool is_share(const Json& number) {
+    const double own = real_of(number);
+    return own >= 0 && own <= 1;
+}
+
 void check_cross_check(const Members& level, const char* name) {
     if (!is_there(level, name)) return;
+    Members found = level.at(name).members();
+    if (name == std::string_view("later")) {
+        if (!found.contains("blocks")) refuse("the fact blocks is missing");
+        const std::vector<Json> blocks = items(found, "blocks");
+        if (blocks.empty() || !std::ranges::all_of(blocks, is_share)) {
+            refuse("blocks must be one or more numbers in [0, 1]");
+        }
+        found.erase("blocks");
+    }
     const Members members = entries(
-        level.at(name), {"coverage", "standard_error", "mean_width", "thirds", "worst_of_five"});
+        std::move(found), {"coverage", "standard_error", "mean_width", "thirds", "worst_of_five"});
     share(members, "coverage");
     share(members, "worst_of_five");
     not_negative(members, "standard_error");
@@ -60,10 +74,7 @@ void check_cross_check(const Members& level, const char* name) {
     const std::vector<Json> thirds = items(members, "thirds");
     if (thirds.size() != 3) refuse("thirds must be three");
     for (const Json& third : thirds) {
-        if (third.is_null()) continue;
-        if (const double own = real_of(third); !(own >= 0 && own <= 1)) {
-            refuse("thirds must be in [0, 1]");
-        }
+        if (!third.is_null() && !is_share(third)) refuse("thirds must be in [0, 1]");
     }
 }
 
@@ -120,7 +131,7 @@ PostProcess postprocess_of(const Json& json, FactArrays& arrays, const std::stri
 // Nothing if the groups are no column of the rows.
 std::optional<CalibrationGroups> groups_of(const Json& json, FactArrays& arrays,
                                            std::size_t n_levels, std::int64_t n_features) {
-    const Members members = entries(json, {"labels", "counts", "q_hat", "feature"});
+    const Members members = entries(json, {"labels", "counts", "q_hat", "coverage", "feature"});
     CalibrationGroups groups{};
     std::set<std::string> distinct;
     for (const Json& label : items(members, "labels")) {
@@ -143,6 +154,11 @@ std::optional<CalibrationGroups> groups_of(const Json& json, FactArrays& arrays,
     }
     if (std::ranges::any_of(counts.view(), [](std::int64_t n) { return n < 1; })) {
         refuse("the counts of groups must be positive");
+    }
+    const auto coverage = arrays.take("groups.coverage", members.at("coverage"), {n_levels});
+    const auto is_in_range = [](double share) { return share >= 0 && share <= 1; };
+    if (coverage.size() != q_hat.size() || !std::ranges::all_of(coverage.view(), is_in_range)) {
+        refuse("the coverage of groups must be shares, as many as their quantiles");
     }
     groups.q_hat.assign(q_hat.view().begin(), q_hat.view().end());
     for (const double q : groups.q_hat) {

@@ -133,7 +133,12 @@ def pruned():
 def test_a_record_of_pruned_trees():
     record = pruned()
     assert through_json(record) == record
-    assert all(" leaf 5, q_hat " in line for line in repr(record).splitlines()[2:5])
+    lines = repr(record).splitlines()
+    assert all(" leaf 5, q_hat " in line for line in lines[2:5])
+    note = "The trees are pruned to leaves of at least 5 rows, for predict, too."
+    assert lines[5:] == [note, record.guarantee]
+    assert f"<p>{note}</p>" in record._repr_html_()
+    assert "pruned" not in repr(RECORD)
 
 
 def test_the_lowest_coverages_of_a_record_have_the_same_intervals():

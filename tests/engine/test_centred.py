@@ -34,7 +34,7 @@ class Rows:
         self.weight = rng.random(n) + 0.5 if weighted else None
         self.n_leaves = self.leaves.max(axis=0) + 1
 
-    def given(self, coverage, kinds, y=None, rows=None, order=None):
+    def given(self, coverage, kind, y=None, rows=None, order=None):
         """Arguments of the kernel; without an order of the rows, the index keeps their weights."""
         y, n = self.y if y is None else y, len(self.y)
         sizes = {"n_leaves": self.n_leaves, "draw_weight": self.weight}
@@ -60,17 +60,23 @@ class Rows:
             "leaves": self.leaves[rows],
             "counts": self.counts[rows],
             "coverage": coverage,
-            "kinds": kinds,
+            "kind": kind,
             "families": ["centred"],
             "draw_weight": self.weight,
         }
 
-    def intervals(self, coverage, kinds, n_threads=1, stacked=None, **options):
-        given = self.given(coverage, kinds, **options) | (stacked or {})
+    def intervals(self, coverage, kind, n_threads=1, stacked=None, **options):
+        given = self.given(coverage, kind, **options) | (stacked or {})
         return _centred_oob_intervals(**given, n_threads=n_threads)[0]
 
 
-KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi")
+KINDS = ("hdi", "equal_tailed", "lower", "upper")
+
+
+def every(levels):
+    """Each level of each kind, as the kernel takes them."""
+    kinds = [kind for kind in KINDS for _ in levels]
+    return list(levels) * len(KINDS), kinds
 
 
 @pytest.mark.parametrize("stacks", [False, True])
@@ -91,8 +97,9 @@ def check_definition(rows, order, stacks):
     levels = [0.3, 0.8, 1.0]
     offsets = np.random.default_rng(0).normal(size=len(rows.y))
     stacked = {"scale": 0.3, "offsets": offsets} if stacks else {}
-    found = rows.intervals(levels, KINDS, stacked=stacked, order=order)
-    assert found.shape == (5, len(rows.y), 2, 3)
+    coverage, kinds = every(levels)
+    found = rows.intervals(coverage, kinds, stacked=stacked, order=order)
+    assert found.shape == (len(rows.y), 2, len(kinds))
     for i in range(len(rows.y)):
         atoms = _reference.centred_atoms(
             rows.leaves,
@@ -104,10 +111,9 @@ def check_definition(rows, order, stacks):
             order=order,
             **stacked,
         )
-        for k, kind in enumerate(KINDS):
-            for j, level in enumerate(levels):
-                expected = _reference.interval(atoms, level, kind)
-                assert_allclose(found[k, i, :, j], expected, atol=1e-12, rtol=0)
+        for k, (level, kind) in enumerate(zip(coverage, kinds, strict=True)):
+            expected = _reference.interval(atoms, level, kind)
+            assert_allclose(found[i, :, k], expected, atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("values", ["distinct", "tied", "constant", "far apart"])
@@ -118,20 +124,20 @@ def test_one_merge_gives_the_intervals_of_both_families(values, n_leaves):
         values, np.where(rows.y > 1, 1e300, rows.y * 1e-300)
     )
     order = np.argsort(y, kind="stable")
-    given = rows.given([0.5, 0.9], KINDS, y=y, order=order)
+    coverage, kinds = every([0.5, 0.9])
+    given = rows.given(coverage, kinds, y=y, order=order)
     both = _centred_oob_intervals(**given | {"families": ["raw", "centred"]})
     assert_array_equal(both[1], _centred_oob_intervals(**given)[0])
     for i in range(len(y)):
         atoms = _reference.merge(
             rows.leaves, y, np.where(rows.counts[i] > 0, -1, rows.leaves[i]), leave_out=i
         )
-        for k, kind in enumerate(KINDS):
-            for j, level in enumerate([0.5, 0.9]):
-                if len(atoms.values) == 0:
-                    assert np.isnan(both[0, k, i, :, j]).all()
-                    continue
-                expected = _reference.interval(atoms, level, kind)
-                assert_allclose(both[0, k, i, :, j], expected, rtol=1e-12)
+        for k, (level, kind) in enumerate(zip(coverage, kinds, strict=True)):
+            if len(atoms.values) == 0:
+                assert np.isnan(both[0, i, :, k]).all()
+                continue
+            expected = _reference.interval(atoms, level, kind)
+            assert_allclose(both[0, i, :, k], expected, rtol=1e-12)
 
 
 def test_leaves_of_any_size_serve_without_row_weights():
@@ -152,7 +158,7 @@ def test_leaves_of_any_size_serve_without_row_weights():
         "leaves": leaves[[1, 2, n - 1]],
         "counts": counts[[1, 2, n - 1]],
         "coverage": [0.5, 0.9],
-        "kinds": ["hdi", "equal_tailed"],
+        "kind": ["hdi", "equal_tailed"],
         "families": ["centred"],
     }
     found = [
@@ -220,26 +226,27 @@ def test_arguments_of_sums_out_of_range_are_named():
 
 def test_a_target_moves_no_atom_of_its_own_row():
     rows = Rows(9, n=60, n_trees=30)
-    before = rows.intervals([0.5, 0.9], KINDS)
+    asked = every([0.5, 0.9])
+    before = rows.intervals(*asked)
     for i in (0, 7, 31):
         y = rows.y.copy()
         y[i] += 50
-        after = rows.intervals([0.5, 0.9], KINDS, y=y, rows=[i])
-        assert_allclose(after[:, 0], before[:, i], atol=1e-12, rtol=0)
+        after = rows.intervals(*asked, y=y, rows=[i])
+        assert_allclose(after[0], before[i], atol=1e-12, rtol=0)
 
 
 def test_threads_and_the_choice_of_rows_change_no_bit():
     rows = Rows(5, n=200, n_trees=20)
-    found = rows.intervals(0.8, ["hdi"])
-    assert found.shape == (1, 200, 2)
-    assert_array_equal(rows.intervals(0.8, ["hdi"], n_threads=3), found)
-    assert_array_equal(rows.intervals(0.8, ["hdi"], rows=[150, 3]), found[:, [150, 3]])
+    found = rows.intervals(0.8, "hdi")
+    assert found.shape == (200, 2)
+    assert_array_equal(rows.intervals(0.8, "hdi", n_threads=3), found)
+    assert_array_equal(rows.intervals(0.8, "hdi", rows=[150, 3]), found[[150, 3]])
 
 
 def test_arguments_out_of_range_are_named():
     rows = Rows(1)
-    given = rows.given(0.9, ["hdi"], rows=[0, 1])
-    assert _centred_oob_intervals(**given).shape == (1, 1, 2, 2)
+    given = rows.given(0.9, "hdi", rows=[0, 1])
+    assert _centred_oob_intervals(**given).shape == (1, 2, 2)
     centres, leaf_weight, n_oob = given["centres"], given["leaf_weight"], given["n_oob"]
     targets = np.arange(len(rows.y), dtype=float)
     nan = np.full(len(rows.y), np.nan)
@@ -266,7 +273,8 @@ def test_arguments_out_of_range_are_named():
         ({"leaf_weight": 0 * leaf_weight}, "leaf_weight must be positive"),
         ({"rows": [len(rows.y), 0]}, "rows must lie below 40, got 40"),
         ({"coverage": 0}, "coverage must be above 0"),
-        ({"kinds": ["median"]}, "kind must be"),
+        ({"kind": "median"}, "kind must be"),
+        ({"kind": ["hdi", "hdi"]}, "kind must"),
         ({"scale": np.inf}, "scale must be finite"),
         ({"offsets": nan}, "offsets must be finite"),
         ({"offsets": [0.0]}, "offsets must have shape"),

@@ -1,5 +1,6 @@
 """Calibration by groups of rows, and what later rows are covered."""
 
+import re
 import warnings
 from functools import cache
 
@@ -23,13 +24,18 @@ Y = X[:, 0] + NOISE * RNG.normal(size=2 * N)
 TRAIN, TEST = slice(None, N), slice(N, None)
 WITH_CODE = np.column_stack([X, CODES])
 NAMES = np.array(["a", "b", "c", "d"])[CODES]
-# Groups and orders are what is tested here, and not the choice of a leaf size.
 
 
 @cache
 def grown(with_code=False):
     forest = ExtraTreesRegressor(80, bootstrap=True, random_state=0)
     return forest.fit((WITH_CODE if with_code else X)[TRAIN], Y[TRAIN])
+
+
+SPREAD = (
+    r"At 0\.9 one quantile for all rows covers (\S+) to (\S+) of the groups' rows; "
+    r"chance alone gives (\S+) to (\d\.\d+)\."
+)
 
 
 def fitted(rows=X):
@@ -245,6 +251,24 @@ def test_without_the_labels_all_rows_are_explained_by_one_quantile(plain):
             ask(rows, 0.8, by=["a", "b", "c"])
 
 
+def test_the_spread_over_groups_is_told_beside_that_of_chance(plain):
+    """Groups of one law differ by chance; those of other noise differ by more."""
+    alike = np.random.default_rng(99).integers(0, 8, N)
+    plain.calibrate(by=alike)
+    found = re.search(SPREAD, repr(plain.calibration_))
+    least, most, by_chance, at_most = map(float, found.groups())
+    assert by_chance - 0.05 < least < most < at_most + 0.05
+    assert by_chance < 0.9 < at_most
+    noisy = Y[TRAIN] + np.where(alike == 3, 20.0, 0.1) * np.random.default_rng(1).normal(size=N)
+    model = HDIForestRegressor(clone(grown()), calibration=False).fit(X[TRAIN], noisy)
+    model.calibrate(by=alike)
+    least, _, by_chance, _ = map(float, re.search(SPREAD, repr(model.calibration_)).groups())
+    assert least < by_chance - 0.1
+    covered = model.calibration_.groups.coverage
+    assert covered.shape == (8, 5)
+    assert (np.diff(covered) >= 0).all()
+
+
 def test_by_needs_a_calibration_by_groups(plain):
     plain.calibrate()
     with pytest.raises(ValueError, match="by must be None: the calibration was not made by groups"):
@@ -262,7 +286,11 @@ def test_later_rows_like_the_others_are_covered_alike(plain, tmp_path):
     for level in plain.calibration_.levels:
         error = np.hypot(level.later.standard_error, level.cross_check.standard_error)
         assert abs(level.later.coverage - level.cross_check.coverage) < 4 * error
+        assert len(level.later.blocks) == 4
+        assert min(level.later.blocks) <= level.later.coverage <= max(level.later.blocks)
     assert "later rows" in repr(plain.calibration_)
+    shown = repr(plain.calibration_).splitlines()[4]
+    assert re.search(r" 0\.\d{3} \(0\.\d\d to \d\.\d\d\) ", shown)
     plain.save(tmp_path / "model")
     assert HDIForestRegressor.load(tmp_path / "model").calibration_ == plain.calibration_
 
@@ -305,9 +333,13 @@ def test_a_shift_in_time_is_told(kind):
     at_random = np.random.default_rng(1).permutation(N)
     model = HDIForestRegressor(clone(grown()), calibration=False)
     model.fit(X[TRAIN][at_random], shifted[at_random])
-    with pytest.warns(UserWarning, match="of the last quarter of the rows in their order"):
+    with pytest.warns(
+        UserWarning, match=r"of later rows, by forests of the rows before them \(0.* in 4 blocks\)"
+    ):
         model.calibrate(order=order[at_random])
-    assert model.calibration_.level(0.9).later.coverage < 0.6
+    later = model.calibration_.level(0.9).later
+    assert later.coverage < 0.9
+    assert min(later.blocks) < 0.6 < max(later.blocks)
 
 
 def test_texts_are_ordered_as_the_dates_they_are(plain):

@@ -406,7 +406,7 @@ def test_refused_calibrations():
         ((X_NEW, np.full(150, np.nan)), {}, "y must be finite"),
         ((X_NEW, Y_NEW), {"coverage": 90}, "coverage must be above 0 and below 1, got 90"),
         ((X_NEW, Y_NEW), {"base": ("median", 0.5)}, "kind must be 'hdi' or 'equal_tailed', got"),
-        ((X_NEW, Y_NEW), {"base": ("averaged", 0.5)}, "or 'smoothed_hdi', got 'averaged'"),
+        ((X_NEW, Y_NEW), {"base": ("averaged", 0.5)}, "or 'equal_tailed', got 'averaged'"),
         ((X_NEW, Y_NEW), {"base": 0.8}, "base must be a kind and a level, got 0.8"),
         ((X_NEW, Y_NEW), {"base": ("hdi", 80)}, "level must be above 0 and below 1"),
         ((X_NEW, None), {}, "X and y must be given with method='split'"),

@@ -32,7 +32,7 @@ def printed(capsys):
     return [line.rpartition(", ")[0] for line in lines]
 
 
-STAGES = ["growing the forest", "routing training rows", "calibrating by leaf size"]
+STAGES = ["growing the forest", "routing training rows", "calibrating by leaf size, 2 of 2"]
 
 
 def test_a_fit_prints_a_line_for_each_stage_and_changes_no_bit(model, capsys):

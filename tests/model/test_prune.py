@@ -166,10 +166,8 @@ def test_out_of_bag_intervals_do_not_see_their_own_rows():
     fitted = RandomForestRegressor(60, random_state=0).fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     whole = prune(model.fitted_forest(), 5)
-    chosen, bases = (
-        np.arange(0, N, 40),
-        [Base(*each, 0.8) for each in product(FAMILIES, KINDS)],
-    )
+    chosen, families = np.arange(0, N, 40), ("raw", "centred")
+    bases = [Base(*each, 0.8) for each in product(families, KINDS)]
     found = OutOfBagIntervals(whole, 1).intervals(chosen, bases)
     for k, row in enumerate(chosen):
         other = Y.copy()

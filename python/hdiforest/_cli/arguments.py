@@ -281,7 +281,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add("--by", metavar="COL", help="column of groups, each of which is to be covered by itself; "
         "with oob and split")  # fmt: skip
     add("--order", metavar="COL", help="column that the rows are ordered by, such as their time: "
-        "tells what later rows are covered, by one more fit; with oob")  # fmt: skip
+        "tells what later rows are covered, by four more fits; with oob")  # fmt: skip
     _add_calibrating(add)
     add("--training-rows", action="store_true", help="keep the training rows in the model file; "
         "'hdiforest calibrate' needs them")  # fmt: skip

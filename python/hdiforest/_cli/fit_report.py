@@ -23,7 +23,7 @@ from hdiforest._utils.checks import aligned, count_text, html_table, printable, 
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
-from hdiforest.calibration._result import Calibration, CalibrationResult, shown_check
+from hdiforest.calibration._result import Calibration, CalibrationResult, shown_check, shown_later
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain, svg_of
 from hdiforest.displays._coverage import THIRDS
@@ -71,7 +71,7 @@ class Report:
             columns.append(["calibrated inside", *(shown_check(e.cross_check) for e in levels)])
             columns.append(["mean width", *(significant(e.mean_width) for e in levels)])
             if isinstance(self.calibration, Calibration) and self.calibration.later:
-                columns.append(["later rows inside", *map(shown_check, self.calibration.later)])
+                columns.append(["later rows inside", *map(shown_later, self.calibration.later)])
         if self.record is not None:
             y, ends = self.record.y, self.record.intervals[..., [*map(self.levels.index, shown)]]
             inside = [f"{share:.3f}" for share in np.ravel(coverage_score(y, ends))]

@@ -17,7 +17,6 @@ from hdiforest._cli.arguments import UsageError, kind_and_levels, written_form
 from hdiforest._cli.console import say, thirds
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.columns import DateColumn, NumberColumn, is_text, plain
 from hdiforest._tables.described import described
@@ -27,6 +26,7 @@ from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, printable, significant, size_text
 from hdiforest._utils.optional import pc
+from hdiforest.calibration._result import USUAL_COVERAGE
 from hdiforest.displays._coverage import THIRDS
 from hdiforest.exceptions import NewGroupsWarning
 from hdiforest.serving import _model_file as model_file

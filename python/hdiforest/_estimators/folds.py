@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -22,15 +23,19 @@ from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.forms import ISO_DATE, ColumnError, form_of
 from hdiforest._tables.frames import frame_of
+from hdiforest._utils import Array
 from hdiforest._utils.hints import steps, warn_caller
 from hdiforest._utils.optional import need, pa, pc
-from hdiforest.calibration import Calibration, CrossCalibration, CrossCheck, CVPlus, OutOfBag, Split
+from hdiforest.calibration import Calibration, CrossCalibration, CVPlus, OutOfBag, Split
 from hdiforest.calibration._calibrate import calibrate_cross, measure_cross_check
 from hdiforest.calibration._groups import is_missing, missing_rows
 from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._result import LaterCheck
 from hdiforest.exceptions import MeansWarning, NewGroupsWarning
+from hdiforest.metrics import coverage_score
 
+_N_BLOCKS = 4  # of later rows
 _N_ERRORS = 4  # by which later rows may be covered less without a warning
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to fit on and rows held out
@@ -112,24 +117,39 @@ def check_later_rows(
     settings: Settings,
     order: NDArray[np.intp],
     n_threads: int,
-) -> tuple[CrossCheck | None, ...]:
-    """Fit and calibrate on the first three quarters of rows with weight; check the others."""
-    order = order[rows.has_weight[order]]
-    first, last = np.split(order, [3 * len(order) // 4])
-    _fit_part(model, X, rows, first)
-    by = settings.by
-    if by is not None and by.array is not None:
-        settings = replace(settings, by=replace(by, array=by.array[first]))
-    with calibrate.ignore_infinite_intervals():
-        forest = calibrate.calibrate_out_of_bag(model.fitted_forest(), settings, n_threads)
-    scored = checked_rows(model, _safe_indexing(X, last), model.fitted_forest())
-    labels = None if by is None or by.array is None else by.array[last]
-    codes = forest.group_codes(scored, labels)
-    ends = predict_calibrated(forest, scored, settings.coverages, n_threads, codes=codes)
-    finite = ~np.isnan(ends).any(axis=(1, 2))
-    y, last_weights = rows.y[last[finite]], rows.weights_of(last[finite])
-    levels = range(len(settings.coverages))
-    return tuple(measure_cross_check(y, ends[finite, :, j], last_weights) for j in levels)
+) -> tuple[LaterCheck | None, ...]:
+    """Check blocks of the second half of the rows with weight, each by a forest of those before."""
+    order, by = order[rows.has_weight[order]], settings.by
+    bounds = np.linspace(len(order) // 2, len(order), _N_BLOCKS + 1).astype(int)
+    blocks: list[tuple[NDArray[np.intp], Array]] = []
+    for begin, end in steps("fitting on the rows before each block", list(pairwise(bounds))):
+        before, block = order[:begin], order[begin:end]
+        _fit_part(model, X, rows, before)
+        own, labels = settings, None
+        if by is not None and by.array is not None:
+            own, labels = replace(settings, by=replace(by, array=by.array[before])), by.array[block]
+        with calibrate.ignore_infinite_intervals():
+            forest = calibrate.calibrate_out_of_bag(model.fitted_forest(), own, n_threads)
+        scored = checked_rows(model, _safe_indexing(X, block), model.fitted_forest())
+        codes = forest.group_codes(scored, labels)
+        ends = predict_calibrated(forest, scored, settings.coverages, n_threads, codes=codes)
+        finite = ~np.isnan(ends).any(axis=(1, 2))
+        blocks.append((block[finite], ends[finite]))
+    of_blocks, all_ends = zip(*blocks, strict=True)
+    sizes = np.cumsum([len(block) for block in of_blocks])[:-1]
+    together, ends = np.concatenate(of_blocks), np.concatenate(all_ends)
+
+    def check(j: int) -> LaterCheck | None:
+        parts = zip(np.split(together, sizes), np.split(ends[..., j], sizes), strict=True)
+        shares = [
+            float(coverage_score(rows.y[part], own, sample_weight=rows.weights_of(part)))
+            for part, own in parts
+            if len(part) > 0
+        ]
+        whole = measure_cross_check(rows.y[together], ends[..., j], rows.weights_of(together))
+        return None if whole is None else LaterCheck(**vars(whole), blocks=tuple(shares))
+
+    return tuple(map(check, range(len(settings.coverages))))
 
 
 def _fit_part(model: Any, X: Any, rows: TrainingRows, part: NDArray[np.intp]) -> None:
@@ -147,10 +167,10 @@ def warn_of_later_rows(calibration: Calibration) -> None:
         error = max(later.standard_error, mixed.standard_error)
         if later.coverage < mixed.coverage - _N_ERRORS * error:
             warn_caller(
-                f"intervals of coverage {level.coverage:g} covered {later.coverage:.2f} of the "
-                "last quarter of the rows in their order, by a forest of the others, and "
-                f"{mixed.coverage:.2f} of rows mixed with those of the fit; expect the former of "
-                "rows that come later"
+                f"intervals of coverage {level.coverage:g} covered {later.coverage:.2f} of later "
+                f"rows, by forests of the rows before them ({min(later.blocks):.2f} to "
+                f"{max(later.blocks):.2f} in {len(later.blocks)} blocks), and {mixed.coverage:.2f} "
+                "of rows mixed with those of the fit; expect the former of rows that come later"
             )
             return
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest, GroupSource, Jackknife, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TreeBlock, draw_rows
 from hdiforest._utils import Array, checks
@@ -33,7 +32,7 @@ from hdiforest.calibration._regions import (
     read_regions,
     shape_of,
 )
-from hdiforest.calibration._result import JointCalibration, with_distribution
+from hdiforest.calibration._result import USUAL_COVERAGE, JointCalibration, with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.exceptions import InfiniteIntervalsWarning
 
@@ -150,13 +149,17 @@ def _calibrate_on(
     if not intervals_alone:
         quantiles = candidates.quantiles[base.group]
         calibration = with_distribution(calibration, quantiles, candidates.y, candidates.weights)
-    best = sources[base.min_samples_leaf]
-    forest = best.fitted.uncalibrated(
-        calibration=_with_feature(calibration, settings.by),
-        centred=None if base.family == "raw" else best.centred_forest(base.family),
-        grown=None if best is source else source.fitted.uncalibrated(),
-        by=settings.by,
+    best, least = sources[base.min_samples_leaf], base.min_samples_leaf
+    kept = (
+        "trees as they grew" if least == 1 else f"leaves of at least {least} rows, for predict, too"
     )
+    for own in steps(f"keeping {kept}", [best]):
+        forest = own.fitted.uncalibrated(
+            calibration=_with_feature(calibration, settings.by),
+            centred=None if base.family == "raw" else own.centred_forest(base.family),
+            grown=None if own is source else source.fitted.uncalibrated(),
+            by=settings.by,
+        )
     return forest, rows, fit
 
 

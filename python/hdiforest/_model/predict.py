@@ -16,11 +16,10 @@ from hdiforest._utils.checks import CallError, check_choice, shares
 from hdiforest.calibration import Calibration, CrossCalibration, JointCalibration
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._distribution import PredictiveDistribution, Reading
+from hdiforest.calibration._result import USUAL_COVERAGE
 
 Rows = NDArray[np.floating[Any]]
 AnyKind = Literal["calibrated", Kind]
-
-USUAL_COVERAGE = 0.9  # of what is predicted
 
 _ROWS_AT_ONCE = 1 << 16  # so that memory stays flat
 _ENDS_AT_ONCE = 1 << 20  # of all forests, so that memory stays flat

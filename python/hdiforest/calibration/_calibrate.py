@@ -129,7 +129,11 @@ def _calibrate(
     if labels is not None:
         distinct, codes = divide(labels)
         of_groups = selection.quantiles_by_group(candidates, codes, selected, confidence)
-        groups = Groups(tuple(distinct), np.bincount(codes), of_groups)
+        counts = np.bincount(codes)
+        lower, upper = np.moveaxis(calibrated_intervals(candidates, selected), 1, 0)
+        covered = (lower <= y[:, np.newaxis]) & (y[:, np.newaxis] <= upper)
+        shares = [np.bincount(codes, own) / counts for own in covered.T]
+        groups = Groups(tuple(distinct), counts, of_groups, np.stack(shares, axis=1))
         q_hat = groups.quantiles(codes, np.array([each.q_hat for each in selected]))
     # Measured on the intervals as they are used, that is nested.
     intervals = calibrated_intervals(candidates, selected, q_hat)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils import Array
+
+_N_DRAWS = 1000  # of what chance alone gives
 
 Label = float | str | None  # None: the group of rows whose group is missing
 
@@ -24,6 +26,7 @@ class Groups:
     labels: tuple[Label, ...]  # g of them
     counts: NDArray[np.int64]  # (g,) calibration rows
     q_hat: Array  # (g, k) conformal quantiles for k coverages; NaN: too few rows
+    coverage: Array  # (g, k) share of the calibration rows that the common quantile covers
     feature: int | None = None  # that holds the labels; None: they are given with the rows
 
     def __post_init__(self) -> None:
@@ -36,6 +39,9 @@ class Groups:
             raise ValueError(f"the counts of groups must be {g} positive numbers")
         if self.q_hat.ndim != 2 or len(self.q_hat) != g or np.isinf(self.q_hat).any():
             raise ValueError(f"the quantiles of groups must be finite or NaN, for {g} groups")
+        own = self.coverage
+        if own.shape != self.q_hat.shape or not ((own >= 0) & (own <= 1)).all():
+            raise ValueError("the coverage of groups must be shares, as many as their quantiles")
 
     def codes(self, labels: ArrayLike) -> NDArray[np.intp]:
         """Return the positions (n,) of the groups of n rows; -1 where there is none."""
@@ -48,6 +54,23 @@ class Groups:
         """Return the quantiles (n, k) of rows with given codes, some of them the common ones."""
         own = np.vstack([self.q_hat, np.full(self.q_hat.shape[1], np.nan)])[codes]
         return np.where(np.isnan(own), common, own)
+
+    def spread(self, j: int, coverage: float) -> str:
+        """Say how much the j-th coverage varies over groups without quantiles of their own."""
+        drawn = np.random.default_rng(0).binomial(
+            self.counts, coverage, (_N_DRAWS, len(self.counts))
+        )
+        shares = drawn / self.counts
+        least, most = (np.median(end) for end in (shares.min(axis=1), shares.max(axis=1)))
+        own = self.coverage[:, j]
+        return (
+            f"At {coverage:g} one quantile for all rows covers {own.min():.2f} to {own.max():.2f} "
+            f"of the groups' rows; chance alone gives {least:.2f} to {most:.2f}."
+        )
+
+    def first(self, k: int) -> Groups:
+        """Return the groups with the lowest k coverages."""
+        return replace(self, q_hat=self.q_hat[:, :k], coverage=self.coverage[:, :k])
 
     def __str__(self) -> str:
         n_small = np.isnan(self.q_hat).any(axis=1).sum()

@@ -32,6 +32,7 @@ from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, wei
 
 METHODS = ("oob", "split")
 CROSS_METHODS = ("cv+", "jackknife+")
+USUAL_COVERAGE = 0.9  # of what is predicted
 Recalibrating = Literal["rolling", "aci"]
 
 
@@ -62,6 +63,26 @@ class CrossCheck:
         _require(self, _NOT_NEGATIVE, "standard_error", "mean_width")
         if any(share is not None and not 0 <= share <= 1 for share in self.thirds):
             raise ValueError(f"thirds must be in [0, 1], got {self.thirds}")
+
+
+@dataclass(frozen=True)
+class LaterCheck(CrossCheck):
+    """What intervals cover of later rows, block after block, by forests of the rows before each.
+
+    Parameters
+    ----------
+    coverage, standard_error, mean_width, thirds, worst_of_five : float, and thirds
+        As of a `CrossCheck`, of the rows of all blocks together.
+    blocks : tuple of float
+        Share of the rows of each block that they cover, in the order of the rows.
+    """
+
+    blocks: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.blocks or not all(0 <= share <= 1 for share in self.blocks):
+            raise ValueError(f"blocks must be one or more numbers in [0, 1], got {self.blocks}")
 
 
 @dataclass(frozen=True)
@@ -104,14 +125,14 @@ class FixedLevel(Level):
         negative. Infinite: too few rows.
     interval_score : float
         Mean over the calibration rows.
-    later : CrossCheck, optional
-        What intervals of a forest of the first rows in their order cover of the last quarter.
+    later : LaterCheck, optional
+        What intervals cover of the second half of the rows in their order, in blocks.
     """
 
     base: Base
     q_hat: float
     interval_score: float
-    later: CrossCheck | None = None
+    later: LaterCheck | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -246,10 +267,14 @@ class CalibrationResult(ABC):
 
     def __repr__(self) -> str:
         rows = self._rows()
-        return f"{self._title()}\n{aligned(rows, left=len(rows[0]))}\n{self.guarantee}"
+        return "\n".join([self._title(), aligned(rows, left=len(rows[0])), *self._notes()])
 
     def _repr_html_(self) -> str:
-        return f"{html_table(self._rows(), self._title())}<p>{escape(self.guarantee)}</p>"
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
+        return f"{html_table(self._rows(), self._title())}{notes}"
+
+    def _notes(self) -> list[str]:
+        return [self.guarantee]
 
     def _title(self) -> str:
         return f"Calibration, method {self.method}, {self.n} rows"
@@ -267,6 +292,13 @@ class CalibrationResult(ABC):
 def shown_check(check: CrossCheck | None) -> str:
     """Return a coverage with its standard error; a dash where there is none."""
     return "-" if check is None else f"{check.coverage:.3f} ± {check.standard_error:.3f}"
+
+
+def shown_later(check: LaterCheck | None) -> str:
+    """Return a coverage with the range of its blocks; a dash where there is none."""
+    if check is None:
+        return "-"
+    return f"{check.coverage:.3f} ({min(check.blocks):.2f} to {max(check.blocks):.2f})"
 
 
 class Step(NamedTuple):
@@ -416,7 +448,7 @@ class Calibration(CalibrationResult):
     def _of_first(self, k: int) -> dict[str, Any]:
         groups, recent = self.groups, self.recent
         if groups is not None:
-            groups = replace(groups, q_hat=groups.q_hat[:, :k])
+            groups = groups.first(k)
         if recent is not None:
             recent = replace(recent, scores=recent.scores[:, :k], misses=recent.misses[:k])
         return super()._of_first(k) | {"groups": groups, "recent": recent}
@@ -443,7 +475,7 @@ class Calibration(CalibrationResult):
         return self.postprocess.intervals(ends, q_hat)
 
     @property
-    def later(self) -> tuple[CrossCheck | None, ...]:
+    def later(self) -> tuple[LaterCheck | None, ...]:
         """What later rows are covered, of each coverage; empty if that was not asked for."""
         checks = tuple(level.later for level in self.levels)
         return () if all(check is None for check in checks) else checks
@@ -457,8 +489,18 @@ class Calibration(CalibrationResult):
         rows = super()._rows()
         if not self.later:
             return rows
-        column = ("later rows", *map(shown_check, self.later))
+        column = ("later rows", *map(shown_later, self.later))
         return [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
+
+    def _notes(self) -> list[str]:
+        notes, least = super()._notes(), self.bases[0].min_samples_leaf
+        if self.groups is not None:
+            j = min(range(len(self.levels)), key=lambda j: abs(self.coverages[j] - USUAL_COVERAGE))
+            notes.insert(0, self.groups.spread(j, self.coverages[j]))
+        if least > 1:
+            pruned = f"The trees are pruned to leaves of at least {least} rows, for predict, too."
+            notes.insert(0, pruned)
+        return notes
 
     def _describe(self, level: FixedLevel) -> str:
         return f"{level.base}, q_hat {significant(level.q_hat)}"

@@ -44,7 +44,9 @@ class Selected(NamedTuple):
     base: Base
     coverage: float
     q_hat: float = math.nan
-    scale: float = math.nan  # of boxes of several outputs, by the rows that selected; 0: all targets are equal
+    scale: float = (
+        math.nan
+    )  # of boxes of several outputs, by the rows that selected; 0: all targets are equal
 
 
 # Selects and widens a base for each of the coverages, which ascend, on the rows of the candidates.

@@ -18,7 +18,7 @@ from hdiforest import HDIForestRegressor, LeafModel, fit_table
 from hdiforest.calibration import CVPlus
 from hdiforest.serving import _tensor_file as tensor_file
 
-from ...oracle import ROOT, run
+from ...oracle import ROOT, families, leaf_sizes, run
 from ..fuzz import corpus
 from ..fuzz.engine import COMPILER, SANITIZE, SOURCES
 
@@ -32,7 +32,7 @@ pytestmark = [
 C99 = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}/src_cpp/include")
 MAPPED, COPIED = 0, 1
 USUAL, CALIBRATED = -1, -2
-KINDS = {"hdi": 0, "equal_tailed": 1, "smoothed_hdi": 4}
+KINDS = {"hdi": 0, "equal_tailed": 1}
 INVALID, FAILED = 1, 3
 
 RNG = np.random.default_rng(0)
@@ -128,6 +128,27 @@ def split(n=200, **options):
     return raw(rows=X[:n], y=Y[:n]).calibrate(X[n:], Y[n:], coverage=LEVELS, **options)
 
 
+def pruned():
+    with leaf_sizes(20):
+        return calibrated(leaf=1)
+
+
+def of_family(family):
+    with families(family):
+        return calibrated()
+
+
+def of_kind(kind):
+    """Of other bases, with the quantiles of those that were selected."""
+    model = calibrated()
+    levels = [
+        replace(level, base=level.base._replace(kind=kind)) for level in model.calibration_.levels
+    ]
+    own = replace(model.calibration_, levels=tuple(levels))
+    model._fitted = replace(model._fitted, calibration=own)
+    return model
+
+
 def recalibrated():
     return split().recalibrate(X[:60], Y[:60] + 1, window=50)
 
@@ -150,14 +171,15 @@ MODELS = {
     "oob": lambda: raw(1, weights="oob", n_trees=6),
     "extra_trees": bagged,
     "out_of_bag": lambda: calibrated(),
-    "pruned": lambda: calibrated(leaf=1, min_samples_leaf=[20]),
-    "constant_quantiles": lambda: calibrated(adaptive=False, kinds=["hdi"]),
-    "smoothed": lambda: calibrated(kinds=["smoothed_hdi"]),
-    "averaged": lambda: calibrated(kinds=["averaged"]),
+    "pruned": pruned,
+    "centred": lambda: of_family("centred"),
+    "raw": lambda: of_family("raw"),
+    "hdi": lambda: of_kind("hdi"),
+    "equal_tailed": lambda: of_kind("equal_tailed"),
     "lattice": lambda: calibrated(Y.round()),
     "fine_lattice": lambda: calibrated((3 * Y).round() / 10),
     "groups": lambda: calibrated(by=3),
-    "not_clipped": lambda: calibrated(clip=False),
+    "not_clipped": lambda: split(80),
     "two_calibrated": lambda: calibrated(TWO),
     "two_by_groups": lambda: calibrated(TWO, by=3),
     "split": lambda: split(),
@@ -222,7 +244,8 @@ def test_some_calibrations_have_residuals(files):
     parts = [part for model in found for part in (model, *model.outputs)]
     assert any(part.centred is not None for part in parts)
     bases = {base for p in parts if p.calibration for base in getattr(p.calibration, "bases", ())}
-    assert {"hdi", "equal_tailed", "averaged", "smoothed_hdi"} <= {b.kind for b in bases}
+    assert {b.kind for b in bases} == {"hdi", "equal_tailed", "averaged"}
+    assert {b.family for b in bases} == {"raw", "centred"}
     assert {b.min_samples_leaf for b in bases} >= {1, 20}
 
 
@@ -248,7 +271,8 @@ def test_what_is_not_computed_in_c_is_refused_by_name(ask, tmp_path):
 
 def test_another_regressors_mean_is_refused(ask, tmp_path):
     y = 30 * X[:, 0] + RNG.normal(size=N)
-    model = calibrated(y, mean="boosting")
+    with families("stacked"):
+        model = calibrated(y, mean="boosting")
     assert model._fitted.centred.family == "stacked"
     model.save(tmp_path / "model")
     (found,) = ask([tmp_path / "model"], NEW, LEVELS)
@@ -486,7 +510,7 @@ CHANGES = {
     "weighted 0": ("split", set_fact("calibration", "weighted", 0)),
     "confidence out of bag": ("out_of_bag", set_fact("calibration", "confidence", 0.9)),
     "q_hat of 2^53": ("split", set_fact(*CALIBRATED_LEVEL, "q_hat", 2**53)),
-    "slope of many digits": ("split", set_fact(*CALIBRATED_LEVEL, "slope", 10**20)),
+    "quantile of many digits": ("split", set_fact(*CALIBRATED_LEVEL, "q_hat", 10**20)),
     "low below -2^53": ("split", set_fact("calibration", "postprocess", "low", -(2**60))),
     "realised above 1": ("split", set_fact(*CALIBRATED_LEVEL, "realised", 1.5)),
     "mean_width NaN": ("split", set_fact(*CALIBRATED_LEVEL, "mean_width", {"float": "nan"})),

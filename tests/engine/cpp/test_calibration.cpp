@@ -51,19 +51,18 @@ void what_is_out_of_range_is_refused() {
 
 void intervals_are_widened_and_nested() {
     const BaseInterval base{false, {Kind::hdi}, 0.5};
-    Calibration calibration{{{0.5, base, 1, 0, 2}, {0.8, base, -1, 0, 2}, {0.9, base, 0, 0.5, 1}},
+    Calibration calibration{{{0.5, base, 1}, {0.8, base, -1}, {0.9, base, -3}},
                             PostProcess(-100, 100, false, {}, {}),
                             {}};
-    CHECK(!calibration.is_adaptive(2) && calibration.is_adaptive(3));
-    CHECK(calibration.bases(2).size() == 2 && calibration.bases(3).size() == 4);
+    CHECK(calibration.bases(2).size() == 2 && calibration.bases(3).size() == 3);
     CHECK(calibration.find(0.8 + 1e-8) == 1u && !calibration.find(0.81));
-    Interval ends[] = {{0, 2}, {0, 4}, {0, 2}, {1, 5}};
+    Interval ends[] = {{0, 2}, {0, 6}, {2, 6}};
     calibration.widen(ends, 3, 0);
     CHECK(std::fabs(ends[0].lower + 1) < 1e-12 && ends[0].lower < -1 && ends[0].upper > 3);
-    // Half as wide about its middle, and then around the one before.
-    CHECK(ends[1].lower == ends[0].lower && std::fabs(ends[1].upper - 3) < 1e-12);
-    // By half the width of the last interval.
-    CHECK(std::fabs(ends[2].lower + 2) < 1e-12 && std::fabs(ends[2].upper - 4) < 1e-12);
+    // Both ends move inwards, and the interval contains the one before.
+    CHECK(ends[1].lower == ends[0].lower && std::fabs(ends[1].upper - 5) < 1e-12);
+    // Its ends cross.
+    CHECK(ends[2].lower == ends[1].lower && ends[2].upper == ends[1].upper);
 
     calibration.groups =
         CalibrationGroups{0, {3.0, std::nullopt, nan}, {0, 0, 0, nan, 7, 7, 0, 0, 0}};

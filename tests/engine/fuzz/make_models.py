@@ -37,8 +37,6 @@ def centred(model: HDIForestRegressor, y: np.ndarray) -> HDIForestRegressor:
         cross_check=None,
         base=Base("centred", "averaged", 0.5),
         q_hat=0.25,
-        slope=0.1,
-        unit=1.0,
         interval_score=1.5,
     )
     calibration = Calibration("oob", (level,), PostProcess.from_targets(y), N)
