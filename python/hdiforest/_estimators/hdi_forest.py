@@ -705,8 +705,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             there are X and y, else "oob", the only ones of several outputs. "cv+" and `order` fit
             again, for which loaded models have no forest, and unpickled ones with steps no table.
         kinds : sequence of str, optional
-            Kinds to choose among, of "hdi", "equal_tailed", "averaged" and "smoothed_hdi":
-            by default the first three; with ``weights="monotonic"`` "equal_tailed" alone.
+            Kinds to choose among, of "hdi", "equal_tailed" and "averaged": by default all; with
+            ``weights="monotonic"`` "equal_tailed" alone.
         mean : "boosting" or regressor, optional
             Another model of the mean, on which to centre intervals with the forest's:
             HistGradientBoostingRegressor, or one that is cloned, and fitted in five folds and on
@@ -897,7 +897,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         -------
         HDIForestRegressor
             Another model, without a calibration. Trees that split off single rows near the root,
-            as on heavy-tailed targets, may shrink to few leaves. O(nodes + entries of the leaves).
+            as on heavy-tailed targets, may shrink to few leaves. Training rows are routed anew.
         """
         fitted = self.fitted_forest().before_calibration()
         model = copy.copy(self)

@@ -243,8 +243,8 @@ class LeafModel(DistributionModel):
         method : Split or "split", optional
             See `hdiforest.calibration.Split`; there is no other method for leaves alone.
         base : (kind, level), default=("equal_tailed", 0.8)
-            Intervals to widen: "hdi", "equal_tailed" or "smoothed_hdi", and the share of the
-            distribution that they hold. It must not be chosen by these rows.
+            Intervals to widen: "hdi" or "equal_tailed", and the share of the distribution that
+            they hold. It must not be chosen by these rows.
         clip : bool, default=True
             As in `HDIForestRegressor.calibrate`.
         mean : None
@@ -272,7 +272,7 @@ class LeafModel(DistributionModel):
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         interval = Base("raw", *base)
-        checks.check_choice("kind", interval.kind, ("hdi", "equal_tailed", "smoothed_hdi"))
+        checks.check_choice("kind", interval.kind, ("hdi", "equal_tailed"))
         bases.check_base(interval)
         checks.check_as_many("y", targets, frame_of(X).n_rows)
         ends = self._query(X, models.query_of("intervals", [interval.level], interval.kind))

@@ -23,7 +23,7 @@ from hdiforest._utils.checks import (
 from hdiforest.calibration._postprocess import PostProcess
 
 FAMILIES = ("raw", "centred", "stacked")
-BaseKind = Literal["hdi", "equal_tailed", "averaged", "smoothed_hdi"]
+BaseKind = Literal["hdi", "equal_tailed", "averaged"]
 KINDS: tuple[BaseKind, ...] = get_args(BaseKind)
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -41,7 +41,7 @@ class Base(NamedTuple):
     ----------
     family : {"raw", "centred", "stacked"}
         Which atoms the distribution has: targets, or residuals around a mean.
-    kind : {"hdi", "equal_tailed", "averaged", "smoothed_hdi"}
+    kind : {"hdi", "equal_tailed", "averaged"}
         Of the interval that is read from the distribution. The ends of an "averaged" one are
         midway between those of the HDI and of the equal-tailed interval.
     level : float

@@ -32,7 +32,7 @@ pytestmark = [
 C99 = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}/src_cpp/include")
 MAPPED, COPIED = 0, 1
 USUAL, CALIBRATED = -1, -2
-KINDS = {"hdi": 0, "equal_tailed": 1, "smoothed_hdi": 4}
+KINDS = {"hdi": 0, "equal_tailed": 1}
 INVALID, FAILED = 1, 3
 
 RNG = np.random.default_rng(0)
@@ -152,7 +152,6 @@ MODELS = {
     "out_of_bag": lambda: calibrated(),
     "pruned": lambda: calibrated(leaf=1, min_samples_leaf=[20]),
     "constant_quantiles": lambda: calibrated(adaptive=False, kinds=["hdi"]),
-    "smoothed": lambda: calibrated(kinds=["smoothed_hdi"]),
     "averaged": lambda: calibrated(kinds=["averaged"]),
     "lattice": lambda: calibrated(Y.round()),
     "fine_lattice": lambda: calibrated((3 * Y).round() / 10),
@@ -222,7 +221,7 @@ def test_some_calibrations_have_residuals(files):
     parts = [part for model in found for part in (model, *model.outputs)]
     assert any(part.centred is not None for part in parts)
     bases = {base for p in parts if p.calibration for base in getattr(p.calibration, "bases", ())}
-    assert {"hdi", "equal_tailed", "averaged", "smoothed_hdi"} <= {b.kind for b in bases}
+    assert {"hdi", "equal_tailed", "averaged"} <= {b.kind for b in bases}
     assert {b.min_samples_leaf for b in bases} >= {1, 20}
 
 
