@@ -97,7 +97,7 @@ def run_all(answers: Answers, draw: Callable[[int, int], pd.DataFrame], folder: 
     model = folder / "oob.hdi"
     tables = [f"new.{suffix}" for suffix in ("csv", "csv.gz", "parquet", "feather", "jsonl")]
     answers.ask("scored/all", lambda: score_all(model, tables, folder / "all", "--keep-all"))
-    options = ("--kind", "smoothed_hdi", "--coverage", "0.5", "0.9", "--keep", "rent")
+    options = ("--kind", "equal_tailed", "--coverage", "0.5", "0.9", "--keep", "rent")
     paths = (folder / "new.parquet", folder / "kind.parquet")
     answers.ask("scored/kind", partial(score_to, model, *paths, *options))
     answers.ask("scored/folder", lambda: score_folder(model, folder))

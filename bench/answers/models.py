@@ -26,7 +26,7 @@ from records import Answers
 Array = NDArray[np.float64]
 N, N_NEW, N_TREES = 600, 80, 60
 COVERAGES = [0.5, 0.8, 0.9]
-KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi")
+KINDS = ("hdi", "equal_tailed", "lower", "upper")
 INTERPOLATIONS = ("inverted_cdf", "averaged_inverted_cdf", "linear", "median_unbiased", "higher")
 
 
@@ -100,7 +100,7 @@ def out_of_bag() -> Iterator[tuple[str, Subject]]:
     yield "uncalibrated", Subject(imported())
     yield "usual", calibrated(imported())
     yield "one coverage", calibrated(imported(), coverage=(0.93,))
-    kinds = ["hdi", "equal_tailed", "smoothed_hdi"]
+    kinds = ["hdi", "equal_tailed"]
     yield "kinds", calibrated(imported(), kinds=kinds, clip=False)
     yield "score", calibrated(imported(), objective="interval_score", coverage=(0.6, 0.95))
     yield "some rows", calibrated(imported(), max_rows=200, random_state=3)
@@ -114,7 +114,7 @@ def split() -> Iterator[tuple[str, Subject]]:
 
     yield "usual", calibrated(model(), X_OTHER, Y_OTHER)
     yield "confidence", calibrated(model(), X_OTHER, Y_OTHER, confidence=0.9)
-    yield "kinds", calibrated(model(), X_OTHER, Y_OTHER, kinds=["smoothed_hdi"], clip=False)
+    yield "kinds", calibrated(model(), X_OTHER, Y_OTHER, kinds=["equal_tailed"], clip=False)
 
 
 def jackknife() -> Iterator[tuple[str, Subject]]:

@@ -6,7 +6,6 @@
 #include "c_api/c_index.hpp"
 #include "hdicore/c_api.h"
 #include "index/leaf_index.hpp"
-#include "index/merge_leaves.hpp"
 #include "register_queries.hpp"
 #include "registration.hpp"
 #include "stub.hpp"
@@ -87,18 +86,6 @@ py::dict to_arrays(const py::object& self) {
     return arrays;
 }
 
-BoundIndex merged(const BoundIndex& self, const py::object& new_leaves,
-                  const py::object& n_threads) {
-    const auto numbers = integers<leaf_t>(new_leaves, "new_leaves");
-    check_ndim(numbers, "new_leaves", 1);
-    const unsigned threads = thread_count(n_threads);
-    const LeafIndex& index = validated(self.engine);
-    Interruption interruption(pending_signals());
-    const py::gil_scoped_release no_gil;
-    return {engine_of(merge_leaves(index, span_of(numbers), threads, interruption)),
-            self.scalar_output};
-}
-
 py::array_t<std::int64_t> leaves_per_tree(const BoundIndex& index) {
     py::array_t<std::int64_t> result(static_cast<py::ssize_t>(index.current().n_trees()));
     for (std::size_t t = 0; t < index.current().n_trees(); ++t) {
@@ -145,7 +132,6 @@ void register_leaf_index(py::module_& module) {
     Stub::nbytes(cls, [](const BoundIndex& i) { return i.current().nbytes(); });
     Stub::scalar_output(cls, [](const BoundIndex& i) { return i.scalar_output; });
     Stub::pooled(cls, [](const BoundIndex& i) { return i.current().arrays().pooled; });
-    Stub::merge_leaves(cls, &merged);
     register_queries<Stub>(cls);
     cls.def("__hdicore_index__", &c_index, "Capsule \"hdicore.index\" of this index, for C.")
         .def("__getstate__",

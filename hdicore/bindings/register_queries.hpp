@@ -19,8 +19,10 @@ inline Shape axis_of(const Levels& levels) {
 
 inline Kind kind_named(const py::object& name) {
     constexpr std::pair<const char*, Kind> kinds[] = {
-        {"hdi", Kind::hdi},     {"equal_tailed", Kind::equal_tailed}, {"lower", Kind::lower},
-        {"upper", Kind::upper}, {"smoothed_hdi", Kind::smoothed_hdi},
+        {"hdi", Kind::hdi},
+        {"equal_tailed", Kind::equal_tailed},
+        {"lower", Kind::lower},
+        {"upper", Kind::upper},
     };
     return one_of(name, "kind", kinds);
 }

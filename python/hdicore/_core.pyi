@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import CapsuleType
 
-_Kind = Literal["hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"]
+_Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
 _Interpolation = Literal[
     "inverted_cdf",
     "averaged_inverted_cdf",
@@ -283,8 +283,7 @@ class Forest:
             Equal to `from_trees` of the pruned trees, nodes numbered depth first. A tree of which
             nothing is pruned keeps its node ids.
         new_leaves : (n_leaves.sum(),) int32
-            The leaf that each leaf of this forest is part of in the other: what
-            `LeafIndex.merge_leaves` takes.
+            The leaf that each leaf of this forest is part of in the other.
 
         Raises
         ------
@@ -576,35 +575,6 @@ class LeafIndex:
             Row weights are not among them.
         """
 
-    def merge_leaves(self, new_leaves: ArrayLike, *, n_threads: int = 0) -> LeafIndex:
-        """Make one leaf of neighbouring leaves: the index of the same rows in larger leaves.
-
-        Parameters
-        ----------
-        new_leaves : (n_leaves.sum(),) int
-            New number of each leaf, tree after tree. In each tree it begins with 0 and rises by 0
-            or 1 from leaf to leaf, as what `Forest.prune` returns.
-        n_threads : int, default=0
-            0 means all that this process may use.
-
-        Returns
-        -------
-        LeafIndex
-            Equal, in every bit, to the index built from rows in the new leaves; with
-            ``keep_row_weights`` if this one was built with it. Rows that ``max_samples_leaf`` left
-            out stay out.
-
-        Raises
-        ------
-        ValueError
-            If `new_leaves` is out of range or of the wrong shape; or if entries have units
-            (`arrays`), and it is not known what each row weighs, for want of ``keep_row_weights``.
-
-        Notes
-        -----
-        No row is routed. O(n_entries + n_trees * n_atoms).
-        """
-
     def __hdicore_index__(self) -> CapsuleType: ...
     def atoms(self, output: int = 0) -> _Floats:
         """Distinct targets of one output.
@@ -855,9 +825,8 @@ class Scorer:
         coverage : float or list of k floats, default=0.9
             Shares in (0, 1] of the distribution to hold.
         kind : str or list of k str, default="hdi"
-            "hdi" (shortest), "equal_tailed", "lower" ([bound, inf]), "upper" ([-inf, bound]) or
-            "smoothed_hdi" (the weighted mean of the shortest intervals from each atom, which does
-            not jump from row to row): one for all levels, or one for each.
+            "hdi" (shortest), "equal_tailed", "lower" ([bound, inf]) or "upper" ([-inf, bound]):
+            one for all levels, or one for each.
         mean : (n,) or (n, n_outputs) float64, optional
             Filled with the means in the same pass.
         leave_out : (n,) int, optional

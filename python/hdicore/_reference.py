@@ -522,30 +522,6 @@ def hdi(atoms: Atoms, coverage: float) -> tuple[float, float]:
     return float(values[i]), float(values[j])
 
 
-def smoothed_hdi(atoms: Atoms, coverage: float) -> tuple[float, float]:
-    """Weighted mean of the windows, exp(-(width - least) / (0.2 least)) each.
-
-    Those wider than 8.5 times the least weigh nothing. The shortest interval, if the least width is
-    0, to within its tolerance of ties, or sums could overflow.
-    """
-    values = atoms.values
-    largest = max(abs(values[0]), abs(values[-1]))
-    if largest > 2.0**900:
-        return hdi(atoms, coverage)
-    lower, upper = np.array([(values[i], values[j]) for i, j in windows(atoms, coverage)]).T
-    widths = upper - lower
-    least = widths.min()
-    if least <= largest * 2.0**-48:
-        return hdi(atoms, coverage)
-    near = widths <= 8.5 * least
-    weights = np.exp(-(widths[near] - least) / least / 0.2)
-    first = widths.argmin()
-    return (
-        float(lower[first] + np.average(lower[near] - lower[first], weights=weights)),
-        float(upper[first] + np.average(upper[near] - upper[first], weights=weights)),
-    )
-
-
 def priced_interval(
     atoms: Atoms, price: float, min_coverage: float = 0.0
 ) -> tuple[float, float, int]:
@@ -878,11 +854,9 @@ def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") ->
 
 
 def interval(atoms: Atoms, coverage: float, kind: str = "hdi") -> tuple[float, float]:
-    """Prediction interval of one of the five kinds."""
+    """Prediction interval of one of the four kinds."""
     if kind == "hdi":
         return hdi(atoms, coverage)
-    if kind == "smoothed_hdi":
-        return smoothed_hdi(atoms, coverage)
     if kind == "equal_tailed":
         return quantile(atoms, (1 - coverage) / 2), quantile(atoms, (1 + coverage) / 2)
     enough = needed(atoms, coverage)

@@ -103,9 +103,8 @@ inline Kind kind_of(int number) {
         return static_cast<int>(ours) == static_cast<int>(theirs);
     };
     static_assert(same(Kind::hdi, hdicore_hdi) && same(Kind::equal_tailed, hdicore_equal_tailed) &&
-                  same(Kind::lower, hdicore_lower) && same(Kind::upper, hdicore_upper) &&
-                  same(Kind::smoothed_hdi, hdicore_smoothed_hdi));
-    return one_of<Kind>(number, hdicore_smoothed_hdi, "kind");
+                  same(Kind::lower, hdicore_lower) && same(Kind::upper, hdicore_upper));
+    return one_of<Kind>(number, hdicore_upper, "kind");
 }
 
 }  // namespace hdicore::arguments

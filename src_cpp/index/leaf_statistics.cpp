@@ -42,11 +42,7 @@ bool LeafStatistics::may_place(const std::vector<ColumnTotals>& block) const noe
 }
 
 StorageFormat LeafStatistics::format(const BuildContext& context) const {
-    return choose_format(totals_, {.n_trees = rows_.n_trees,
-                                   .max_atoms = context.max_atoms,
-                                   .row_weights = context.row_weights,
-                                   .keep_row_weights = context.keep_row_weights,
-                                   .pooled = rows_.pooled});
+    return choose_format(totals_, context);
 }
 
 }  // namespace hdicore

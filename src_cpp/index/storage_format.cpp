@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fixed_point.hpp"
+#include "index/build_context.hpp"
 #include "index/uniform_units.hpp"
 
 namespace hdicore {
@@ -23,19 +24,20 @@ bool lacks_a_unit(std::span<const count_t> row_weights, count_t total) noexcept 
 
 }  // namespace
 
-StorageFormat choose_format(const LeafTotals& totals, const RowFacts& rows) {
+StorageFormat choose_format(const LeafTotals& totals, const BuildContext& context) {
+    const TrainingRows& rows = context.rows;
     StorageFormat format;
     format.pool = rows.pooled ? std::bit_ceil(std::max<count_t>(totals.max_weight, 1)) : 0;
-    format.short_ranks = rows.max_atoms <= std::size_t{1} << 16;
+    format.short_ranks = context.has_short_ranks();
     format.wide_units = totals.need_wide_units(rows.n_trees) ||
-                        lacks_a_unit(rows.row_weights, std::max(totals.max_weight, format.pool));
+                        lacks_a_unit(context.row_weights, std::max(totals.max_weight, format.pool));
     format.has_ties = totals.n_counted > totals.n_distinct;
     // Where many rows of a leaf share a target, merging them saves more than units cost.
-    format.uniform = rows.row_weights.empty() && !rows.keep_row_weights && !format.wide_units &&
-                     !rows.pooled && totals.max_counted <= max_uniform_leaf &&
+    format.uniform = context.row_weights.empty() && !context.keep_row_weights &&
+                     !format.wide_units && !rows.pooled && totals.max_counted <= max_uniform_leaf &&
                      totals.n_counted <= 2 * totals.n_distinct;
     format.short_copies = totals.max_counted <= std::numeric_limits<std::uint8_t>::max();
-    format.keeps_weights = rows.keep_row_weights;
+    format.keeps_weights = context.keep_row_weights;
     return format;
 }
 

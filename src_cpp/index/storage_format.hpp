@@ -40,16 +40,9 @@ struct StorageFormat {
     int shift() const noexcept { return wide_units ? wide_shift : narrow_shift; }
 };
 
-// What of the rows decides on the format.
-struct RowFacts {
-    std::size_t n_trees;
-    std::size_t max_atoms;                 // of one output
-    std::span<const count_t> row_weights;  // (n_rows,) or empty: 1
-    bool keep_row_weights;
-    bool pooled;
-};
+struct BuildContext;
 
-StorageFormat choose_format(const LeafTotals& totals, const RowFacts& rows);
+StorageFormat choose_format(const LeafTotals& totals, const BuildContext& context);
 
 // The entries of one tree and output. Of columns that are not stored the spans may be empty.
 struct EntryColumns {

@@ -36,8 +36,6 @@ BaseInterval base_of(const Json& json, CommonBase& common) {
         base.kinds = {Kind::equal_tailed};
     } else if (kind == "averaged") {
         base.kinds = {Kind::hdi, Kind::equal_tailed};
-    } else if (kind == "smoothed_hdi") {
-        base.kinds = {Kind::smoothed_hdi};
     } else {
         refuse("kind must be one of intervals, got " + printable(kind));
     }

@@ -75,7 +75,7 @@ void BucketMasses::mark_ends(mass_t units, BucketSet& marked) const noexcept {
 // units - 2 error_; and if B[f + 1] >= B[b] + units, then a window from the first atom of bucket b
 // ends in bucket f at the latest, which F[f + 1] >= F[b] + units + 2 error_ proves. The third
 // error_ is for the rounding of these sums.
-void BucketMasses::mark_shortest(mass_t units, double reach, BucketSet& marked) const noexcept {
+void BucketMasses::mark_shortest(mass_t units, BucketSet& marked) const noexcept {
     const float mass = static_cast<float>(units);
     const float min_mass = mass - 3 * error_;
     const float sure_mass = mass + 3 * error_;
@@ -100,9 +100,9 @@ void BucketMasses::mark_shortest(mass_t units, double reach, BucketSet& marked) 
         }
     }
     end = std::min(end, n_);
-    // At least the limits of shortest_interval and smoothed_hdi, whose atoms are some of these.
-    const double limit = reach * shortest +
-                         tie_tolerance * std::max(std::fabs(lower_[0]), std::fabs(upper_[n_ - 1]));
+    // At least the limit of shortest_interval, whose atoms are some of these.
+    const double limit =
+        shortest + tie_tolerance * std::max(std::fabs(lower_[0]), std::fabs(upper_[n_ - 1]));
     for (std::size_t b = first; b < end; ++b) {
         if (lower_[near[b]] - upper_[b] > limit) continue;
         marked[b] = true;

@@ -129,8 +129,8 @@ class BucketMasses {
     void mark_reaching(mass_t units, BucketSet& marked) const noexcept;
 
     // Marks the buckets that may hold an end of an interval of at least `units` that is shortest,
-    // or as short up to tie_tolerance, or up to `reach` >= 1 times as wide. O(n_buckets).
-    void mark_shortest(mass_t units, double reach, BucketSet& marked) const noexcept;
+    // or as short up to tie_tolerance. O(n_buckets).
+    void mark_shortest(mass_t units, BucketSet& marked) const noexcept;
 
     // Marks the buckets that may hold an end of any interval of at least `units`: two tails, or
     // all.

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "pmf/quantile.hpp"
-#include "pmf/smoothed_hdi.hpp"
 
 namespace hdicore {
 namespace {
@@ -39,19 +38,7 @@ struct Hdi {
     }
     static double min_share(double coverage) noexcept { return coverage; }
     static void mark(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept {
-        masses.mark_shortest(masses.needed(coverage), 1, marked);
-    }
-};
-
-struct SmoothedHdi {
-    template <class AnyPmf>
-    static auto read(const AnyPmf& pmf, double coverage) noexcept {
-        return smoothed_hdi(pmf, pmf.needed(coverage));
-    }
-    // As for the shortest interval: all windows end in these tails.
-    static double min_share(double coverage) noexcept { return coverage; }
-    static void mark(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept {
-        masses.mark_shortest(masses.needed(coverage), smoothing_reach, marked);
+        masses.mark_shortest(masses.needed(coverage), marked);
     }
 };
 
@@ -109,8 +96,6 @@ auto with_kind(Kind kind, const Use& use) noexcept {
             return use(Lower());
         case Kind::upper:
             return use(Upper());
-        case Kind::smoothed_hdi:
-            return use(SmoothedHdi());
     }
     unreachable();
 }
@@ -132,11 +117,6 @@ double min_share(double coverage, Kind kind) noexcept {
 void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
                    BucketSet& marked) noexcept {
     with_kind(kind, [&](auto of) { of.mark(masses, coverage, marked); });
-}
-
-bool is_selective(double coverage, Kind kind) noexcept {
-    // Most windows count in a smoothed one: about 2 (1 - coverage) of the atoms are ends.
-    return kind != Kind::smoothed_hdi || coverage >= 0.7;
 }
 
 }  // namespace hdicore

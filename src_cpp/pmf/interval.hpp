@@ -14,7 +14,6 @@ enum class Kind {
     equal_tailed,  // from the (1 - coverage) / 2 to the (1 + coverage) / 2 quantile
     lower,         // [largest atom such that the mass from it on holds the coverage, inf]
     upper,         // [-inf, smallest atom such that the mass up to it holds the coverage]
-    smoothed_hdi,  // weighted mean of the shortest intervals from each atom
 };
 
 // Interval of the given kind, 0 < coverage <= 1. Each kind accepts the same masses as sufficient.
@@ -29,8 +28,5 @@ double min_share(double coverage, Kind kind) noexcept;
 // Marks the buckets that may hold an end of the interval.
 void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
                    BucketSet& marked) noexcept;
-
-// Whether these buckets hold far fewer atoms than all.
-bool is_selective(double coverage, Kind kind) noexcept;
 
 }  // namespace hdicore

@@ -88,13 +88,6 @@ void IntervalRequest::mark(const BucketMasses& masses, BucketSet& marked) const 
     }
 }
 
-bool IntervalRequest::is_selective() const noexcept {
-    for (std::size_t k = 0; k < coverages.size(); ++k) {
-        if (!hdicore::is_selective(coverages[k], kind_of(k))) return false;
-    }
-    return true;
-}
-
 void IntervalRequest::copy(std::size_t from, std::size_t at) const noexcept {
     copy_row(results, from, at);
 }
@@ -231,7 +224,7 @@ Needs needs(const Request& request) noexcept {
         return true;
     });
     all.every_atom = all.min_share <= 0;
-    all.few_buckets = request.intervals.is_selective() && request.priced.is_empty();
+    all.few_buckets = request.priced.is_empty();
     all.observation =
         !request.quantiles.is_empty() && uses_observation(request.quantiles.interpolation);
     return all;

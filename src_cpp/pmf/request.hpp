@@ -49,7 +49,6 @@ struct IntervalRequest {
     double min_share() const noexcept;
     void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
     void copy(std::size_t from, std::size_t at) const noexcept;
-    bool is_selective() const noexcept;
     // Adds a number to the ends of row and output number `at`.
     void shift(std::size_t at, double by) const noexcept;
 

@@ -117,7 +117,6 @@ def test_scores_equal_those_of_the_regressor(frame, model_path, table, tmp_path)
         ("equal_tailed", ["equal_tailed_lower_0.9", "equal_tailed_upper_0.9"]),
         ("lower", ["one_sided_lower_0.9"]),
         ("upper", ["one_sided_upper_0.9"]),
-        ("smoothed_hdi", ["smoothed_hdi_lower_0.9", "smoothed_hdi_upper_0.9"]),
     ],
 )
 def test_kinds_are_told_by_the_names_of_columns(frame, model_path, table, tmp_path, kind, columns):

@@ -70,7 +70,7 @@ def answers(scorer, rows, numbers, **how):
     outputs = (3,) if index.n_outputs == 3 else ()
     shares = (numbers % 97 / 97)[(...,) + (None,) * len(outputs)] + np.zeros(outputs)
     mean = np.empty((len(rows), *outputs))
-    kinds = ["hdi", "equal_tailed", "smoothed_hdi"]
+    kinds = ["hdi", "equal_tailed", "lower"]
     found = [
         scorer.intervals(rows, [0.9, 0.5, 0.8], kinds, mean=mean, **how),
         scorer.intervals(rows, 0.9, **how),

@@ -10,7 +10,7 @@ from hdicore import LeafIndex, Scorer
 
 from ..oracle import as_forest
 
-KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi")
+KINDS = ("hdi", "equal_tailed", "lower", "upper")
 
 
 @pytest.fixture(scope="module", params=["small leaves", "large leaves", "tied targets"])
@@ -65,7 +65,7 @@ def test_kinds_with_a_row_left_out(made):
 def test_kinds_and_centres_do_not_depend_on_threads_or_blocks(made, set_block_rows):
     scorer, _, X = made
     centres = np.random.default_rng(5).normal(size=scorer.forest.n_leaves.sum())
-    kinds = ["hdi", "equal_tailed", "smoothed_hdi"]
+    kinds = ["hdi", "equal_tailed", "upper"]
     call = {"coverage": [0.9, 0.5, 0.7], "kind": kinds, "centres": centres}
     expected = scorer.intervals(X, n_threads=1, **call).tobytes()
     for n_threads, block_rows in itertools.product((1, 2, 5), (1, 7, 10**18)):

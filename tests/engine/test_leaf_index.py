@@ -88,11 +88,6 @@ def assert_like_reference(index, leaves, y, query, **options):
         found = index.intervals(query, [0.05, 0.5, 0.8, 0.9, 1], kind, **rows)[0]
         expected = [_reference.interval(atoms, c, kind) for c in (0.05, 0.5, 0.8, 0.9, 1)]
         np.testing.assert_array_equal(found.T, expected, err_msg=kind)
-    found = index.intervals(query, [0.05, 0.5, 0.8, 0.9, 1], "smoothed_hdi", **rows)[0]
-    expected = [_reference.smoothed_hdi(atoms, c) for c in (0.05, 0.5, 0.8, 0.9, 1)]
-    np.testing.assert_allclose(
-        found.T, expected, rtol=1e-13, atol=1e-13 * np.abs(atoms.values).max()
-    )
     assert index.mean(query, **rows)[0] == _reference.mean(leaves, y, query[0], **options)
     points = [*atoms.values, -99.0, 0.1]
     for inclusive in (True, False):

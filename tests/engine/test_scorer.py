@@ -32,10 +32,7 @@ def answers(scorer, X, **how):
     uniforms = np.tile([0.0, 0.3, 0.99], (len(X), 1))
     found = [
         scorer.mean(X, **how),
-        *(
-            scorer.intervals(X, [0.2, 0.9], kind, **how)
-            for kind in ("hdi", "equal_tailed", "smoothed_hdi")
-        ),
+        *(scorer.intervals(X, [0.2, 0.9], kind, **how) for kind in ("hdi", "equal_tailed")),
         *(scorer.intervals(X, 0.7, kind, **how) for kind in ("lower", "upper")),
         scorer.quantiles(X, [0.1, 0.5], "linear", **how),
         scorer.cdf(X, np.zeros(len(X)), **how),
@@ -240,7 +237,7 @@ def coarse(request):
     return Scorer(forest, index), rng.random((700, 4), dtype=np.float32)
 
 
-@pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"])
+@pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "lower", "upper"])
 def test_a_level_is_the_same_alone_and_beside_others(coarse, kind):
     """Beside other levels more is gathered, and all of it beside the mean."""
     scorer, X = coarse

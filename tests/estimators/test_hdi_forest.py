@@ -491,7 +491,7 @@ def test_percentages_get_a_hint():
 
 @pytest.mark.parametrize("kind", ["", "HDI", "two-sided"])
 def test_bad_kinds(kind):
-    known = "'hdi', 'equal_tailed', 'lower', 'upper' or 'smoothed_hdi', got"
+    known = "'hdi', 'equal_tailed', 'lower' or 'upper', got"
     with pytest.raises(ValueError, match=known):
         imported().predict_interval(X_NEW, kind=kind)
 

@@ -149,16 +149,36 @@ def test_known_leaves_save_routing():
         leaves = forest.leaves(rows.X)
         sizes = leaf_sizes(forest, rows, rows.blocks(forest, leaves))
         assert_array_equal(sizes, leaf_sizes(forest, rows, rows.blocks(forest)))
-        found = prune_to(whole, 5, sizes, leaves)
+        found, new_leaves = prune_to(whole, 5, sizes, leaves)
         expected = prune(whole, 5)
         for name, array in expected.scorer.index.arrays().items():
-            assert_array_equal(found.fitted.scorer.index.arrays()[name], array)
-        assert_array_equal(found.leaves, found.fitted.scorer.forest.leaves(rows.X))
-        further = prune(found.fitted, 15)
+            assert_array_equal(found.scorer.index.arrays()[name], array)
+        assert_array_equal(new_leaves, found.scorer.forest.leaves(rows.X))
+        further = prune(found, 15)
         for part in ("forest", "index"):
             ours, theirs = (getattr(each.scorer, part) for each in (further, prune(whole, 15)))
             for name, array in theirs.arrays().items():
                 assert_array_equal(ours.arrays()[name], array)
+
+
+@pytest.mark.parametrize("weights", ["all", "inbag", "oob"])
+@pytest.mark.parametrize(("y", "sample_weight"), [(Y, None), (Y.round(), None), (Y, WEIGHT)])
+def test_out_of_bag_intervals_of_pruned_trees_are_those_of_the_pruned_forest(
+    weights, y, sample_weight
+):
+    fitted = RandomForestRegressor(60, random_state=0).fit(X, y, sample_weight)
+    model = HDIForestRegressor.from_forest(
+        fitted, X, y, sample_weight=sample_weight, weights=weights
+    )
+    whole = OutOfBagIntervals(model.fitted_forest(), 2)
+    for m in (3, 12):
+        pruned, alone = whole.pruned(m), OutOfBagIntervals(prune(whole.fitted, m), 1)
+        assert_array_equal(pruned.leaves, alone.leaves)
+        bases = [Base(f, k, 0.8) for f in alone.families for k in ("hdi", "averaged")]
+        found = pruned.intervals(pruned.usable, bases)
+        assert_array_equal(found, alone.intervals(alone.usable, bases))
+        raw = ("intervals", whole.usable, [0.8])
+        assert_array_equal(pruned.query_raw(*raw), alone.query_raw(*raw))
 
 
 def test_out_of_bag_intervals_do_not_see_their_own_rows():

@@ -16,7 +16,6 @@ from .interface import Intervals, System, Training
 # More than are compared, to draw coverage over the nominal level.
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 UNCALIBRATED, CALIBRATED = "HDI, raw", "HDI, calibrated"
-ALL_KINDS = ("hdi", "equal_tailed", "averaged", "smoothed_hdi")
 
 
 def fitted(training: Training) -> HDIForestRegressor:
@@ -102,9 +101,6 @@ SYSTEMS = tuple(
         *_ablations(),
         (CALIBRATED, 4, lambda t: calibrated(fitted(t), t)),
         ("HDI, extra trees", 3, lambda t: calibrated(extra_trees(t), t)),
-        ("HDI, calibrated, smoothed too", 3, lambda t: calibrated(fitted(t), t, kinds=ALL_KINDS)),
-        ("HDI, extra trees, smoothed too", 3,
-         lambda t: calibrated(extra_trees(t), t, kinds=ALL_KINDS)),
         ("HDI, extra trees, by score", 3,
          lambda t: calibrated(extra_trees(t), t, objective="interval_score")),
         ("HDI, tuned", 3, lambda t: calibrated(searched(t), t)),

@@ -319,8 +319,8 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
         "calibrated; of others, of the distribution to hold (default: 0.9, or the lowest that was "
         "calibrated if 0.9 was not)")  # fmt: skip
     add("--kind", choices=("calibrated", *get_args(Kind)),
-        help="calibrated, shortest, equal-tailed, one-sided or smoothed shortest intervals "
-        "(default: calibrated if the model is, else hdi)")  # fmt: skip
+        help="calibrated, shortest, equal-tailed or one-sided intervals (default: calibrated if "
+        "the model is, else hdi)")  # fmt: skip
     add("--keep", nargs="+", action=Distinct, metavar="COL", help="columns to repeat in OUT; those "
         "of a CSV are copied as text (default: those of the model's --id that IN has)")  # fmt: skip
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
@@ -367,8 +367,8 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
         help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
-    add("--kind", choices=("calibrated", *KINDS), help="calibrated, shortest, equal-tailed, or "
-        "smoothed shortest intervals (default: calibrated if the model is, else hdi)")  # fmt: skip
+    add("--kind", choices=("calibrated", *KINDS), help="calibrated, shortest or equal-tailed "
+        "intervals (default: calibrated if the model is, else hdi)")  # fmt: skip
     add("--by", metavar="COL", help="measure each group of rows of one value of this column, too, "
         "at the level next to 0.9")  # fmt: skip
     add("--over", metavar="COL", help="measure ten periods of this column, of dates, texts or "

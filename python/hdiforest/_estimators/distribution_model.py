@@ -251,7 +251,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         X, coverage : rows as in `predict`, and float or list of k floats, default=0.9
             In (0, 1]. Of "calibrated" intervals, and of one-sided bounds of a calibrated model, the
             share of targets to cover; of the others that of the conditional distribution to hold.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}
             By default "calibrated" if the model is, else "hdi", the shortest interval (Algorithm 1
             of the paper). "equal_tailed" runs between the (1 - coverage) / 2 and
             (1 + coverage) / 2 quantiles; "lower" and "upper" are bounds, with infinity as the other

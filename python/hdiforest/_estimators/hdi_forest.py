@@ -880,7 +880,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         -------
         HDIForestRegressor
             Another model, without a calibration. Trees that split off single rows near the root,
-            as on heavy-tailed targets, may shrink to few leaves. O(nodes + entries of the leaves).
+            as on heavy-tailed targets, may shrink to few leaves. Training rows are routed anew.
         """
         fitted = self.fitted_forest().before_calibration()
         model = copy.copy(self)

@@ -13,7 +13,7 @@ from hdicore import Forest, LeafIndex, Scorer
 from hdicore._clipped import Counts
 from hdicore._core import _centred_oob_intervals, _out_of_bag_means
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.prune import Leaves, PrunedForest, has_units, leaf_sizes, prune_to
+from hdiforest._model.prune import Leaves, leaf_sizes, prune_to
 from hdiforest._model.residuals import CentredForest, OutOfBagMeans, Stacking
 from hdiforest._model.training_rows import IN_BAG, TrainingRows, TreeBlock
 from hdiforest._utils import Array, Kind
@@ -50,7 +50,6 @@ class OutOfBagIntervals:
         self.rows: TrainingRows = fitted.require_training_rows()
         self._n_threads, self._mean, self._random_state = n_threads, mean, random_state
         self._grown = self  # of trees that are not pruned
-        self._pruned: PrunedForest | None = None  # how the trees grown became these
         self._blocks = blocks
 
     def pruned(self, min_samples_leaf: int) -> OutOfBagIntervals:
@@ -58,9 +57,10 @@ class OutOfBagIntervals:
         if min_samples_leaf == 1:
             return self
         known = self._leaf_sizes, self.leaves
-        pruned = prune_to(self.fitted, min_samples_leaf, *known, self._n_threads)
-        other = OutOfBagIntervals(pruned.fitted, self._n_threads, self._mean, self._random_state)
-        other._grown, other._pruned = self, pruned
+        fitted, leaves = prune_to(self.fitted, min_samples_leaf, *known, self._n_threads)
+        other = OutOfBagIntervals(fitted, self._n_threads, self._mean, self._random_state)
+        other._grown = self
+        other._block = self._block._replace(leaves=cast("Leaves", leaves))
         return other
 
     @cached_property
@@ -71,8 +71,6 @@ class OutOfBagIntervals:
     @cached_property
     def _block(self) -> TreeBlock:
         """Leaves and draws of all trees, (n, n_trees), in Fortran order."""
-        if self._pruned is not None:
-            return TreeBlock(0, cast("Leaves", self._pruned.leaves), self._grown.counts)
         blocks = self._blocks or list(self.rows.blocks(self._forest, None, self._n_threads))
         self._blocks = ()
         leaves = np.concatenate([block.leaves.T for block in blocks]).T
@@ -257,13 +255,10 @@ class OutOfBagIntervals:
     @cached_property
     def _raw_index(self) -> LeafIndex:
         """The model's index, in a form that rows can be left out of, if leaves count them."""
-        weights, n_threads = self.fitted.weights, self._n_threads
-        if weights in IN_BAG:
+        if self.fitted.weights in IN_BAG:
             return self.fitted.scorer.index
-        if self._pruned is not None:
-            return self._grown._raw_index.merge_leaves(self._pruned.new_leaves, n_threads=n_threads)
-        known = self._forest, self.leaves, weights
-        return self.rows.index(*known, keep_row_weights=True, n_threads=n_threads)
+        known = self._forest, self.leaves, self.fitted.weights
+        return self.rows.index(*known, keep_row_weights=True, n_threads=self._n_threads)
 
     @cached_property
     def _equal_rows(self) -> RowIndex | None:
@@ -271,19 +266,12 @@ class OutOfBagIntervals:
         if self.fitted.weights != "all" or self.row_weights is not None:
             return None
         index: LeafIndex = self.fitted.scorer.index
-        if self._pruned is not None:
-            if (grown := self._grown._equal_rows) is None:
-                return None
-            if grown.by_leaf is not self._grown.fitted.scorer.index:
-                merged = self._pruned.new_leaves
-                index = grown.by_leaf.merge_leaves(merged, n_threads=self._n_threads)
-            return None if has_units(index) else grown._replace(by_leaf=index)
         order = np.argsort(self.rows.y, kind="stable")
         if len(index.atoms()) < len(order):  # targets tie
             ranks = np.empty(len(order))
             ranks[order] = np.arange(len(order))
             index = self._index_by_row(ranks)
-        return None if has_units(index) else self._with_draws(index, order)
+        return None if "units" in index.arrays() else self._with_draws(index, order)
 
     @cached_property
     def _row_index(self) -> RowIndex:

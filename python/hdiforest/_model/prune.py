@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdicore import Forest, LeafIndex, Scorer
+from hdicore import Forest, Scorer
 from hdicore._core import _count_drawn, _relabel
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.training_rows import TrainingRows, TreeBlock
 from hdiforest._utils.checks import check_whole_number
 
 Leaves = NDArray[np.int32]  # (n, n_trees)
-
-
-class PrunedForest(NamedTuple):
-    """A forest with larger leaves, and where the leaves of the old one went."""
-
-    fitted: FittedForest
-    new_leaves: NDArray[np.int32]  # (n_leaves.sum(),) of the old forest, tree after tree
-    leaves: Leaves | None  # of all rows, if those of the old forest were given
 
 
 def leaf_sizes(
@@ -60,7 +51,7 @@ def prune(fitted: FittedForest, min_samples_leaf: int, n_threads: int = 0) -> Fi
     rows = check_prunable(fitted)
     blocks = rows.blocks(fitted.scorer.forest, n_threads=n_threads)
     sizes = leaf_sizes(fitted.scorer.forest, rows, blocks, n_threads)
-    return prune_to(fitted, min_samples_leaf, sizes, n_threads=n_threads).fitted
+    return prune_to(fitted, min_samples_leaf, sizes, n_threads=n_threads)[0]
 
 
 def prune_to(
@@ -69,11 +60,10 @@ def prune_to(
     sizes: NDArray[np.int64],
     leaves: Leaves | None = None,
     n_threads: int = 0,
-) -> PrunedForest:
-    """Do as `prune`, where `sizes` of leaves are known, and perhaps the `leaves` of all rows.
+) -> tuple[FittedForest, Leaves | None]:
+    """Do as `prune`, where `sizes` of leaves are known; return new leaves of all rows, too.
 
-    O(nodes + entries of the index); training rows are routed only if their leaves are not given and
-    the index does not know what each row weighs.
+    These are known if the old `leaves` are given; else the rows are routed to index them.
     """
     rows, before, n_leaves = check_prunable(fitted), fitted.scorer, fitted.scorer.forest.n_leaves
     # Above the sum of all sizes every tree is one leaf.
@@ -81,15 +71,7 @@ def prune_to(
     forest, new_leaves = before.forest.prune(sizes, least, n_threads=n_threads)
     if leaves is not None:
         leaves = _relabel(leaves.T, new_leaves, n_leaves, n_threads=n_threads).T
-    if has_units(before.index):
-        index = rows.index(forest, leaves, fitted.weights, n_threads=n_threads)
-    else:
-        index = before.index.merge_leaves(new_leaves, n_threads=n_threads)
+    index = rows.index(forest, leaves, fitted.weights, n_threads=n_threads)
     matches = fitted.matches_forest and bool(forest.n_leaves.sum() == n_leaves.sum())
     smaller = fitted.uncalibrated(scorer=Scorer(forest, index), matches_forest=matches)
-    return PrunedForest(smaller, new_leaves, leaves)
-
-
-def has_units(index: LeafIndex) -> bool:
-    """Whether rows of a leaf may differ in weight, which an index keeps of their sums alone."""
-    return "units" in index.arrays()
+    return smaller, leaves

@@ -23,7 +23,6 @@ ENDS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "equal_tailed": (("equal_tailed_lower", 0), ("equal_tailed_upper", 1)),
     "lower": (("one_sided_lower", 0),),
     "upper": (("one_sided_upper", 1),),
-    "smoothed_hdi": (("smoothed_hdi_lower", 0), ("smoothed_hdi_upper", 1)),
 }
 
 

@@ -13,7 +13,7 @@ from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.leaf_model import LeafModel
 from hdiforest._utils.checks import check_choice, one_share
 
-KINDS = ("equal_tailed", "hdi", "smoothed_hdi")
+KINDS = ("equal_tailed", "hdi")
 
 
 class _View(RegressorMixin, BaseEstimator):
@@ -46,7 +46,7 @@ def quantile_views(
     model: HDIForestRegressor | LeafModel,
     coverage: float = 0.9,
     *,
-    kind: Literal["equal_tailed", "hdi", "smoothed_hdi"] = "equal_tailed",
+    kind: Literal["equal_tailed", "hdi"] = "equal_tailed",
 ) -> list[Any]:
     """Return a fitted model as the three regressors that MAPIE conformalizes.
 
@@ -59,7 +59,7 @@ def quantile_views(
     coverage : float, default=0.9
         Above 0 and below 1. The same as `confidence_level` of MAPIE's regressor, which does not
         check it.
-    kind : {"equal_tailed", "hdi", "smoothed_hdi"}, default="equal_tailed"
+    kind : {"equal_tailed", "hdi"}, default="equal_tailed"
         The interval whose ends are the lower and the upper one: between the two quantiles that
         MAPIE names, or the shortest. With a shortest interval the median may lie outside.
 

@@ -232,7 +232,7 @@ class CalibrationDisplay(common.Display):
 
 
 # What curves of `from_estimator` are called.
-_NAMES = {"hdi": "HDI", "equal_tailed": "equal-tailed", "smoothed_hdi": "smoothed HDI"}
+_NAMES = {"hdi": "HDI", "equal_tailed": "equal-tailed"}
 _NAMES |= {"lower": "lower bound", "upper": "upper bound"}
 
 

@@ -13,7 +13,7 @@ from hdiforest._utils.checks import check_choice, one_share, reals, shares
 from hdiforest.metrics._crps import crps_of_rows
 from hdiforest.metrics._intervals import coverage_score, interval_score, weighted_mean
 
-_KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "calibrated", None)
+_KINDS = ("hdi", "equal_tailed", "lower", "upper", "calibrated", None)
 
 
 class _Scorer:
@@ -64,7 +64,7 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     coverage : float, default=0.9
         Above 0 and below 1; for "calibrated" one that the models of a search are calibrated for,
         by ``HDIForestRegressor(calibration=[...])``.
-    kind : {"calibrated", "hdi", "equal_tailed", "smoothed_hdi"}, optional
+    kind : {"calibrated", "hdi", "equal_tailed"}, optional
         As in `HDIForestRegressor.predict_interval`.
 
     Returns

@@ -69,7 +69,7 @@ class BatchScorer:
     coverage : float or sequence of k floats, default=None
         As `HDIForestRegressor.predict_interval` takes it. None means 0.9, or the lowest coverage
         that was calibrated if 0.9 was not.
-    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
+    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
         By default "calibrated" if the model is, else "hdi".
     keep : sequence of str, or mapping from str to pyarrow.DataType, default=()
         Columns of a batch to repeat in front of the results. With types they are cast to these,

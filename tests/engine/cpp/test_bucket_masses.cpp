@@ -135,8 +135,7 @@ void no_end_is_missed(const Kernels& kernels) {
         CHECK(reaching[edges.bucket_of(static_cast<rank_t>(at - cumulative.begin() - 1))]);
 
         BucketSet marked{};
-        const double reach = round % 3 == 0 ? 8.5 : 1;
-        masses.mark_shortest(needed, reach, marked);
+        masses.mark_shortest(needed, marked);
         // The buckets that are marked, and then those parts of them that are.
         const BucketEdges fine(leaves.atoms, n_fine_buckets);
         masses.refine(fine, marked, [&](std::size_t b, float* sums) {
@@ -145,7 +144,7 @@ void no_end_is_missed(const Kernels& kernels) {
         });
         CHECK(masses.fine(0) == 0 && masses.fine(masses.size()) == n_fine_buckets);
         BucketSet parts{};
-        masses.mark_shortest(needed, reach, parts);
+        masses.mark_shortest(needed, parts);
         BucketSet parts_reaching{};
         masses.mark_reaching(needed, parts_reaching);
         const auto ranks_in = [&](const BucketSet& set) {
@@ -167,9 +166,8 @@ void no_end_is_missed(const Kernels& kernels) {
             windows.emplace_back(i, static_cast<rank_t>(end - cumulative.begin() - 1));
             shortest = std::min(shortest, leaves.atoms[windows.back().second] - leaves.atoms[i]);
         }
-        const double limit =
-            reach * shortest + 0x1p-48 * std::max(std::fabs(leaves.atoms[leaves.first]),
-                                                  std::fabs(leaves.atoms[leaves.last]));
+        const double limit = shortest + 0x1p-48 * std::max(std::fabs(leaves.atoms[leaves.first]),
+                                                           std::fabs(leaves.atoms[leaves.last]));
         for (const auto& [i, j] : windows) {
             if (leaves.atoms[j] - leaves.atoms[i] > limit) continue;
             CHECK(marked[edges.bucket_of(i)] && marked[edges.bucket_of(j)]);

@@ -60,17 +60,15 @@ void min_share_is_that_of_the_widest_tails() {
     CHECK(needs(request).min_share < 0.85 && needs(request).min_share > 0.8499);
 }
 
-void a_smoothed_interval_of_low_coverage_reads_most_buckets() {
-    const std::vector<double> high{0.95, 0.7};
-    const std::vector<double> low{0.95, 0.69};
+void an_interval_at_a_price_reads_most_buckets() {
+    const std::vector<double> levels{0.95, 0.01};
+    const std::vector<double> prices{2.0};
     Request request;
-    request.intervals.kind = Kind::smoothed_hdi;
-    request.intervals.coverages = high;
-    CHECK(needs(request).few_buckets);
-    request.intervals.coverages = low;
-    CHECK(!needs(request).few_buckets && !needs(request).every_atom);
-    request.intervals.kind = Kind::hdi;
+    request.intervals.coverages = levels;
     CHECK(needs(request).few_buckets && needs(Request()).few_buckets);
+    request.priced.prices = prices;
+    request.priced.min_coverage = 0.6;
+    CHECK(!needs(request).few_buckets && !needs(request).every_atom);
 }
 
 // Whatever is asked, a distribution with gaps never gives a wrong answer: it gives none.
@@ -109,7 +107,7 @@ int main() {
     some_statistics_need_every_atom();
     the_mean_needs_no_distribution();
     min_share_is_that_of_the_widest_tails();
-    a_smoothed_interval_of_low_coverage_reads_most_buckets();
+    an_interval_at_a_price_reads_most_buckets();
     gaps_answer_nothing_that_needs_every_atom();
     rows_without_atoms_are_nan();
     return check::finish();

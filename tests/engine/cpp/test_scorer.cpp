@@ -121,8 +121,7 @@ void every_strategy_gives_the_same_bits() {
         const double low = round % 2 == 0 ? 0.55 : 0.01;
         const std::vector<double> coverages{low + (0.95 - low) * uniform(random), 0.95, 1};
         const std::vector<double> levels{0.02, 0.97, 0, 1};
-        for (const Kind kind :
-             {Kind::hdi, Kind::equal_tailed, Kind::lower, Kind::upper, Kind::smoothed_hdi}) {
+        for (const Kind kind : {Kind::hdi, Kind::equal_tailed, Kind::lower, Kind::upper}) {
             const auto found = [&](Strategy strategy, const Kernels& kernels) {
                 std::vector<double> results(10 * n);
                 Request request;
@@ -212,7 +211,7 @@ void several_levels_are_answered_as_each_alone() {
         };
         const std::vector<double> levels{0.8, 0.5, 0.99, 0.5, 1, 0.9, 1e-9, 0.95, 0.9, 0.7, 0.3};
         for (const Kernels* kernels : available_kernels()) {
-            for (const Kind kind : {Kind::hdi, Kind::equal_tailed, Kind::smoothed_hdi}) {
+            for (const Kind kind : {Kind::hdi, Kind::equal_tailed}) {
                 const auto together = found(levels, kind, *kernels);
                 for (std::size_t k = 0; k < levels.size(); ++k) {
                     const auto alone = found(std::span(levels).subspan(k, 1), kind, *kernels);

@@ -73,12 +73,6 @@ def index_checking(n: int, n_threads: int) -> Callable[[], object]:
     return lambda: LeafIndex.from_arrays(arrays, True)
 
 
-def leaf_merging(n: int, n_threads: int) -> Callable[[], object]:
-    index = index_building(n, 0)()
-    new_leaves = np.tile(np.arange(1000) // 4, 100)
-    return lambda: index.merge_leaves(new_leaves, n_threads=n_threads)
-
-
 def unpickling(n: int, n_threads: int) -> Callable[[], object]:
     blob = pickle.dumps(index_building(n, 0)())
     return lambda: pickle.loads(blob)
@@ -104,7 +98,6 @@ MAKERS: dict[str, tuple[Maker, int, int]] = {
     "Forest.prune": (forest_pruning, 10, 500),
     "LeafIndex": (index_building, 10_000, 10**6),
     "LeafIndex.from_arrays": (index_checking, 10_000, 10**6),
-    "LeafIndex.merge_leaves": (leaf_merging, 10_000, 10**6),
     "pickle.loads": (unpickling, 10_000, 10**6),
     "weighted_hdi": (samples, 50, 10_000),
 }

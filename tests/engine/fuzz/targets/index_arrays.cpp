@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "array_copy.hpp"
-#include "index/merge_leaves.hpp"
 #include "queries.hpp"
 #include "training.hpp"
 
@@ -87,24 +86,6 @@ void check_lazily(Input& in, const ArrayCopy& copy, bool proper) {
     REQUIRE(whole.starts_with("file: "));
 }
 
-// An index of merged leaves is proper, or refused if it has units.
-void check_merged(Input& in, const LeafIndex& index) {
-    std::vector<leaf_t> new_leaves;
-    for (std::size_t t = 0; t < index.n_trees(); ++t) {
-        leaf_t now = 0;
-        for (std::size_t leaf = 0; leaf < index.n_leaves(t); ++leaf) {
-            if (leaf > 0) now += in.one_in(2);
-            new_leaves.push_back(now);
-        }
-    }
-    std::optional<LeafIndex> merged;
-    const std::string reason = refusal([&] { merged.emplace(merge_leaves(index, new_leaves)); });
-    REQUIRE(reason.empty() == index.arrays().uniform());
-    if (!merged) return;
-    const LeafIndex checked(merged->arrays());
-    REQUIRE(ArrayCopy(checked.arrays()) == ArrayCopy(merged->arrays()));
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -121,7 +102,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_lazily(in, copy, index.has_value());
     if (!index) return 0;
     REQUIRE(ArrayCopy(index->arrays()) == copy);
-    check_merged(in, *index);
     check_queries(*index, in);
     return 0;
 }

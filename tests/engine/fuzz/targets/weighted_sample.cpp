@@ -25,8 +25,7 @@ bool is_proper(const std::vector<double>& values, const std::vector<double>& wei
 }
 
 void check_reading(const Pmf& atoms, Input& in) {
-    for (const Kind kind :
-         {Kind::hdi, Kind::equal_tailed, Kind::lower, Kind::upper, Kind::smoothed_hdi}) {
+    for (const Kind kind : {Kind::hdi, Kind::equal_tailed, Kind::lower, Kind::upper}) {
         const double coverage = std::max(in.share(), std::numeric_limits<double>::min());
         const Interval found = interval(atoms, coverage, kind);
         REQUIRE(found.lower <= found.upper);
@@ -35,8 +34,7 @@ void check_reading(const Pmf& atoms, Input& in) {
             const bool inside = atoms.values[k] >= found.lower && atoms.values[k] <= found.upper;
             if (inside) mass += atoms.cumulative[k + 1] - atoms.cumulative[k];
         }
-        const bool may_hold_less = kind == Kind::equal_tailed || kind == Kind::smoothed_hdi;
-        REQUIRE(may_hold_less || mass >= atoms.needed(coverage));
+        REQUIRE(kind == Kind::equal_tailed || mass >= atoms.needed(coverage));
     }
     double level = in.share();
     double higher = in.share();
