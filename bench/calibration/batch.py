@@ -2,11 +2,11 @@
 
     python bench/calibration/batch.py
 
-One price: the total width of `predict_batch` over that of highest-density intervals, each of which
-holds 0.90 of its distribution, with what both cover. The paper's eleven sets and three with many
-zeros or ties, 2,000 training rows, three splits. Regions: `calibrate_region` of
-two pieces over intervals calibrated by objective "width", and over regions of one piece. Last what
-a conformal pad leaves to be gained in a model of widths, which needs no data.
+One price: the total width of `allocate_coverage` over that of highest-density intervals, each of
+which holds 0.90 of its distribution, with what both cover. The paper's eleven sets and three with
+many zeros or ties, 2,000 training rows, three splits. Regions: `calibrate_region` of two pieces
+over intervals calibrated by objective "width", and over regions of one piece. Last what a conformal
+pad leaves to be gained in a model of widths, which needs no data.
 
 Results are kept, a file a data set, and those that are there are not made again; all takes about
 half an hour of one core. Prints the tables of docs/batch_setting.md.
@@ -26,7 +26,9 @@ from scipy.stats import norm
 from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest.allocation import allocate_coverage
 from hdiforest.metrics import coverage_score
+from hdiforest.regions import calibrate_region
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
@@ -72,14 +74,13 @@ def measured(name: str, n_train: int, min_samples_leaf: int, split: int) -> dict
         warnings.simplefilter("ignore")
         found = {
             "hdi": _scores(y, model.predict_interval(X, COVERAGE, kind="hdi"), unit),
-            "batch": _scores(y, model.predict_batch(X, COVERAGE).interval, unit),
+            "batch": _scores(y, allocate_coverage(model, X, COVERAGE).interval, unit),
         }
         model.calibrate(coverage=COVERAGE, objective="width", random_state=0)
         found["width"] = _scores(y, model.predict_interval(X, COVERAGE), unit)
         for way, max_pieces in {"one piece": 1, "region": 2}.items():
-            model.calibrate_region(coverage=COVERAGE, max_pieces=max_pieces)
-            regions = model.predict_region(X, COVERAGE)
-            found[way] = _scores_of_regions(y, regions, model.region_calibration_, unit)
+            known = calibrate_region(model, coverage=COVERAGE, max_pieces=max_pieces)
+            found[way] = _scores_of_regions(y, known.predict(X), known, unit)
     return found
 
 

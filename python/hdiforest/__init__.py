@@ -51,7 +51,16 @@ _HOMES = {
     "from_xgboost": "hdiforest.adapters.boosters",
     "quantile_views": "hdiforest.adapters.mapie",
 }
-_ROOMS = ("adapters", "calibration", "displays", "exceptions", "metrics", "serving")
+_ROOMS = (
+    "adapters",
+    "allocation",
+    "calibration",
+    "displays",
+    "exceptions",
+    "metrics",
+    "regions",
+    "serving",
+)
 
 __all__ = sorted(_HOMES)
 

@@ -202,27 +202,25 @@ bool is_of_part(const std::string& name, const ModelFacts& facts) {
 ModelFacts ModelFacts::read(const Json& json, bool is_whole) {
     Members found = json.members();
     if (is_whole) take_versions(found);
-    const Members members =
-        entries(std::move(found),
-                {"weights", "n_training_rows", "allow_nan", "matches_forest", "training_digest",
-                 "n_features", "feature_names", "target_names", "scalar_output",
-                 "counts_are_weighted", "encoder", "steps", "calibration", "mean", "boxes",
-                 "reference", "regions", "folds", "outputs"});
+    const Members members = entries(
+        std::move(found),
+        {"weights", "n_training_rows", "allow_nan", "matches_forest", "training_digest",
+         "n_features", "feature_names", "target_names", "scalar_output", "counts_are_weighted",
+         "encoder", "steps", "calibration", "mean", "boxes", "reference", "folds", "outputs"});
     const std::string weights = text(members, "weights");
     if (weights != "all" && weights != "inbag" && weights != "oob" && weights != "monotonic") {
         refuse("weights must be all, inbag, oob or monotonic, got " + printable(weights));
     }
-    ModelFacts facts{
-        weights == "monotonic",
-        whole(members, "n_training_rows"),
-        truth(members, "allow_nan"),
-        static_cast<std::int64_t>(whole(members, "n_features")),
-        of(members, "feature_names", names_of),
-        truth(members, "scalar_output"),
-        of(members, "target_names", names_of).size(),
-        {object_or_null(members, "calibration"), object_or_null(members, "mean"),
-         object_or_null(members, "boxes"), object_or_null(members, "reference"),
-         object_or_null(members, "regions"), items(members, "outputs"), items(members, "folds")}};
+    ModelFacts facts{weights == "monotonic",
+                     whole(members, "n_training_rows"),
+                     truth(members, "allow_nan"),
+                     static_cast<std::int64_t>(whole(members, "n_features")),
+                     of(members, "feature_names", names_of),
+                     truth(members, "scalar_output"),
+                     of(members, "target_names", names_of).size(),
+                     {object_or_null(members, "calibration"), object_or_null(members, "mean"),
+                      object_or_null(members, "boxes"), object_or_null(members, "reference"),
+                      items(members, "outputs"), items(members, "folds")}};
     for (const char* name : {"matches_forest", "counts_are_weighted"}) truth(members, name);
     if (!is_digest(text(members, "training_digest"))) {
         refuse("training_digest must be 32 hexadecimal digits");
@@ -238,7 +236,7 @@ ModelFacts ModelFacts::read(const Json& json, bool is_whole) {
             "computed from C; fit the forest alone on their result");
     }
     check_encoder(members.at("encoder"), facts.feature_names);
-    const auto& [calibration, mean, boxes, reference, regions, outputs, folds] = facts.parts;
+    const auto& [calibration, mean, boxes, reference, outputs, folds] = facts.parts;
     if (boxes.has_value() == outputs.empty()) refuse("boxes must be those of several outputs");
     if (!is_whole && !(outputs.empty() && folds.empty())) {
         refuse("a part of a model must be without folds and outputs");
@@ -249,7 +247,7 @@ ModelFacts ModelFacts::read(const Json& json, bool is_whole) {
 void check_further(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
                    const FurtherArrays& further) {
     const auto n_features = static_cast<std::uint64_t>(facts.n_features);
-    const auto& [calibration, mean, boxes, reference, regions, outputs, folds] = facts.parts;
+    const auto& [calibration, mean, boxes, reference, outputs, folds] = facts.parts;
     const auto inside = [&](const char* group) { return FactArrays(file, prefix + group + "."); };
     const auto check = [&](const char* group, const std::optional<Json>& own, const auto& use) {
         FactArrays arrays = inside(group);
@@ -262,13 +260,12 @@ void check_further(const TensorFile& file, const std::string& prefix, const Mode
     check("boxes", boxes, [&](const Json& own, FactArrays arrays) {
         check_boxes(own, std::move(arrays), further.n_outputs);
     });
-    check("regions", regions, check_regions);
     check("reference", reference, [&](const Json& own, FactArrays arrays) {
         check_reference(own, std::move(arrays), n_features);
     });
     if (!calibration) inside("calibration").require_none();
     const std::vector<KnownGroup> known = known_groups(facts, further);
-    std::set<std::string_view> met{"boxes", "regions", "reference", "calibration"};
+    std::set<std::string_view> met{"boxes", "reference", "calibration"};
     for (auto at = file.tensors.lower_bound(prefix); at != file.tensors.end(); ++at) {
         if (!at->first.starts_with(prefix)) break;
         if (is_of_part(at->first, facts)) continue;

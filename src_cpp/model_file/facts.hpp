@@ -23,7 +23,7 @@ struct ModelFacts {
 
     // What is read with the arrays. It lives as long as the document.
     struct Parts {
-        std::optional<Json> calibration, mean, boxes, reference, regions;  // nothing: null
+        std::optional<Json> calibration, mean, boxes, reference;  // nothing: null
         std::vector<Json> outputs, folds;
     } parts;
 

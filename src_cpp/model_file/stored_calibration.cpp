@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/refusal.hpp"
-#include "pmf/regions.hpp"
 
 namespace hdicore {
 namespace {
@@ -312,25 +311,6 @@ void check_boxes(const Json& json, FactArrays arrays, std::size_t n_outputs) {
     const auto q_hat = arrays.take("q_hat", members.at("q_hat"), {n_outputs});
     if (q_hat.size() != coverages.size() * n_outputs || has_nan(q_hat.view())) {
         refuse("the quantiles of boxes must be numbers, of each coverage and output");
-    }
-    arrays.require_none();
-}
-
-void check_regions(const Json& json, FactArrays arrays) {
-    const Members members =
-        entries(json, {"coverage", "method", "shape", "q_hat", "n", "mean_length", "postprocess"});
-    coverage_of(members, "coverage");
-    text(members, "method");
-    whole(members, "n");
-    real(members, "mean_length");
-    postprocess_of(members.at("postprocess"), arrays);
-    if (std::isnan(real(members, "q_hat"))) refuse("q_hat must be a number");
-    const Members shape = entries(members.at("shape"), {"level", "max_pieces", "gap", "bandwidth"});
-    coverage_of(shape, "level");
-    const std::uint64_t n_pieces = whole(shape, "max_pieces");
-    if (n_pieces < 1 || n_pieces > max_region_pieces) refuse("max_pieces must be from 1 to 8");
-    for (const char* name : {"gap", "bandwidth"}) {
-        if (std::isinf(not_negative(shape, name))) refuse(std::string(name) + " must be finite");
     }
     arrays.require_none();
 }

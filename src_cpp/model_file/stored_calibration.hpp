@@ -27,6 +27,5 @@ struct StoredCalibration {
 
 // What is not read, but must be as a model has it: throw std::invalid_argument if it is not.
 void check_boxes(const Json& json, FactArrays arrays, std::size_t n_outputs);
-void check_regions(const Json& json, FactArrays arrays);
 
 }  // namespace hdicore

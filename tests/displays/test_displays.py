@@ -23,6 +23,7 @@ from hdiforest import (
 )
 from hdiforest._utils import optional
 from hdiforest.metrics import coverage_by_width, coverage_score
+from hdiforest.regions import predict_region
 
 from ..oracle import run_python
 
@@ -614,21 +615,25 @@ def test_pieces_of_regions_are_drawn(model, rows, ax):
     assert "region, holds 33.3 % of 3 rows" in {t.get_text() for t in ax.get_legend().get_texts()}
     with pytest.raises(ValueError, match="style must not be 'bands' for regions"):
         display.plot(style="bands")
-    own = model.predict_region(X[:40], 0.8)
+    own = predict_region(model, X[:40], 0.8)
     drawn = IntervalDisplay.from_predictions(y[:40], own, feature=X[:40, 0], subsample=10)
     np.testing.assert_array_equal(drawn.regions.contains(drawn.y_true).shape, (10,))
 
 
 def test_the_region_of_a_distribution(model, rows):
     _, _, X, y = rows
-    display = DistributionDisplay.from_estimator(model, X, y, row=3, coverage=0.7, region=True)
-    pieces = model.predict_region(X[3:4], 0.7)[0]
+    regions = predict_region(model, X, 0.7)
+    display = DistributionDisplay.from_estimator(model, X, y, row=3, regions=regions)
+    pieces = regions[3]
     np.testing.assert_array_equal(display.interval, pieces)
     inside = np.any([(lo <= display.values) & (display.values <= up) for lo, up in pieces], axis=0)
     np.testing.assert_array_equal(display._inside(), inside)
     assert display.masses[inside].sum() > 0.5
     shades = [patch for patch in display.ax_.patches if patch.get_zorder() == 0]
     assert len(shades) == len(pieces)
+    must = f"regions must be of the {len(X)} rows of X, got those of 2 rows"
+    with pytest.raises(ValueError, match=must):
+        DistributionDisplay.from_estimator(model, X, regions=regions.take([0, 1]))
 
 
 def test_notebooks_get_the_picture_with_words_in_its_place(model, rows, ax, monkeypatch):

@@ -40,6 +40,7 @@ from hdiforest.metrics import (
     make_interval_scorer,
     make_pinball_scorer,
 )
+from hdiforest.regions import calibrate_region
 from hdiforest.serving import BatchScorer
 
 from ..calibration.rows import two_kinds_of_rows
@@ -461,7 +462,7 @@ def test_heavy_rows_that_few_trees_leave_out_count_in_full():
             model.calibrate(coverage=0.8, method=method)
             intervals = model.predict_interval(new, 0.8)
             shares.append(coverage_score(target, intervals, sample_weight=new_weights))
-        regions = model.calibrate_region(coverage=0.8).predict_region(new, 0.8)
+        regions = calibrate_region(model, coverage=0.8).predict(new)
         shares.append(np.average(regions.contains(target), weights=new_weights))
     assert_allclose(np.mean(np.reshape(shares, (6, 3)), axis=0), 0.8, atol=0.025)
 

@@ -28,7 +28,9 @@ from hdiforest import (
 )
 from hdiforest._estimators import leaf_model as blocks
 from hdiforest._tables.names import ENDS, interval_names
+from hdiforest.allocation import allocate_coverage
 from hdiforest.metrics import make_crps_scorer
+from hdiforest.regions import predict_region
 
 from ..oracle import leaf_sizes
 
@@ -95,8 +97,8 @@ ASKED = {
     "quantiles": lambda m: m.predict_quantiles(X_NEW, [0.1, 0.5]),
     "cdf": lambda m: m.predict_cdf(X_NEW, 0.3),
     "sample": lambda m: m.sample(X_NEW, 3, random_state=0),
-    "region": lambda m: np.concatenate([m.predict_region(X_NEW, 0.8).lower]),
-    "batch": lambda m: m.predict_batch(X_NEW).interval,
+    "region": lambda m: np.concatenate([predict_region(m, X_NEW, 0.8).lower]),
+    "shares": lambda m: allocate_coverage(m, X_NEW).interval,
     "diagnose": lambda m: m.diagnose(X_NEW)["mass_outside"],
     "explain": lambda m: m.explain(X_NEW[:2], random_state=0).rows["lower_without"],
     "weights": lambda m: m.predict_weights(X_NEW).toarray(),

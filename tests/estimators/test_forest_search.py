@@ -362,8 +362,6 @@ QUESTIONS = {
     "predict_interval": (X_NEW,),
     "predict_quantiles": (X_NEW, 0.5),
     "predict_cdf": (X_NEW, Y_NEW),
-    "predict_batch": (X_NEW,),
-    "predict_region": (X_NEW,),
     "score": (X_NEW, Y_NEW),
 }
 

@@ -308,8 +308,6 @@ QUESTIONS = {
     "predict_quantiles": (X_NEW, 0.5),
     "predict_cdf": (X_NEW, np.zeros(80)),
     "predict_weights": (X_NEW,),
-    "predict_batch": (X_NEW,),
-    "predict_region": (X_NEW,),
     "sample": (X_NEW,),
     "score": (X_NEW, np.zeros(80)),
     "oob_prediction": (),

@@ -146,6 +146,8 @@ USER_ROOMS = (
     "_model",
     "serving",
     "_estimators",
+    "allocation",
+    "regions",
     "adapters",
     "_cli",
     "face",

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from hdiforest import DistributionDisplay, HDIForestRegressor
+from hdiforest.regions import calibrate_region
 
 rng = np.random.default_rng(0)
 
@@ -23,9 +24,9 @@ def rows(n):
 
 
 model = HDIForestRegressor(random_state=0, calibration=0.9).fit(*rows(2000))
-model.calibrate_region(coverage=0.9, max_pieces=2)
+regions = calibrate_region(model, coverage=0.9, max_pieces=2)
 X, y = rows(1000)
-interval, region = model.predict_interval(X, 0.9), model.predict_region(X, 0.9)
+interval, region = model.predict_interval(X, 0.9), regions.predict(X)
 inside = (interval[:, 0] <= y) & (y <= interval[:, 1])
 print(f"interval: width  {np.diff(interval).mean():.2f}, covers {inside.mean():.2f}")
 print(f"region:   length {region.length.mean():.2f}, covers {region.contains(y).mean():.2f}")
@@ -33,10 +34,10 @@ print(f"rows with two pieces: {np.mean(region.n_pieces == 2):.2f}; the first: {r
 
 # %%
 # On most data the modes of a forest's distributions are noise, and calibrated regions are no
-# shorter than intervals: the documentation has a table. ``region_calibration_`` says how long they
-# are out of bag, to be compared with the width of the intervals.
+# shorter than intervals: the documentation has a table. ``mean_length`` says how long they are out
+# of bag, to be compared with the width of the intervals.
 
-print(f"out of bag: {model.region_calibration_.mean_length:.2f} in place of", end=" ")
+print(f"out of bag: {regions.mean_length:.2f} in place of", end=" ")
 print(f"{model.calibration_.levels[0].mean_width:.2f}")
-DistributionDisplay.from_estimator(model, X[:3], y[:3], coverage=0.9, region=True)
+DistributionDisplay.from_estimator(model, X, y, coverage=0.9, regions=region)
 plt.show()

@@ -16,8 +16,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex, Scorer
-from hdicore.batch import BatchIntervals, predict_batch
-from hdicore.regions import Regions
 from hdiforest._model.predict import AnyKind, distributions_of, readings_of_bounds
 from hdiforest._tables import names as table_names
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
@@ -26,21 +24,8 @@ from hdiforest._utils.checks import (
     as_written,
     check_choice,
     check_flag,
-    check_size,
-    checked_floor,
-    one_share,
 )
-from hdiforest._utils.hints import warn_caller
-from hdiforest._utils.optional import pa
 from hdiforest.calibration import _distribution as distributions
-from hdiforest.calibration._postprocess import lattice_of_values
-from hdiforest.calibration._regions import (
-    BANDWIDTH,
-    GAP,
-    check_max_pieces,
-    read_regions,
-    shape_of,
-)
 
 # What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
 Source = Scorer | LeafIndex
@@ -103,14 +88,6 @@ def query_mean_and_intervals(
     index = source.index if isinstance(source, Scorer) else source
     mean = np.empty((len(rows),) if index.scalar_output else (len(rows), index.n_outputs))
     return join_columns(mean, source.intervals(rows, coverage, kind, mean=mean, **options))
-
-
-def _list_column(regions: Regions, library: str) -> Any:
-    """Return the pieces of each row as a list, of structs where a library has them."""
-    if library == "pandas":
-        return list(regions)
-    ends = pa.StructArray.from_arrays([regions.lower, regions.upper], ["lower", "upper"])
-    return pa.LargeListArray.from_arrays(regions.offsets, ends)
 
 
 def join_columns(mean: Array, ends: Array) -> Array:
@@ -321,136 +298,6 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             return self._query(X, function)
         ends = self._read_distributions(X, bounds)
         return join_columns(self._query(X, query_of("mean")), ends) if with_mean else ends
-
-    @reads_once
-    def predict_batch(
-        self,
-        X: ArrayLike,
-        coverage: float = 0.9,
-        *,
-        min_coverage: float = 0.5,
-        output: Output = "numpy",
-    ) -> BatchIntervals:
-        """Find intervals of least total width that hold a mean share of the distributions.
-
-        Parameters
-        ----------
-        X, coverage : rows as in `predict`, and float, default=0.9
-            The whole batch, and the share, above 0 and below 1, of the forest's distributions that
-            the intervals hold on average. They are not calibrated.
-        min_coverage : float, default=0.5
-            The share in [0, 1) that each of them holds at least. Without it hard rows may get a
-            single point. If it holds `coverage` already there is a warning, and these intervals.
-        output : str, default="numpy"
-            As in `predict`; a table has the columns ``lower``, ``upper`` and ``mass``.
-
-        Returns
-        -------
-        BatchIntervals
-            Intervals, their masses, the price, and the total width with a lower bound of it, which
-            is less than one row's interval away.
-
-        Notes
-        -----
-        All rows have one price, width for mass: an interval is extended as long as that is cheap,
-        so that the density at its ends is about the same in all rows (:doc:`/batch_setting`). Of a
-        model of one target. O(entries of the leaves + atoms) for each row and pass over the rows.
-        """
-        share = one_share("coverage", coverage)
-        floor = checked_floor(min_coverage)
-        if getattr(self, "n_outputs_", 1) > 1:
-            raise ValueError(f"predict_batch needs a model of one target, got {self.n_outputs_}")
-        if output != "numpy":
-            require_library(output)
-        source, rows, n_threads = self._all_rows(X)
-        found = predict_batch(source, rows, share, floor, n_threads=n_threads)
-        if output == "numpy":
-            return found
-        columns = *found.interval.T.copy(), found.mass
-        return found._replace(interval=self._table(output, table_names.BATCH, columns, X))
-
-    @reads_once
-    def predict_region(
-        self,
-        X: ArrayLike,
-        coverage: float = 0.9,
-        *,
-        max_pieces: int | None = None,
-        gap: float | None = None,
-        bandwidth: float | None = None,
-        kind: Literal["calibrated", "raw"] | None = None,
-        output: Output = "numpy",
-    ) -> Any:
-        """Highest-density regions: unions of a few intervals, where these are shorter than one.
-
-        Parameters
-        ----------
-        X, coverage : rows as in `predict`, and float, default=0.9
-            Above 0 and below 1; of calibrated regions the one that was calibrated.
-        max_pieces : int, optional
-            At most so many intervals, 1 to 8; by default 2.
-        gap : float, optional
-            What another piece must save, in standard deviations of the distinct targets; by default
-            0.1.
-        bandwidth : float, optional
-            Standard deviation of the Gaussian that smooths the distributions on 100 bins, in the
-            same unit; by default 0.1. Without, 0, regions are those of the atoms, most of whose
-            pieces are noise. Targets on a lattice, such as whole numbers, are never smoothed: a
-            piece is as long as it has points, in steps.
-        kind : {"calibrated", "raw"}, optional
-            By default "calibrated" after `HDIForestRegressor.calibrate_region`, which chose the
-            pieces, gap and bandwidth, so that they cannot be given.
-        output : str, default="numpy"
-            As in `predict`; a table has the column ``region``, of lists.
-
-        Returns
-        -------
-        hdicore.regions.Regions, or table
-            Of several outputs a tuple of one for each.
-
-        Notes
-        -----
-        Least length plus gaps, by dynamic programming at a price for mass (Hyndman 1996, for any
-        number of pieces). Calibrated regions are shorter than intervals where modes are several
-        noise widths apart given the features, and rarely otherwise (:doc:`/batch_setting`).
-        O(pieces * (atoms + bins)) for each row and price that is tried.
-        """
-        check_choice("kind", kind, ("calibrated", "raw", None))
-        level, known = one_share("coverage", coverage), getattr(self, "region_calibration_", None)
-        if kind == "calibrated" and known is None:
-            raise AttributeError("this model has no region_calibration_; call calibrate_region")
-        if kind == "raw":
-            known = None
-        if known is not None and known.coverage != level:
-            raise ValueError(f"coverage must be {known.coverage:g}, as calibrated, got {level:g}")
-        if known is not None and (max_pieces, gap, bandwidth) != (None, None, None):
-            raise ValueError("kind must be 'raw' with max_pieces, gap or bandwidth, got calibrated")
-        pieces = 2 if max_pieces is None else max_pieces
-        sizes = (GAP if gap is None else gap, BANDWIDTH if bandwidth is None else bandwidth)
-        check_max_pieces(pieces)
-        for name, size in zip(("gap", "bandwidth"), sizes, strict=True):
-            check_size(name, size)
-        if output != "numpy":
-            require_library(output)
-        source, rows, n_threads = self._all_rows(X)
-        index = source.index if isinstance(source, Scorer) else source
-        n_rows, found = getattr(self, "n_training_rows_", None), []
-        for of_output in range(index.n_outputs):
-            shape = shape_of(index, level, pieces, *sizes, of_output)
-            lattice = n_rows and lattice_of_values(index.atoms(of_output), n_rows)
-            if known is not None:
-                shape, lattice = known.shape, known.postprocess.lattice
-            elif lattice and bandwidth:
-                warn_caller(
-                    f"targets lie on a lattice of step {lattice.step:g}: bandwidth is not used, "
-                    "and pieces count their points"
-                )
-            ask = partial(source.regions, rows, n_threads=n_threads)
-            regions = read_regions(ask, index, shape, lattice or None, of_output)
-            found.append(regions if known is None else known.widen(regions))
-        if output != "numpy":
-            return self._table(output, "region", [_list_column(own, output) for own in found], X)
-        return found[0] if index.scalar_output else tuple(found)
 
     def _all_rows(self, X: Any) -> tuple[Source, Any, int]:
         """Return what is read, its rows for all of X, and the number of threads."""

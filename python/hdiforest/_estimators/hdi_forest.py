@@ -48,7 +48,6 @@ from hdiforest.calibration._calibrate import CrossFit
 from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._recalibrate import check_recalibration, recalibrated
-from hdiforest.calibration._regions import RegionCalibration, check_max_pieces
 from hdiforest.calibration._result import Recalibrating
 from hdiforest.calibration._selection import Objective
 from hdiforest.exceptions import MeansWarning
@@ -323,20 +322,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     @property
     def calibration_(self) -> AnyCalibration:
         """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
-        known: AnyCalibration = self._known("calibration", "calibrate")
-        return known
-
-    @property
-    def region_calibration_(self) -> RegionCalibration:
-        """What `calibrate_region` chose; absent before."""
-        known: RegionCalibration = self._known("regions", "calibrate_region")
-        return known
-
-    def _known(self, part: str, method: str) -> Any:
-        known = getattr(getattr(self, "_fitted", None), part, None)
+        known: AnyCalibration | None = getattr(getattr(self, "_fitted", None), "calibration", None)
         if known is None:
-            name = "region_calibration_" if part == "regions" else "calibration_"
-            raise AttributeError(f"this model has no {name}; call {method} first")
+            raise AttributeError("this model has no calibration_; call calibrate first")
         return known
 
     def fitted_forest(self) -> FittedForest:
@@ -816,47 +804,6 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         checks.check_no_interval_is_empty(ends)
         moved = recalibrated(calibration, ends, targets, method, window, rate)
         self._fitted = replace(fitted, calibration=moved)
-        return self
-
-    @models.known_arguments
-    def calibrate_region(
-        self,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        *,
-        coverage: float = 0.9,
-        max_pieces: int = 2,
-    ) -> Self:
-        """Choose and widen the regions of `predict_region` so that they cover what they say.
-
-        Parameters
-        ----------
-        X, y : rows as in `predict`, and (n,) array, optional
-            Rows that took no part in the fit, and their targets: split conformal prediction, which
-            covers at least `coverage` of exchangeable rows. Otherwise the quantile is of at most
-            2,000 training rows, each out of bag, with their sample_weight, and has no guarantee;
-            these are the same ones in each call.
-        coverage, max_pieces : float and int, default=0.9 and 2
-            As of `predict_region`.
-
-        Returns
-        -------
-        HDIForestRegressor
-            The model itself. Mass, gap and bandwidth are those of the shortest regions out of bag.
-            ``region_calibration_`` says which, and how long they are: where that is not less than
-            the mean width in `calibration_`, intervals do as well. Of one target.
-        """
-        fitted, level = self.fitted_forest(), checks.one_share("coverage", coverage)
-        if fitted.n_outputs > 1:
-            raise ValueError(
-                f"calibrate_region needs a model of one target, got {fitted.n_outputs}"
-            )
-        check_max_pieces(max_pieces)
-        if (X is None) != (y is None):
-            raise ValueError("X and y must be given together, or neither")
-        rows = None if X is None else self._checked_calibration_rows(X, y, fitted)
-        found = calibrating.calibrate_regions(fitted, level, max_pieces, rows, self._n_threads())
-        self._fitted = replace(fitted, regions=found)
         return self
 
     def _checked_calibration_rows(

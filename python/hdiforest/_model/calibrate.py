@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from itertools import product
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -26,12 +25,6 @@ from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._joint import calibrate_jointly
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
-from hdiforest.calibration._regions import (
-    RegionCalibration,
-    calibrate_region,
-    read_regions,
-    shape_of,
-)
 from hdiforest.calibration._result import USUAL_COVERAGE, JointCalibration, with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.exceptions import InfiniteIntervalsWarning
@@ -41,10 +34,6 @@ LEAF_SIZES = (1, 5)
 
 Rows = tuple[NDArray[Any], Array]  # (n, n_features), and their targets
 
-# Of regions; bandwidths and gaps in standard deviations of the distinct targets.
-_LEVELS_OF_REGIONS = (0.60, 0.68, 0.74, 0.80, 0.84, 0.88, 0.92)
-_BANDWIDTHS = (0.05, 0.15)
-_GAPS = (0.1, 0.3)
 _NO_MEAN = "mean must be None"
 
 
@@ -241,7 +230,7 @@ def calibrate_by_split(
 ) -> FittedForest:
     """Return the forest with bases selected out of bag, if so, and widened by rows of their own."""
     (X, y), training = rows, fitted.require_training_rows()
-    _refuse_training_rows(X, y, training.X, training.y)
+    refuse_training_rows(X, y, training.X, training.y)
     if fitted.n_outputs == 1:
         return _split_output(fitted, settings, rows, confidence, n_threads)[0]
     found = [
@@ -327,7 +316,7 @@ def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
         )
 
 
-def _refuse_training_rows(X: NDArray[Any], y: Array, X_train: NDArray[Any], y_train: Array) -> None:
+def refuse_training_rows(X: NDArray[Any], y: Array, X_train: NDArray[Any], y_train: Array) -> None:
     """Raise ValueError if more than half of some rows are training rows, targets included."""
 
     def keys(rows: NDArray[Any], targets: Array) -> Iterator[bytes]:
@@ -341,35 +330,3 @@ def _refuse_training_rows(X: NDArray[Any], y: Array, X_train: NDArray[Any], y_tr
             "training rows",
             rows="X and y must be",
         )
-
-
-def calibrate_regions(
-    fitted: FittedForest, coverage: float, max_pieces: int, rows: Rows | None, n_threads: int
-) -> RegionCalibration:
-    """Select the shape of the shortest regions out of bag; widen them there, or by other rows."""
-    source, index = OutOfBagIntervals(fitted, n_threads), fitted.scorer.index
-    if rows is None and source.shortage is not None:
-        raise ValueError(
-            f"calibrate_region needs {source.shortage}; fit more trees that draw their rows, or "
-            "call calibrate_region(X, y) with rows that took no part in the fit"
-        )
-    postprocess = PostProcess.from_targets(source.rows.weighted_targets)
-    found = []
-    if source.shortage is None:
-        drawn = draw_rows(source.usable, select.MAX_ROWS_TO_SELECT, 0)
-        ask, y = partial(source.query_raw, "regions", drawn), source.rows.y[drawn]
-        weights = source.weights_of(drawn)
-        bandwidths = _BANDWIDTHS if postprocess.lattice is None else (0.0,)
-        for level, gap, bandwidth in product(_LEVELS_OF_REGIONS, _GAPS, bandwidths):
-            shape = shape_of(index, level, max_pieces, gap, bandwidth)
-            regions = read_regions(ask, index, shape, postprocess.lattice)
-            found.append(calibrate_region(regions, y, coverage, "oob", shape, postprocess, weights))
-    best = min(found, key=lambda each: each.mean_length, default=None)
-    if rows is None and best is not None:
-        return best
-    X, y = cast("Rows", rows)
-    _refuse_training_rows(X, y, source.rows.X, source.rows.y)
-    shape = shape_of(index, coverage, max_pieces) if best is None else best.shape
-    ask = partial(fitted.scorer.regions, X, n_threads=n_threads)
-    regions = read_regions(ask, index, shape, postprocess.lattice)
-    return calibrate_region(regions, y, coverage, "split", shape, postprocess)

@@ -21,7 +21,6 @@ from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Kind
 from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
 from hdiforest.calibration._groups import Groups
-from hdiforest.calibration._regions import RegionCalibration
 from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
 from hdiforest.exceptions import TrainingRowsWarning
 
@@ -106,7 +105,6 @@ class FittedForest:
     # How a table becomes rows, by data or by steps of scikit-learn; None: it is rows already.
     encoder: TableEncoder | TableSteps | None = None
     target_names: Sequence[str] | None = None  # None: the targets of the fit had no names
-    regions: RegionCalibration | None = None
     reference: Reference | None = None  # of a file without training rows that keeps one
     # Of a mapped file: raises OSError if it was written to since it was opened. Folds have none of
     # their own, because they are reached through the whole model.
@@ -145,7 +143,7 @@ class FittedForest:
 
     def uncalibrated(self, **parts: Any) -> FittedForest:
         """Return the forest without its calibration, but with the given parts of another."""
-        none: Any = dict.fromkeys(("calibration", "centred", "jackknife", "grown", "by", "regions"))
+        none: Any = dict.fromkeys(("calibration", "centred", "jackknife", "grown", "by"))
         return replace(self, **(none | {"folds": (), "outputs": ()} | parts))
 
     def with_finite_coverages(self) -> FittedForest:

@@ -14,7 +14,6 @@ from hdiforest._utils.checks import check_choice
 
 _MAX_SHOWN = 10
 
-BATCH = ("lower", "upper", "mass")  # columns of `predict_batch`
 
 # The columns of each kind of interval: name in front of the level, and which end it holds.
 ENDS: Mapping[str, tuple[tuple[str, int], ...]] = {

@@ -10,7 +10,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 
@@ -92,12 +92,18 @@ def _part(outer: Any, name: str) -> Any:
     return getattr(outer, name)
 
 
-def model_and_rows(estimator: Any, X: Any, method: str) -> tuple[Any, Any]:
+def model_and_rows(estimator: Any, X: Any, method: str, name: str = "estimator") -> tuple[Any, Any]:
     """Return `model_in` a fitted estimator, and its rows X as the steps before hand them over."""
-    model, steps = _model_and_steps(estimator, method)
+    model, steps = _model_and_steps(estimator, method, name)
     for step in steps:
         X = step.transform(X)
     return model, X
+
+
+def model_as_it_is(estimator: Any, method: str, name: str = "estimator") -> Any:
+    """Return `model_in` a fitted estimator, behind the steps before it."""
+    model, steps = _model_and_steps(estimator, method, name)
+    return make_pipeline(*steps, model) if steps else model
 
 
 def model_in(estimator: Any, method: str) -> Any:
@@ -110,7 +116,9 @@ def model_in(estimator: Any, method: str) -> Any:
     return _model_and_steps(estimator, method)[0]
 
 
-def _model_and_steps(estimator: Any, method: str) -> tuple[Any, list[Pipeline]]:
+def _model_and_steps(
+    estimator: Any, method: str, name: str = "estimator"
+) -> tuple[Any, list[Pipeline]]:
     outer: list[Any] = []
     for model in layers(estimator, fitted=True):
         if not (isinstance(model, FrozenEstimator | Pipeline) or is_search(model)):
@@ -119,7 +127,7 @@ def _model_and_steps(estimator: Any, method: str) -> tuple[Any, list[Pipeline]]:
     model = getattr(model, "best_estimator_", model)  # of a ForestSearchOOB
     if not hasattr(model, method):
         raise ValueError(
-            f"estimator must be, or end in, a model that has {method}, such as "
+            f"{name} must be, or end in, a model that has {method}, such as "
             f"HDIForestRegressor, got {type(model).__name__}"
         )
     model = model._at_once() if hasattr(model, "_at_once") else model

@@ -69,7 +69,7 @@ class DistributionDisplay(common.Display):
         coverage: float = 0.9,
         kind: str | None = None,
         target: int | None = None,
-        region: bool = False,
+        regions: Regions | None = None,
         target_name: str | None = None,
         ax: Any = None,
         **options: Any,
@@ -82,9 +82,11 @@ class DistributionDisplay(common.Display):
             As in `IntervalDisplay.from_estimator`; y may be None.
         row : int, default=0
             Which row of X to draw.
-        coverage, kind, target, region : optional, and bool, default=False
-            As in `IntervalDisplay.from_estimator`, of one level; and whether to draw the region of
-            `predict_region` in place of the interval.
+        coverage, kind, target : optional
+            As in `IntervalDisplay.from_estimator`, of one level.
+        regions : hdicore.regions.Regions, optional
+            Of the rows of X, such as `hdiforest.regions.predict_region` gives: that of the row is
+            drawn in place of the interval.
         target_name, ax, **options : optional
             As in `from_predictions`.
         """
@@ -94,15 +96,16 @@ class DistributionDisplay(common.Display):
         frame = frame_of(X)
         if frame.n_rows is not None and not 0 <= row < frame.n_rows:
             raise ValueError(f"row must be from 0 to {frame.n_rows - 1}, got {row}")
+        if regions is not None and frame.n_rows not in (None, len(regions)):
+            must = f"regions must be of the {frame.n_rows} rows of X"
+            raise ValueError(f"{must}, got those of {len(regions)} rows")
         one = frame.rows(slice(int(row), int(row) + 1))
         model, rows = model_and_rows(estimator, one, "predict_cdf")
         values, masses = _distribution(model, rows, common.checked_target(model, target))
-        if region:
-            regions = model.predict_region(rows, coverage, kind=kind)
-            own = regions if isinstance(regions, Regions) else regions[target or 0]
-            options["interval"] = own[0]
-        else:
+        if regions is None:
             options["interval"] = common.intervals_of(model, rows, coverage, kind, target)[0]
+        else:
+            options["interval"] = regions[int(row)]
         options |= {"target_name": common.target_label(y, target_name), "ax": ax}
         y_true = None if y is None else float(np.asarray(common.target_of(y, target))[row])
         return cls.from_predictions(y_true, values, masses, coverage=coverage, **options)

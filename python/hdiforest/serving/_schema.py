@@ -91,7 +91,6 @@ class ModelFacts(NamedTuple):
     mean: MeanFacts | None
     boxes: dict[str, Any] | None
     reference: dict[str, Any] | None
-    regions: dict[str, Any] | None
     folds: list[dict[str, Any]]
     outputs: list[dict[str, Any]]
 

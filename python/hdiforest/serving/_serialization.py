@@ -20,7 +20,6 @@ from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._utils import Array
 from hdiforest.calibration import _result as results
-from hdiforest.calibration._regions import RegionCalibration
 from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
 from hdiforest.serving import _schema as schema
 from hdiforest.serving._schema import Arrays, Facts, ModelFacts
@@ -83,7 +82,6 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         elif isinstance(centred.mean, residuals.RegressorMean):
             objects["mean"] = centred.mean.regressor
     reference = schema.pack(fitted.reference, arrays, "reference")
-    regions = schema.pack(fitted.regions, arrays, "regions")
     if jackknife is not None:
         arrays |= _within("inbag", jackknife.index.arrays())
         arrays["jackknife.drawn"] = jackknife.drawn.astype(np.uint8)
@@ -107,7 +105,6 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         mean=mean,
         boxes=boxes,
         reference=reference,
-        regions=regions,
         folds=part_facts["fold"],
         outputs=part_facts["output"],
     )
@@ -131,10 +128,10 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
         raise ValueError(f"outputs must be as many as the targets, {index.n_outputs}, or none")
     outputs = _forests(read, "output", facts.outputs, facts, training)
     names = _checked_names(facts.feature_names, "feature", facts.n_features)
-    more: dict[str, Any] = {}
-    for name, kind in {"reference": Reference, "regions": RegionCalibration}.items():
-        if (own := getattr(facts, name)) is not None:
-            more[name] = schema.unpack(kind, own, read.groups.pop(name, {}))
+    reference = None
+    if facts.reference is not None:
+        own = read.groups.pop("reference", {})
+        reference = schema.unpack(Reference, facts.reference, own)
     jackknife = None
     if {"jackknife", "inbag"} & read.groups.keys():
         drawn = read.array("jackknife.drawn") != 0
@@ -153,8 +150,8 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
         outputs=outputs,
         jackknife=jackknife,
         encoder=_encoder(read, facts),
+        reference=reference,
         **{name: getattr(facts, name) for name in _FIELDS},
-        **more,
     )
     schema.require_none(read.groups, "tensor")
     schema.require_none(read.objects, "object")

@@ -586,7 +586,7 @@ def test_what_python_refuses_is_refused(case, files, ask, tmp_path):
     assert "checksum" not in found.message
 
 
-@pytest.mark.parametrize("method", ["cv+", "jackknife+", "boosting", "regions", "reference"])
+@pytest.mark.parametrize("method", ["cv+", "jackknife+", "boosting", "reference"])
 def test_parts_that_are_not_read_are_checked(method, ask, tmp_path):
     if method == "cv+":
         model = raw().calibrate(method=CVPlus(3), coverage=LEVELS)
@@ -611,7 +611,7 @@ def test_parts_that_are_not_read_are_checked(method, ask, tmp_path):
             set_fact("mean", None),
             set_fact("mean", "share", "much"),
         ]
-    elif method == "reference":
+    else:
         model = raw()
         changes = [
             set_array("reference.mean", lambda own: own[:2]),
@@ -619,14 +619,6 @@ def test_parts_that_are_not_read_are_checked(method, ask, tmp_path):
             set_fact("reference", "threshold", -0.5),
             set_fact("reference", "categorical", [4]),
             set_fact("reference", None),
-        ]
-    else:
-        model = raw(n_trees=100).calibrate_region()
-        changes = [
-            set_fact("regions", "shape", "max_pieces", 9),
-            set_fact("regions", "shape", "gap", {"float": "inf"}),
-            set_fact("regions", "q_hat", {"float": "nan"}),
-            set_array("regions.more", lambda own: np.ones(3)),
         ]
     is_small = method == "reference"
     model.save(tmp_path / "model", training_rows=not is_small, diagnostics=is_small)

@@ -1,0 +1,197 @@
+"""Calibrated regions: the shortest ones out of bag, widened until they cover what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hdicore import LeafIndex
+from hdicore.regions import Regions, offsets_of
+from hdiforest._model.calibrate import refuse_training_rows
+from hdiforest._model.out_of_bag import OutOfBagIntervals
+from hdiforest._model.training_rows import draw_rows
+from hdiforest._tables.frames import Output, require_library
+from hdiforest._utils import Array
+from hdiforest._utils.checks import one_share
+from hdiforest._utils.meta_estimators import model_and_rows, model_as_it_is, model_in
+from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
+from hdiforest.regions._predict import Shape, check_max_pieces, read_regions, shape_of, table_of
+
+# What is compared; bandwidths and gaps in standard deviations of the distinct targets.
+_LEVELS = (0.60, 0.68, 0.74, 0.80, 0.84, 0.88, 0.92)
+_BANDWIDTHS = (0.05, 0.15)
+_GAPS = (0.1, 0.3)
+_MAX_ROWS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class RegionCalibration:
+    """Regions of one coverage that were calibrated; what `calibrate_region` returns.
+
+    Parameters
+    ----------
+    coverage, method : float, and {"oob", "split"}
+        The share of targets to cover, and whose rows the conformal quantile is of.
+    shape : tuple
+        Mass, most pieces, gap and bandwidth of the regions that are widened: of those compared out
+        of bag the shortest, once widened.
+    q_hat, n, mean_length : float, int and float
+        Conformal quantile of the distances to them, of how many rows, and the mean length of the
+        calibrated regions of these rows; on a lattice each piece but one counts a step more.
+    postprocess : object
+        Range and lattice of the training targets.
+    model : fitted estimator
+        The model as it was then: what is done to it later changes nothing here.
+
+    Notes
+    -----
+    Model files do not hold it. It can be pickled, with its model.
+    """
+
+    coverage: float
+    method: str
+    shape: Shape
+    q_hat: float
+    n: int
+    mean_length: float
+    postprocess: PostProcess = field(repr=False)
+    model: Any = field(repr=False)
+
+    def predict(self, X: ArrayLike, *, output: Output = "numpy") -> Any:
+        """Calibrated regions.
+
+        Parameters
+        ----------
+        X, output : rows as in `predict_region`, and str, default="numpy"
+            As there.
+
+        Returns
+        -------
+        hdicore.regions.Regions, or table
+            In the range and on the lattice of the training targets.
+        """
+        if output != "numpy":
+            require_library(output)
+        own, rows = model_and_rows(self.model, X, "query")
+        source, rows, n_threads = own._all_rows(rows)
+        ask = partial(source.regions, rows, n_threads=n_threads)
+        read = read_regions(ask, source.index, self.shape, self.postprocess.lattice)
+        regions = self._widened(read)
+        return regions if output == "numpy" else table_of(own, [regions], output, X)
+
+    def _of_rows(
+        self, ask: Callable[..., Any], index: LeafIndex, y: Array, weights: Array | None = None
+    ) -> RegionCalibration:
+        """Return the same with the quantile that rows need, whose regions `ask` reads.
+
+        Rows may have positive weights, (n,): then a share of these is held. The values within a
+        distance are nested sets, so that their conformal quantile is valid as those of intervals.
+        Warns of infinite regions.
+        """
+        regions = read_regions(ask, index, self.shape, self.postprocess.lattice)
+        scores = regions.distance(y)
+        if (n_empty := int(np.isnan(scores).sum())) > 0:
+            raise ValueError(f"{n_empty} of the {len(y)} rows have no distribution")
+        q_hat = float(conformal_quantile(scores, self.coverage, weights=weights))
+        warn_of_infinite([self.coverage] if q_hat == np.inf else [], len(y))
+        found = replace(self, q_hat=q_hat, n=len(y))
+        widened, lattice = found._widened(regions), self.postprocess.lattice
+        lengths = widened.length
+        if lattice is not None:
+            lengths = lengths + lattice.step * (widened.n_pieces - 1)
+        return replace(found, mean_length=float(np.average(lengths, weights=weights)))
+
+    def _widened(self, regions: Regions) -> Regions:
+        """Return the regions padded, in the range and on the lattice where these are known."""
+        regions, of_all = regions.padded(self.q_hat), self.postprocess
+        row = np.repeat(np.arange(len(regions)), regions.n_pieces)
+        is_inside = (regions.upper >= of_all.low) & (regions.lower <= of_all.high)
+        kept = is_inside | (np.bincount(row[is_inside], minlength=len(regions)) == 0)[row]
+        ends = of_all.apply(regions.lower[kept], regions.upper[kept])
+        return Regions(offsets_of(np.bincount(row[kept], minlength=len(regions))), *ends)
+
+
+def calibrate_region(
+    model: Any,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    coverage: float = 0.9,
+    max_pieces: int = 2,
+) -> RegionCalibration:
+    """Choose and widen the regions of `predict_region` so that they cover what they say.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        An `HDIForestRegressor` of one target with its training rows, or a `ForestSearchOOB`, also
+        as the last step of a Pipeline or the best of a search. It stays as it is.
+    X, y : rows as in `predict`, and (n,) array, optional
+        Rows that took no part in the fit, and their targets: split conformal prediction, which
+        covers at least `coverage` of exchangeable rows. Otherwise the quantile is of at most 2,000
+        training rows, each out of bag, with their sample_weight, and has no guarantee; these are
+        the same ones in each call.
+    coverage, max_pieces : float and int, default=0.9 and 2
+        As of `predict_region`.
+
+    Returns
+    -------
+    RegionCalibration
+        Its ``predict`` gives calibrated regions. Mass, gap and bandwidth are those of the shortest
+        ones out of bag, whose ``mean_length`` it has: where that is not less than the mean width in
+        ``model.calibration_``, intervals do as well.
+
+    Raises
+    ------
+    ValueError
+        If an argument is refused, or there are no rows out of bag and no others.
+
+    Notes
+    -----
+    Calibrated regions are shorter than intervals where modes are several noise widths apart given
+    the features, and rarely otherwise (:doc:`/batch_setting`).
+    """
+    level = one_share("coverage", coverage)
+    check_max_pieces(max_pieces)
+    if (X is None) != (y is None):
+        raise ValueError("X and y must be given together, or neither")
+    kept = model_as_it_is(model, "fitted_forest", "model")
+    own = model_in(kept, "fitted_forest")
+    fitted = own.fitted_forest()
+    if fitted.n_outputs > 1:
+        raise ValueError(f"calibrate_region needs a model of one target, got {fitted.n_outputs}")
+    source, index = OutOfBagIntervals(fitted, own._n_threads()), fitted.scorer.index
+    if X is None and source.shortage is not None:
+        raise ValueError(
+            f"calibrate_region needs {source.shortage}; fit more trees that draw their rows, or "
+            "call calibrate_region(model, X, y) with rows that took no part in the fit"
+        )
+    if X is not None:
+        given = model_and_rows(kept, X, "fitted_forest")[1]
+        rows, targets = own._checked_calibration_rows(given, y, fitted)
+        refuse_training_rows(rows, targets, source.rows.X, source.rows.y)
+    postprocess = PostProcess.from_targets(source.rows.weighted_targets)
+    shape = shape_of(index, level, max_pieces)
+    best = RegionCalibration(level, "split", shape, 0.0, 0, np.nan, postprocess, kept)
+    if source.shortage is None:
+        drawn = draw_rows(source.usable, _MAX_ROWS, 0)
+        ask, known = partial(source.query_raw, "regions", drawn), source.rows.y[drawn]
+        bandwidths = _BANDWIDTHS if postprocess.lattice is None else (0.0,)
+        weights = source.weights_of(drawn)
+        found = []
+        for mass, gap, bandwidth in product(_LEVELS, _GAPS, bandwidths):
+            shape = shape_of(index, mass, max_pieces, gap, bandwidth)
+            compared = replace(best, method="oob", shape=shape)
+            found.append(compared._of_rows(ask, index, known, weights))
+        best = min(found, key=lambda each: each.mean_length)
+    if X is None:
+        return best
+    ask = partial(fitted.scorer.regions, rows, n_threads=own._n_threads())
+    return replace(best, method="split")._of_rows(ask, index, targets)

@@ -1,0 +1,162 @@
+"""Highest-density regions, as they are read from models of all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hdicore import LeafIndex, Scorer
+from hdicore.regions import Regions, offsets_of
+from hdiforest._tables.frames import Output, require_library
+from hdiforest._utils.checks import check_size, check_whole_number, one_share
+from hdiforest._utils.hints import warn_caller
+from hdiforest._utils.meta_estimators import model_and_rows
+from hdiforest._utils.optional import pa
+from hdiforest.calibration._postprocess import Lattice, lattice_of_values
+
+BANDWIDTH, GAP = 0.1, 0.1  # by default, in standard deviations of the distinct targets
+_N_BINS = 100  # of the range of the targets, where distributions are smoothed
+_MAX_PIECES = 8
+
+
+def predict_region(
+    model: Any,
+    X: ArrayLike,
+    coverage: float = 0.9,
+    *,
+    max_pieces: int = 2,
+    gap: float = GAP,
+    bandwidth: float | None = None,
+    output: Output = "numpy",
+) -> Any:
+    """Highest-density regions: unions of a few intervals, where these are shorter than one.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        An `HDIForestRegressor`, a `LeafModel` or a `ForestSearchOOB`, also as the last step of a
+        Pipeline or the best of a search.
+    X, coverage : rows as in `predict`, and float, default=0.9
+        The share, above 0 and below 1, of the forest's distribution to hold. These regions are not
+        calibrated; those of `calibrate_region` are.
+    max_pieces : int, default=2
+        At most so many intervals, 1 to 8.
+    gap : float, default=0.1
+        What another piece must save, in standard deviations of the distinct targets.
+    bandwidth : float, optional
+        Standard deviation of the Gaussian that smooths the distributions on 100 bins, in the same
+        unit; by default 0.1. Without, 0, regions are those of the atoms, most of whose pieces are
+        noise. Targets on a lattice, such as whole numbers, are never smoothed: a piece is as long
+        as it has points, in steps.
+    output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+        Regions, or a table of that library with the column ``region``, of lists.
+
+    Returns
+    -------
+    hdicore.regions.Regions, or table
+        Of several outputs a tuple of one for each.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Least length plus gaps, by dynamic programming at a price for mass (Hyndman 1996, for any number
+    of pieces). O(pieces * (atoms + bins)) for each row and price that is tried.
+    """
+    level = one_share("coverage", coverage)
+    sizes = gap, BANDWIDTH if bandwidth is None else bandwidth
+    check_max_pieces(max_pieces)
+    for name, size in zip(("gap", "bandwidth"), sizes, strict=True):
+        check_size(name, size)
+    if output != "numpy":
+        require_library(output)
+    own, rows = model_and_rows(model, X, "query", "model")
+    source, rows, n_threads = own._all_rows(rows)
+    index = source.index if isinstance(source, Scorer) else source
+    n_rows, found = own.n_training_rows_, []
+    for of_output in range(index.n_outputs):
+        shape = shape_of(index, level, max_pieces, *sizes, of_output)
+        lattice = n_rows and lattice_of_values(index.atoms(of_output), n_rows)
+        if lattice and bandwidth:
+            warn_caller(
+                f"targets lie on a lattice of step {lattice.step:g}: bandwidth is not used, "
+                "and pieces count their points"
+            )
+        ask = partial(source.regions, rows, n_threads=n_threads)
+        found.append(read_regions(ask, index, shape, lattice or None, of_output))
+    if output != "numpy":
+        return table_of(own, found, output, X)
+    return found[0] if index.scalar_output else tuple(found)
+
+
+def check_max_pieces(max_pieces: int) -> None:
+    """Raise ValueError unless it is a number of pieces that regions may have."""
+    if check_whole_number("max_pieces", max_pieces, 1) > _MAX_PIECES:
+        raise ValueError(f"max_pieces must be at most {_MAX_PIECES}, got {max_pieces}")
+
+
+class Shape(NamedTuple):
+    """What regions are: their mass, at most how many pieces, and how they are read."""
+
+    level: float
+    max_pieces: int
+    gap: float  # what another piece costs, in the unit of y
+    bandwidth: float  # of the Gaussian that smooths distributions, in the unit of y; 0: none
+
+
+def shape_of(
+    index: LeafIndex,
+    level: float,
+    max_pieces: int,
+    gap: float = GAP,
+    bandwidth: float = BANDWIDTH,
+    output: int = 0,
+) -> Shape:
+    """Return a shape whose gap and bandwidth are in standard deviations of distinct targets."""
+    unit = float(index.atoms(output).std()) or 1.0
+    return Shape(level, max_pieces, gap * unit, bandwidth * unit)
+
+
+def read_regions(
+    ask: Callable[..., Any],
+    index: LeafIndex,
+    shape: Shape,
+    lattice: Lattice | None,
+    output: int = 0,
+) -> Regions:
+    """Return the regions of one output; `ask` is `LeafIndex.regions` of some rows.
+
+    On a lattice a piece is as long as it has points, in steps, and nothing is smoothed.
+    """
+    atoms, grid, gap = index.atoms(output), None, shape.gap
+    if lattice is not None:
+        gap += lattice.step
+    elif shape.bandwidth > 0 and len(atoms) > 1:
+        grid = (float(atoms[0]), float(atoms[-1]), _N_BINS, shape.bandwidth)
+    offsets, ends, bounds = ask(shape.level, shape.max_pieces, gap, grid=grid)
+    counts = np.diff(offsets).reshape(-1, index.n_outputs)
+    own = np.repeat(np.tile(np.arange(index.n_outputs), len(counts)), counts.ravel()) == output
+    lower, upper = np.ascontiguousarray(ends[own].T)
+    bound = bounds.reshape(counts.shape)[:, output]
+    return Regions(offsets_of(counts[:, output]), lower, upper, bound)
+
+
+def table_of(model: Any, found: list[Regions], library: Output, X: ArrayLike) -> Any:
+    """Return the regions of each output of a model as a table, of rows X."""
+    columns = [_list_column(own, library) for own in found]
+    return model._table(library, "region", columns, X)
+
+
+def _list_column(regions: Regions, library: str) -> Any:
+    """Return the pieces of each row as a list, of structs where a library has them."""
+    if library == "pandas":
+        return list(regions)
+    ends = pa.StructArray.from_arrays([regions.lower, regions.upper], ["lower", "upper"])
+    return pa.LargeListArray.from_arrays(regions.offsets, ends)
