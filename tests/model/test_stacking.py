@@ -14,22 +14,25 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
     RandomForestRegressor,
 )
-from sklearn.linear_model import LinearRegression
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.preprocessing import StandardScaler
 
 from hdicore import weighted_hdi
 from hdicore._means import BoostedMean
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.residuals import RegressorMean
-from hdiforest._model.stacking import boosted_mean, is_plain_boosting
+from hdiforest._model.stacking import RidgeAndBoosting, boosted_mean, is_plain_boosting
 from hdiforest.calibration import CVPlus, OutOfBag
 from hdiforest.calibration._bases import candidate_bases
 
 from ..oracle import restored
 
 X, Y = make_friedman1(600, 6, noise=1, random_state=0)
+RNG = np.random.default_rng(0)
 X_NEW = make_friedman1(50, 6, noise=1, random_state=1)[0].astype(np.float32)
 
 
@@ -77,18 +80,88 @@ def test_other_regressors_stay_what_they_are(regressor):
 
 
 def test_the_share_minimises_the_squared_error():
-    source = stacked_source("boosting")
+    booster = HistGradientBoostingRegressor(random_state=0)
+    source = stacked_source(booster)
     c, g = source.means.centres, source.stacking.out_of_fold
-    expected = cross_val_predict(
-        HistGradientBoostingRegressor(random_state=0),
-        X.astype(np.float32),
-        Y,
-        cv=KFold(5, shuffle=True, random_state=0),
-    )
+    folds = KFold(5, shuffle=True, random_state=0)
+    expected = cross_val_predict(booster, X.astype(np.float32), Y, cv=folds)
     assert_array_equal(g, expected)
     errors = [np.square(Y - c - a * (g - c)).sum() for a in np.linspace(0, 1, 1001)]
     assert abs(source.stacking.share - np.argmin(errors) / 1000) <= 0.0005
     assert isinstance(source.stacking.mean, BoostedMean)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_boosting_is_a_ridge_and_boosted_trees_of_what_it_leaves(weighted):
+    rows = X.astype(np.float32).astype(np.float64)
+    rows[::7, 2] = np.nan
+    weight = np.arange(len(Y)) % 3 / len(Y) + 1e-9 if weighted else None
+    found = RidgeAndBoosting(3).fit(rows, Y, weight).predict(rows)
+    weight = None if weight is None else weight / weight.mean()
+    filled = SimpleImputer(strategy="median").fit_transform(rows)
+    Z = StandardScaler().fit_transform(filled, sample_weight=weight)
+    line = RidgeCV(np.logspace(-4, 6, 21)).fit(Z, Y, weight).predict(Z)
+    trees = HistGradientBoostingRegressor(random_state=3).fit(rows, Y - line, weight)
+    expected = np.clip(line + trees.predict(rows), Y.min(), Y.max())
+    assert np.quantile(np.abs(found - expected), 0.99) < 1e-6 * Y.std()
+
+
+def test_the_seed_and_the_weights_reach_both_parts():
+    """More than 10,000 rows stop the trees early, by rows that are drawn."""
+    rng = np.random.default_rng(0)
+    rows = rng.random((10_100, 2))
+    y = np.sin(9 * rows[:, 0]) + rng.normal(size=len(rows))
+    first, again, other = (RidgeAndBoosting(seed).fit(rows, y).predict(rows) for seed in (0, 0, 1))
+    assert_array_equal(first, again)
+    assert (first != other).any()
+    y = np.where(rows[:, 1] < 0.5, y, 99)  # rows that weigh nothing
+    weighted = RidgeAndBoosting(0).fit(rows, y, (rows[:, 1] < 0.5) * 1.0)
+    alone = RidgeAndBoosting(0).fit(rows[rows[:, 1] < 0.5], y[rows[:, 1] < 0.5])
+    assert_allclose(weighted.predict(rows), alone.predict(rows), rtol=1e-9)
+
+
+LINEAR = RNG.normal(size=(40, 3))
+TARGETS = LINEAR @ [1.0, -2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "y", "weight"),
+    [
+        (LINEAR, np.full(40, 7.0), None),
+        (np.ones((40, 3)), TARGETS, None),
+        (LINEAR[:, :1], LINEAR[:, 0], None),
+        (LINEAR[:1], TARGETS[:1], None),
+        (LINEAR[:2], TARGETS[:2], None),
+        (LINEAR * 1e-30, TARGETS * 1e200, None),
+        (LINEAR * 1e30, TARGETS * 1e-200, None),
+        (LINEAR * [1e30, 1, 1e-30], TARGETS + 1e6, np.full(40, 1e300)),
+        (np.where([True, False, False], np.nan, LINEAR), LINEAR[:, 1], None),
+        (LINEAR, TARGETS, (np.arange(40) == 3) * 1e-300),
+    ],
+)
+def test_boosting_of_rows_of_any_kind(rows, y, weight):
+    mean = RidgeAndBoosting(0).fit(rows, y, weight)
+    kept = slice(None) if weight is None else weight > 0
+    found = mean.predict(rows)[kept] - y[kept]
+    spread = 0.0 if np.ptp(rows) == 0 else 0.05
+    allowed = np.ptp(y[kept]) * (spread or 1)
+    assert (np.abs(found) <= allowed + 1e-9 * np.abs(y).max()).all()
+    far = mean.predict(np.vstack([np.full_like(rows[:1], 3e38), np.full_like(rows[:1], -3e38)]))
+    assert (y[kept].min() <= far).all()
+    assert (far <= y[kept].max()).all()
+
+
+def test_intervals_of_rows_far_away_stay_within_the_targets_and_are_not_empty():
+    source = X @ np.arange(1.0, 7.0) + RNG.normal(size=len(X))
+    model = HDIForestRegressor(
+        RandomForestRegressor(80, random_state=0), n_jobs=1, calibration=False
+    )
+    model.fit(X, source).calibrate(coverage=0.9, mean="boosting", random_state=0)
+    assert model._fitted.centred.share > 0.8
+    ends = model.predict_interval(np.array([[1e30] * 6, [-1e30] * 6, [50.0] * 6]), 0.9)
+    assert (source.min() <= ends).all()
+    assert (ends <= source.max()).all()
+    assert (ends[:, 1] - ends[:, 0] > 0.5).all()
 
 
 def test_weights_take_part_in_the_share():
@@ -250,16 +323,26 @@ def test_a_given_regressor_is_not_changed():
         RegressorMean(Broken()).predict(X_NEW, 1)
 
 
+BOOSTED = {"baseline": 1.0, "low": 0.0, "high": 2.0}
+
+
 @pytest.mark.parametrize(
     ("facts", "arrays", "message"),
     [
         (
-            {"mean": {"share": 0.5, "baseline": np.inf}},
+            {"mean": {"share": 0.5, "boosted": BOOSTED | {"baseline": {"float": "inf"}}}},
             {},
             "baseline must be finite",
         ),
-        ({"mean": {"share": 2.0, "baseline": 1.0}}, {}, "share must be in"),
+        (
+            {"mean": {"share": 0.5, "boosted": BOOSTED | {"low": {"float": "nan"}}}},
+            {},
+            "low must be at most high, got nan and 2.0",
+        ),
+        ({"mean": {"share": 2.0, "boosted": BOOSTED}}, {}, "share must be in"),
         ({}, {"mean_values": np.zeros(3)}, "leaf_values must be"),
+        ({}, {"mean_line": np.zeros((2, 3))}, r"line must be float64 of shape \(2, 6\)"),
+        ({}, {"mean_line": np.full((2, 6), np.nan)}, "line and baseline must be finite"),
     ],
 )
 def test_a_pickled_mean_is_checked(facts, arrays, message):

@@ -81,7 +81,7 @@ def check_calibration(fitted: FittedForest, settings: Settings) -> None:
         checks.check_whole_number("min_samples_leaf", size)
     checks.check_flag("clip", settings.clip)
     if settings.mean is not None:
-        check_mean(settings.mean, fitted.training_rows)
+        check_mean(settings.mean, fitted)
         if fitted.weights != "all":
             raise CallError(f"{{no_mean}} with weights={fitted.weights!r}", no_mean=_NO_MEAN)
 
@@ -300,6 +300,8 @@ def calibrate_by_jackknife(
     """
     if fitted.weights == "monotonic":
         raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
+    if settings.mean is not None:
+        raise ValueError("mean must be None with method='jackknife+', which fits no centres")
     source = OutOfBagIntervals(fitted, n_threads)
     _require_out_of_bag("jackknife+", source)
     training, counts = source.rows, cast("NDArray[Any]", source.counts)
