@@ -6,18 +6,21 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.datasets import make_friedman1
-from sklearn.dummy import DummyRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     GradientBoostingRegressor,
     HistGradientBoostingRegressor,
     RandomForestRegressor,
 )
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdicore import weighted_hdi
@@ -28,6 +31,8 @@ from hdiforest._model.residuals import RegressorMean
 from hdiforest._model.stacking import RidgeAndBoosting, boosted_mean, is_plain_boosting
 from hdiforest.calibration import CVPlus, OutOfBag
 from hdiforest.calibration._bases import candidate_bases
+from hdiforest.exceptions import FrozenMeanWarning
+from hdiforest.serving import BatchScorer
 
 from ..oracle import restored
 
@@ -301,6 +306,178 @@ def test_a_weighted_forest_needs_a_mean_that_takes_weights():
     )
     with pytest.raises(ValueError, match="mean must be a regressor whose fit takes sample_weight"):
         model.calibrate(coverage=0.9, mean=KNeighborsRegressor())
+
+
+class Counting(LinearRegression):
+    """Counts its fits."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Counting.n_fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+X_KNOWN, Y_KNOWN = make_friedman1(400, 6, noise=1, random_state=2)
+
+
+@pytest.mark.parametrize("method", ["oob", "cv+", "split"])
+def test_a_frozen_model_is_fitted_nowhere(method):
+    linear = Counting().fit(X_KNOWN, Y_KNOWN)
+    n_fits, coefficients = Counting.n_fits, linear.coef_.copy()
+    rows = make_friedman1(100, 6, noise=1, random_state=3) if method == "split" else ()
+    how = {"method": CVPlus(2)} if method == "cv+" else {}
+    model = fitted().calibrate(*rows, coverage=0.8, mean=FrozenEstimator(linear), **how)
+    assert Counting.n_fits == n_fits
+    assert_array_equal(linear.coef_, coefficients)
+    parts = model._fitted.folds or (model._fitted,)
+    for mean in (part.centred.mean for part in parts if part.centred is not None):
+        assert mean.regressor.estimator is linear
+
+
+def test_predictions_of_a_frozen_model_are_out_of_fold_as_they_are():
+    linear = LinearRegression().fit(X_KNOWN, Y_KNOWN)
+    stacking = stacked_source(FrozenEstimator(linear)).stacking
+    expected = linear.predict(X.astype(np.float32).astype(np.float64))
+    assert_array_equal(stacking.out_of_fold, expected)
+    assert_allclose(stacking.mean.predict(X_NEW, 1), linear.predict(X_NEW.astype(np.float64)))
+
+
+def test_a_frozen_model_takes_a_forest_with_weights():
+    knows_no_weights = KNeighborsRegressor().fit(X_KNOWN, Y_KNOWN)
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest, calibration=False, n_jobs=1).fit(X, Y, np.ones(len(Y)))
+    model.calibrate(coverage=0.9, mean=FrozenEstimator(knows_no_weights), random_state=0)
+    assert model._fitted.training_rows.sample_weight is not None
+    assert model.calibration_.level(0.9).mean_width > 0
+
+
+NAMES = ["a b", "c", "d", "e", "f", "g"]
+
+
+PIPELINE = make_pipeline(
+    make_column_transformer((StandardScaler(), ["c", "a b"]), remainder="passthrough"),
+    GradientBoostingRegressor(n_estimators=20),
+)
+TRANSFORMED = TransformedTargetRegressor(LinearRegression(), transformer=StandardScaler())
+
+
+@pytest.mark.parametrize("of_table", [False, True])
+@pytest.mark.parametrize("regressor", [PIPELINE, TRANSFORMED])
+def test_frozen_models_of_tables_and_arrays(tmp_path, regressor, of_table):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("skops")
+    table = pd.DataFrame(X, columns=NAMES)
+    known = pd.DataFrame(X_KNOWN, columns=NAMES)
+    if not of_table and regressor is not PIPELINE:
+        known = known.to_numpy()
+    inside = clone(regressor).fit(known, Y_KNOWN)
+    expected = None
+    for rows, new in ((table, table[:20]), (X, X[:20])):
+        model = HDIForestRegressor(
+            RandomForestRegressor(80, random_state=0), n_jobs=1, calibration=False
+        ).fit(rows, Y)
+        model.calibrate(coverage=0.8, mean=FrozenEstimator(inside), random_state=0)
+        ends = model.predict_interval(new, 0.8)
+        expected = ends if expected is None else expected
+        assert_array_equal(ends, expected)
+    model.save(tmp_path / "m.hdi")
+    trusted = ["sklearn.tree._tree.Tree"]
+    loaded = HDIForestRegressor.load(tmp_path / "m.hdi", trusted=trusted)
+    scored = BatchScorer(tmp_path / "m.hdi", 0.8, trusted=trusted)(
+        pd.DataFrame(X[:20], columns=NAMES)
+    )
+    assert_array_equal(loaded.predict_interval(X[:20], 0.8), expected)
+    assert_array_equal(scored[["lower_0.8", "upper_0.8"]], expected)
+
+
+def frozen(regressor, names=NAMES, rows=X_KNOWN, y=Y_KNOWN):
+    pd = pytest.importorskip("pandas")
+    return FrozenEstimator(regressor.fit(pd.DataFrame(rows, columns=names), y))
+
+
+@pytest.mark.parametrize(
+    ("mean", "message"),
+    [
+        (lambda: FrozenEstimator(LinearRegression()), "LinearRegression .* not fitted yet"),
+        (lambda: FrozenEstimator(3), "mean must be None, 'boosting' or a regressor, got Frozen"),
+        (
+            lambda: frozen(LinearRegression(), NAMES[:4], X_KNOWN[:, :4]),
+            "of the 6 features of the forest, and the LinearRegression in the .* has 4",
+        ),
+        (
+            lambda: frozen(LinearRegression(), NAMES[::-1]),
+            "in their order, and feature 0 of the LinearRegression in .* is 'g', not 'a_b'",
+        ),
+        (
+            lambda: frozen(PIPELINE, ["a b", "c", "d", "x", "f", "g"]),
+            "feature 3 of the Pipeline in the FrozenEstimator is 'x', not 'e'",
+        ),
+        (
+            lambda: frozen(DummyClassifier(), y=np.where(Y_KNOWN > 9, "much", "little")),
+            "the DummyClassifier in .* does not: could not convert",
+        ),
+        (
+            lambda: frozen(LinearRegression(), y=np.column_stack([Y_KNOWN, Y_KNOWN])),
+            "one number for a row of numbers, and the LinearRegression .* does not",
+        ),
+        (
+            lambda: frozen(make_pipeline(GradientBoostingRegressor(loss="quantile"))),
+            "got Pipeline with gradientboostingregressor__loss='quantile'",
+        ),
+    ],
+)
+def test_refused_frozen_models(mean, message):
+    pd = pytest.importorskip("pandas")
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest, n_jobs=1, calibration=False)
+    model.fit(pd.DataFrame(X, columns=NAMES), Y)
+    with pytest.raises(ValueError, match=message):
+        model.calibrate(coverage=0.9, mean=mean())
+    with pytest.raises(AttributeError):
+        _ = model.calibration_
+
+
+@pytest.mark.parametrize(
+    ("regressor", "noise"),
+    [
+        (HistGradientBoostingRegressor(), 1.0),
+        (RandomForestRegressor(30, random_state=0), 1.0),
+        (KNeighborsRegressor(1), 3.0),
+        (GradientBoostingRegressor(max_depth=6, random_state=0), 3.0),
+    ],
+)
+def test_a_frozen_model_that_knows_the_rows_is_told_of(regressor, noise):
+    rows, y = make_friedman1(900, 6, noise=noise, random_state=5)
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest, n_jobs=1, calibration=False).fit(rows[:400], y[:400])
+    new = clone(regressor).fit(rows[400:], y[400:])
+    model.calibrate(coverage=0.8, mean=FrozenEstimator(new))
+    assert model.calibration_.level(0.8).cross_check.coverage == pytest.approx(0.8, abs=0.06)
+    known = clone(regressor).fit(rows[:400], y[:400])
+    told = f"^the {type(regressor).__name__} in the FrozenEstimator seems to have been fitted on"
+    with pytest.warns(FrozenMeanWarning, match=told) as found:
+        model.calibrate(coverage=0.8, mean=FrozenEstimator(known))
+    assert [each.filename for each in found] == [__file__]
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_targets_of_any_unit_share_alike(unit):
+    model = HDIForestRegressor(
+        RandomForestRegressor(80, random_state=0), n_jobs=1, calibration=False
+    ).fit(X, Y * unit)
+    share = stacked_source("boosting", model).stacking.share
+    assert share == pytest.approx(stacked_source("boosting").stacking.share, abs=0.05)
+
+
+def test_what_takes_no_frozen_model():
+    mean = FrozenEstimator(LinearRegression().fit(X_KNOWN, Y_KNOWN))
+    forest = RandomForestRegressor(80, random_state=0)
+    two = HDIForestRegressor(forest, calibration=False).fit(X, np.column_stack([Y, Y]))
+    with pytest.raises(ValueError, match="not be a FrozenEstimator for a model of several targets"):
+        two.calibrate(coverage=0.9, mean=mean)
+    with pytest.raises(ValueError, match=r"mean must be None with method='jackknife\+'"):
+        fitted().calibrate(coverage=0.9, method="jackknife+", mean=mean)
 
 
 def test_targets_far_from_zero_lose_no_digits():

@@ -707,10 +707,11 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         kinds : sequence of str, optional
             Kinds to choose among, of "hdi", "equal_tailed", "averaged" and "smoothed_hdi":
             by default the first three; with ``weights="monotonic"`` "equal_tailed" alone.
-        mean : "boosting" or regressor, optional
-            Another model of the mean, on which to centre intervals with the forest's:
-            HistGradientBoostingRegressor, or one that is cloned, and fitted in five folds and on
-            all rows, as arrays. Needs ``weights="all"``.
+        mean : "boosting", regressor or FrozenEstimator, optional
+            Another model of the mean, on which to centre intervals with the forest's: a ridge and
+            boosted trees of its residuals; a regressor that is cloned, and fitted in five folds and
+            on all rows, as arrays; or a fitted model that is taken as it is, to which the rows of
+            the fit must be new (:doc:`/other_forests`). Needs ``weights="all"``.
         objective : {"balanced", "width", "interval_score"}, default="balanced"
             What is least among candidates, out of bag: the mean width W at equal coverage, the
             mean interval score S, or log W + 1.5 log S.

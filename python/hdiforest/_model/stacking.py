@@ -21,10 +21,16 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.residuals import OutOfBagMeans, RegressorMean, Stacking
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils import Array
+from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.meta_estimators import seeded_clone, thawed
+from hdiforest.exceptions import FrozenMeanWarning
 
 _N_FOLDS = 5
 _PENALTIES = np.logspace(-4, 6, 21)
+
+# What tells that a frozen model has been fitted on the rows. Of 250 models that were, on 24 data
+# sets, 0.73 are found; of 285 that were not 0.02 seem so, all of them on data without noise.
+_MIN_ROWS, _MAX_SLOPE, _MIN_SHARE_OF_ERROR = 30, 1.1, 0.25
 
 
 class RidgeAndBoosting(RegressorMixin, BaseEstimator):
@@ -82,6 +88,7 @@ def stacked(
     if isinstance(regressor, FrozenEstimator):
         frozen = RegressorMean(regressor)
         predicted = frozen.predict(rows.X, 1)
+        _warn_if_seen(type(thawed(regressor)).__name__, predicted, rows, means)
         return Stacking(frozen, best_share(predicted, rows, means), predicted)
     if isinstance(regressor, str):
         regressor = RidgeAndBoosting()
@@ -103,11 +110,48 @@ def stacked(
 
 def best_share(out_of_fold: Array, rows: TrainingRows, means: OutOfBagMeans) -> float:
     """Return the share of another mean g in c + share (g - c) with the least squared error."""
-    step, error = ((each - means.centres)[means.has_centre] for each in (out_of_fold, rows.y))
+    return float(np.clip(_slope(out_of_fold, rows, means)[0], 0, 1))
+
+
+def _slope(
+    predicted: Array, rows: TrainingRows, means: OutOfBagMeans
+) -> tuple[float, float, float]:
+    """Return the slope of y - c by g - c, its standard error, and the share of |y - g| in |y - c|.
+
+    All are of the rows with an out-of-bag mean c; g are the `predicted` ones.
+    """
+    step, error = ((each - means.centres)[means.has_centre] for each in (predicted, rows.y))
     weights = rows.weights_of(means.has_centre)
     row_weights = np.ones(len(step)) if weights is None else weights
-    length = float(row_weights @ step**2)
-    return float(np.clip(row_weights @ (step * error) / length, 0, 1)) if length > 0 else 0.0
+    row_weights = row_weights / row_weights.max(initial=0)
+    unit = max(np.abs(step).max(initial=0), np.abs(error).max(initial=0)) or 1.0
+    step, error = step / unit, error / unit  # so that no square is beyond all numbers
+    length = row_weights @ step**2
+    if not length > 0:
+        return 0.0, 0.0, 1.0
+    slope = row_weights @ (step * error) / length
+    spread = np.linalg.norm(row_weights * step * (error - slope * step)) / length
+    of_mean, of_centre = row_weights @ np.abs(error - step), row_weights @ np.abs(error)
+    return float(slope), float(spread), float(of_mean / of_centre) if of_centre > 0 else 1.0
+
+
+def _warn_if_seen(kind: str, predicted: Array, rows: TrainingRows, means: OutOfBagMeans) -> None:
+    """Warn if a frozen model has been fitted on the rows, as far as its errors on them tell.
+
+    Its predictions have then gone a part of the way to each row's own target, so that targets are
+    beyond them as seen from out-of-bag means: the slope is above 1. Or its errors are near 0.
+    """
+    slope, spread, share_of_error = _slope(predicted, rows, means)
+    if np.count_nonzero(means.has_centre) >= _MIN_ROWS and (
+        slope - 2 * spread > _MAX_SLOPE or share_of_error < _MIN_SHARE_OF_ERROR
+    ):
+        warn_caller(
+            f"the {kind} in the FrozenEstimator seems to have been fitted on the rows of the "
+            "forest's fit, because its predictions are too close to their targets; intervals of "
+            "new rows will cover too little. Fit the forest on rows that are new to it, or give "
+            "mean without FrozenEstimator, so that clones are fitted in folds",
+            FrozenMeanWarning,
+        )
 
 
 def check_mean(mean: Any, fitted: FittedForest) -> None:
