@@ -461,7 +461,7 @@ def test_a_frozen_model_that_knows_the_rows_is_told_of(regressor, noise):
     assert [each.filename for each in found] == [__file__]
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("unit", [1e-6, 1e120])
 def test_targets_of_any_unit_share_alike(unit):
     model = HDIForestRegressor(
         RandomForestRegressor(80, random_state=0), n_jobs=1, calibration=False
