@@ -28,8 +28,8 @@ from hdiforest.exceptions import FrozenMeanWarning
 _N_FOLDS = 5
 _PENALTIES = np.logspace(-4, 6, 21)
 
-# What tells that a frozen model has been fitted on the rows. Of 250 models that were, on 24 data
-# sets, 0.73 are found; of 285 that were not 0.02 seem so, all of them on data without noise.
+# What tells that a frozen model has been fitted on the rows. Of 357 models that were, on 31 data
+# sets, 0.78 are found; of 419 that were not 6 seem so, on data without noise.
 _MIN_ROWS, _MAX_SLOPE, _MIN_SHARE_OF_ERROR = 30, 1.1, 0.25
 
 
