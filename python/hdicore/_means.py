@@ -1,4 +1,4 @@
-"""Means of rows as arrays: those of boosted trees."""
+"""Means of rows as arrays: a line of the features, and boosted trees of what it leaves."""
 
 from __future__ import annotations
 
@@ -15,21 +15,35 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BoostedMean:
-    """Predicts a baseline plus a value for each leaf that a row lies in."""
+    """Predicts a baseline, a line, and a value for each leaf that a row lies in; within a range.
+
+    A missing value of the line is the feature's median, where the line is zero.
+    """
 
     forest: Forest
     leaf_values: Array  # (n_leaves.sum(),) tree after tree
+    line: Array  # (2, n_features): medians and slopes
     baseline: float
+    low: float = -np.inf
+    high: float = np.inf
 
     def __post_init__(self) -> None:
         n_leaves = int(self.forest.n_leaves.sum())
         if self.leaf_values.dtype != np.float64 or self.leaf_values.shape != (n_leaves,):
             raise ValueError(f"leaf_values must be {n_leaves} float64 numbers")
-        if not (np.isfinite(self.leaf_values).all() and np.isfinite(self.baseline)):
-            raise ValueError("leaf_values and baseline must be finite")
+        n_features = self.forest.n_features
+        if self.line.dtype != np.float64 or self.line.shape != (2, n_features):
+            raise ValueError(f"line must be float64 of shape {(2, n_features)}")
+        if not all(np.isfinite(a).all() for a in (self.leaf_values, self.line, self.baseline)):
+            raise ValueError("leaf_values, line and baseline must be finite")
+        if not self.low <= self.high:
+            raise ValueError(f"low must be at most high, got {self.low} and {self.high}")
 
     def predict(self, X: NDArray[Any], n_threads: int) -> Array:
-        """Predictions for the rows of X, (n,). O(depth) for each tree."""
+        """Predictions for the rows of X, (n,). O(n_features), and O(depth) for each tree."""
         leaves = self.forest.leaves(X, n_threads=n_threads)
         first = np.cumsum(self.forest.n_leaves) - self.forest.n_leaves
-        return np.asarray(self.baseline + self.leaf_values[leaves + first].sum(axis=1))
+        medians, slopes = self.line
+        of_line = np.where(np.isnan(X), 0, X - medians) @ slopes
+        means = self.baseline + of_line + self.leaf_values[leaves + first].sum(axis=1)
+        return np.asarray(np.clip(means, self.low, self.high))

@@ -1,6 +1,7 @@
 """Warnings and errors of this package that programs may want to tell from others."""
 
 __all__ = [
+    "FrozenMeanWarning",
     "InfiniteIntervalsWarning",
     "MeansWarning",
     "ModelReplacedError",
@@ -28,6 +29,13 @@ class NewGroupsWarning(UserWarning):
 
 class MeansWarning(UserWarning):
     """The forest does not predict means of leaves, so that the means of the model are others."""
+
+
+class FrozenMeanWarning(UserWarning):
+    """A frozen model seems to know the rows of the fit, so that its errors on them say too little.
+
+    `calibrate` takes it as the mean, and its intervals will be too narrow for new rows.
+    """
 
 
 class ModelReplacedError(OSError):

@@ -162,10 +162,13 @@ std::vector<KnownGroup> known_groups(const ModelFacts& facts, const FurtherArray
     const bool is_stacked = further.family == "stacked";
     bool has_trees = false;
     if (facts.parts.mean) {
-        const Members mean = entries(*facts.parts.mean, {"share", "baseline"});
+        const Members mean = entries(*facts.parts.mean, {"share", "boosted"});
         real(mean, "share");
-        has_trees = !mean.at("baseline").is_null();
-        if (has_trees) real(mean, "baseline");
+        has_trees = is_there(mean, "boosted");
+        if (has_trees) {
+            const Members boosted = entries(mean.at("boosted"), {"baseline", "low", "high"});
+            for (const char* name : {"baseline", "low", "high"}) real(boosted, name);
+        }
     }
     if (is_stacked != facts.parts.mean.has_value()) {
         refuse("the calibration does not fit the mean of the model");
@@ -181,6 +184,7 @@ std::vector<KnownGroup> known_groups(const ModelFacts& facts, const FurtherArray
             {"centred", of_centred, residuals},
             {"mean_forest", of_forest, always_if(has_trees)},
             {"mean_values", itself, always_if(has_trees)},
+            {"mean_line", itself, always_if(has_trees)},
             {"inbag", of_index, left_out},
             {"jackknife", of_jackknife, left_out},
             {"objects", itself, objects}};

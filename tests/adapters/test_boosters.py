@@ -1,12 +1,14 @@
 """from_lightgbm, from_xgboost and from_catboost: categories, early stopping, pickles, files."""
 
 import pickle
+import re
 import sys
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
 from hdiforest import HDIForestRegressor, LeafModel, from_catboost, from_lightgbm, from_xgboost
@@ -499,6 +501,51 @@ def test_boosters_where_forests_and_means_are_taken():
     leaves = from_lightgbm(light, X, y)
     with pytest.raises(ValueError, match="mean must be None for a LeafModel"):
         leaves.calibrate(X, y, mean=light)
+
+
+@pytest.mark.parametrize("of_table", [False, True])
+@pytest.mark.parametrize(
+    "kind", [lightgbm.LGBMRegressor, xgboost.XGBRegressor, catboost.CatBoostRegressor]
+)
+def test_frozen_boosters_are_means_as_they_are(kind, of_table, tmp_path):
+    pytest.importorskip("skops")
+    options = CATBOOST if kind is catboost.CatBoostRegressor else FOREST
+    names = ["size", "day of week"]
+    rows = TABLE[names] if of_table else NUMBERS
+    booster = kind(**options).fit(rows[:200], Y[:200])
+    before = pickle.dumps(booster)
+    model = HDIForestRegressor(calibration=False, n_jobs=1, random_state=0)
+    model.fit(TABLE[names][200:], Y[200:])
+    model.calibrate(mean=FrozenEstimator(booster), coverage=0.8)
+    ends = model.predict_interval(TABLE[names][:20], 0.8)
+    assert pickle.dumps(booster) == before
+    assert_allclose(
+        model._fitted.centred.mean.predict(NUMBERS[:20].astype(np.float32), 1),
+        booster.predict(rows[:20].astype(np.float32).astype(np.float64)),
+    )
+    model.save(tmp_path / "m.hdi")
+    with pytest.raises(ValueError, match=kind.__name__) as refused:
+        HDIForestRegressor.load(tmp_path / "m.hdi")
+    trusted = re.findall(r"'([\w.]+)'", str(refused.value).partition("trusted=")[2])
+    loaded = HDIForestRegressor.load(tmp_path / "m.hdi", trusted=trusted)
+    assert_array_equal(loaded.predict_interval(TABLE[names][:20], 0.8), ends)
+    if of_table:
+        other_order = kind(**options).fit(rows[names[::-1]], Y)
+        with pytest.raises(ValueError, match=r"feature 0 .* is 'day_of_week', not 'size'"):
+            model.calibrate(mean=FrozenEstimator(other_order), coverage=0.8)
+
+
+def test_a_frozen_booster_without_an_estimator_is_taken_if_it_predicts_arrays():
+    light = lightgbm.LGBMRegressor(n_estimators=3, n_jobs=1, verbose=-1).fit(NUMBERS[:200], Y[:200])
+    model = HDIForestRegressor(calibration=False, random_state=0).fit(NUMBERS[200:], Y[200:])
+    model.calibrate(mean=FrozenEstimator(light.booster_), coverage=0.8)
+    extreme = xgboost.XGBRegressor(n_estimators=3, n_jobs=1).fit(NUMBERS[:200], Y[:200])
+    categories = lightgbm.LGBMRegressor(n_estimators=3, verbose=-1).fit(
+        TABLE[["size", "colour"]][:200], Y[:200]
+    )
+    for mean, said in ((extreme.get_booster(), "DMatrix"), (categories, "categorical_feature")):
+        with pytest.raises(ValueError, match=f"one number for a row of numbers, .*{said}"):
+            model.calibrate(mean=FrozenEstimator(mean), coverage=0.8)
 
 
 def test_unseen_cells_are_counted():

@@ -6,30 +6,38 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.datasets import make_friedman1
-from sklearn.dummy import DummyRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     GradientBoostingRegressor,
     HistGradientBoostingRegressor,
     RandomForestRegressor,
 )
-from sklearn.linear_model import LinearRegression
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from hdicore import weighted_hdi
 from hdicore._means import BoostedMean
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.residuals import RegressorMean
-from hdiforest._model.stacking import boosted_mean, is_plain_boosting
+from hdiforest._model.stacking import RidgeAndBoosting, boosted_mean, is_plain_boosting
 from hdiforest.calibration import CVPlus, OutOfBag
 from hdiforest.calibration._bases import Base
+from hdiforest.exceptions import FrozenMeanWarning
+from hdiforest.serving import BatchScorer
 
 from ..oracle import restored
 
 X, Y = make_friedman1(600, 6, noise=1, random_state=0)
+RNG = np.random.default_rng(0)
 X_NEW = make_friedman1(50, 6, noise=1, random_state=1)[0].astype(np.float32)
 
 
@@ -77,18 +85,88 @@ def test_other_regressors_stay_what_they_are(regressor):
 
 
 def test_the_share_minimises_the_squared_error():
-    source = stacked_source("boosting")
+    booster = HistGradientBoostingRegressor(random_state=0)
+    source = stacked_source(booster)
     c, g = source.means.centres, source.stacking.out_of_fold
-    expected = cross_val_predict(
-        HistGradientBoostingRegressor(random_state=0),
-        X.astype(np.float32),
-        Y,
-        cv=KFold(5, shuffle=True, random_state=0),
-    )
+    folds = KFold(5, shuffle=True, random_state=0)
+    expected = cross_val_predict(booster, X.astype(np.float32), Y, cv=folds)
     assert_array_equal(g, expected)
     errors = [np.square(Y - c - a * (g - c)).sum() for a in np.linspace(0, 1, 1001)]
     assert abs(source.stacking.share - np.argmin(errors) / 1000) <= 0.0005
     assert isinstance(source.stacking.mean, BoostedMean)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_boosting_is_a_ridge_and_boosted_trees_of_what_it_leaves(weighted):
+    rows = X.astype(np.float32).astype(np.float64)
+    rows[::7, 2] = np.nan
+    weight = np.arange(len(Y)) % 3 / len(Y) + 1e-9 if weighted else None
+    found = RidgeAndBoosting(3).fit(rows, Y, weight).predict(rows)
+    weight = None if weight is None else weight / weight.mean()
+    filled = SimpleImputer(strategy="median").fit_transform(rows)
+    Z = StandardScaler().fit_transform(filled, sample_weight=weight)
+    line = RidgeCV(np.logspace(-4, 6, 21)).fit(Z, Y, weight).predict(Z)
+    trees = HistGradientBoostingRegressor(random_state=3).fit(rows, Y - line, weight)
+    expected = np.clip(line + trees.predict(rows), Y.min(), Y.max())
+    assert np.quantile(np.abs(found - expected), 0.99) < 1e-6 * Y.std()
+
+
+def test_the_seed_and_the_weights_reach_both_parts():
+    """More than 10,000 rows stop the trees early, by rows that are drawn."""
+    rng = np.random.default_rng(0)
+    rows = rng.random((10_100, 2))
+    y = np.sin(9 * rows[:, 0]) + rng.normal(size=len(rows))
+    first, again, other = (RidgeAndBoosting(seed).fit(rows, y).predict(rows) for seed in (0, 0, 1))
+    assert_array_equal(first, again)
+    assert (first != other).any()
+    y = np.where(rows[:, 1] < 0.5, y, 99)  # rows that weigh nothing
+    weighted = RidgeAndBoosting(0).fit(rows, y, (rows[:, 1] < 0.5) * 1.0)
+    alone = RidgeAndBoosting(0).fit(rows[rows[:, 1] < 0.5], y[rows[:, 1] < 0.5])
+    assert_allclose(weighted.predict(rows), alone.predict(rows), rtol=1e-9)
+
+
+LINEAR = RNG.normal(size=(40, 3))
+TARGETS = LINEAR @ [1.0, -2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "y", "weight"),
+    [
+        (LINEAR, np.full(40, 7.0), None),
+        (np.ones((40, 3)), TARGETS, None),
+        (LINEAR[:, :1], LINEAR[:, 0], None),
+        (LINEAR[:1], TARGETS[:1], None),
+        (LINEAR[:2], TARGETS[:2], None),
+        (LINEAR * 1e-30, TARGETS * 1e200, None),
+        (LINEAR * 1e30, TARGETS * 1e-200, None),
+        (LINEAR * [1e30, 1, 1e-30], TARGETS + 1e6, np.full(40, 1e300)),
+        (np.where([True, False, False], np.nan, LINEAR), LINEAR[:, 1], None),
+        (LINEAR, TARGETS, (np.arange(40) == 3) * 1e-300),
+    ],
+)
+def test_boosting_of_rows_of_any_kind(rows, y, weight):
+    mean = RidgeAndBoosting(0).fit(rows, y, weight)
+    kept = slice(None) if weight is None else weight > 0
+    found = mean.predict(rows)[kept] - y[kept]
+    spread = 0.0 if np.ptp(rows) == 0 else 0.05
+    allowed = np.ptp(y[kept]) * (spread or 1)
+    assert (np.abs(found) <= allowed + 1e-9 * np.abs(y).max()).all()
+    far = mean.predict(np.vstack([np.full_like(rows[:1], 3e38), np.full_like(rows[:1], -3e38)]))
+    assert (y[kept].min() <= far).all()
+    assert (far <= y[kept].max()).all()
+
+
+def test_intervals_of_rows_far_away_stay_within_the_targets_and_are_not_empty():
+    source = X @ np.arange(1.0, 7.0) + RNG.normal(size=len(X))
+    model = HDIForestRegressor(
+        RandomForestRegressor(80, random_state=0), n_jobs=1, calibration=False
+    )
+    model.fit(X, source).calibrate(coverage=0.9, mean="boosting", random_state=0)
+    assert model._fitted.centred.share > 0.8
+    ends = model.predict_interval(np.array([[1e30] * 6, [-1e30] * 6, [50.0] * 6]), 0.9)
+    assert (source.min() <= ends).all()
+    assert (ends <= source.max()).all()
+    assert (ends[:, 1] - ends[:, 0] > 0.5).all()
 
 
 def test_weights_take_part_in_the_share():
@@ -230,6 +308,178 @@ def test_a_weighted_forest_needs_a_mean_that_takes_weights():
         model.calibrate(coverage=0.9, mean=KNeighborsRegressor())
 
 
+class Counting(LinearRegression):
+    """Counts its fits."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Counting.n_fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+X_KNOWN, Y_KNOWN = make_friedman1(400, 6, noise=1, random_state=2)
+
+
+@pytest.mark.parametrize("method", ["oob", "cv+", "split"])
+def test_a_frozen_model_is_fitted_nowhere(method):
+    linear = Counting().fit(X_KNOWN, Y_KNOWN)
+    n_fits, coefficients = Counting.n_fits, linear.coef_.copy()
+    rows = make_friedman1(100, 6, noise=1, random_state=3) if method == "split" else ()
+    how = {"method": CVPlus(2)} if method == "cv+" else {}
+    model = fitted().calibrate(*rows, coverage=0.8, mean=FrozenEstimator(linear), **how)
+    assert Counting.n_fits == n_fits
+    assert_array_equal(linear.coef_, coefficients)
+    parts = model._fitted.folds or (model._fitted,)
+    for mean in (part.centred.mean for part in parts if part.centred is not None):
+        assert mean.regressor.estimator is linear
+
+
+def test_predictions_of_a_frozen_model_are_out_of_fold_as_they_are():
+    linear = LinearRegression().fit(X_KNOWN, Y_KNOWN)
+    stacking = stacked_source(FrozenEstimator(linear)).stacking
+    expected = linear.predict(X.astype(np.float32).astype(np.float64))
+    assert_array_equal(stacking.out_of_fold, expected)
+    assert_allclose(stacking.mean.predict(X_NEW, 1), linear.predict(X_NEW.astype(np.float64)))
+
+
+def test_a_frozen_model_takes_a_forest_with_weights():
+    knows_no_weights = KNeighborsRegressor().fit(X_KNOWN, Y_KNOWN)
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest, calibration=False, n_jobs=1).fit(X, Y, np.ones(len(Y)))
+    model.calibrate(coverage=0.9, mean=FrozenEstimator(knows_no_weights), random_state=0)
+    assert model._fitted.training_rows.sample_weight is not None
+    assert model.calibration_.level(0.9).mean_width > 0
+
+
+NAMES = ["a b", "c", "d", "e", "f", "g"]
+
+
+PIPELINE = make_pipeline(
+    make_column_transformer((StandardScaler(), ["c", "a b"]), remainder="passthrough"),
+    GradientBoostingRegressor(n_estimators=20),
+)
+TRANSFORMED = TransformedTargetRegressor(LinearRegression(), transformer=StandardScaler())
+
+
+@pytest.mark.parametrize("of_table", [False, True])
+@pytest.mark.parametrize("regressor", [PIPELINE, TRANSFORMED])
+def test_frozen_models_of_tables_and_arrays(tmp_path, regressor, of_table):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("skops")
+    table = pd.DataFrame(X, columns=NAMES)
+    known = pd.DataFrame(X_KNOWN, columns=NAMES)
+    if not of_table and regressor is not PIPELINE:
+        known = known.to_numpy()
+    inside = clone(regressor).fit(known, Y_KNOWN)
+    expected = None
+    for rows, new in ((table, table[:20]), (X, X[:20])):
+        model = HDIForestRegressor(
+            RandomForestRegressor(80, random_state=0), n_jobs=1, calibration=False
+        ).fit(rows, Y)
+        model.calibrate(coverage=0.8, mean=FrozenEstimator(inside), random_state=0)
+        ends = model.predict_interval(new, 0.8)
+        expected = ends if expected is None else expected
+        assert_array_equal(ends, expected)
+    model.save(tmp_path / "m.hdi")
+    trusted = ["sklearn.tree._tree.Tree"]
+    loaded = HDIForestRegressor.load(tmp_path / "m.hdi", trusted=trusted)
+    scored = BatchScorer(tmp_path / "m.hdi", 0.8, trusted=trusted)(
+        pd.DataFrame(X[:20], columns=NAMES)
+    )
+    assert_array_equal(loaded.predict_interval(X[:20], 0.8), expected)
+    assert_array_equal(scored[["lower_0.8", "upper_0.8"]], expected)
+
+
+def frozen(regressor, names=NAMES, rows=X_KNOWN, y=Y_KNOWN):
+    pd = pytest.importorskip("pandas")
+    return FrozenEstimator(regressor.fit(pd.DataFrame(rows, columns=names), y))
+
+
+@pytest.mark.parametrize(
+    ("mean", "message"),
+    [
+        (lambda: FrozenEstimator(LinearRegression()), "LinearRegression .* not fitted yet"),
+        (lambda: FrozenEstimator(3), "mean must be None, 'boosting' or a regressor, got Frozen"),
+        (
+            lambda: frozen(LinearRegression(), NAMES[:4], X_KNOWN[:, :4]),
+            "of the 6 features of the forest, and the LinearRegression in the .* has 4",
+        ),
+        (
+            lambda: frozen(LinearRegression(), NAMES[::-1]),
+            "in their order, and feature 0 of the LinearRegression in .* is 'g', not 'a_b'",
+        ),
+        (
+            lambda: frozen(PIPELINE, ["a b", "c", "d", "x", "f", "g"]),
+            "feature 3 of the Pipeline in the FrozenEstimator is 'x', not 'e'",
+        ),
+        (
+            lambda: frozen(DummyClassifier(), y=np.where(Y_KNOWN > 9, "much", "little")),
+            "the DummyClassifier in .* does not: could not convert",
+        ),
+        (
+            lambda: frozen(LinearRegression(), y=np.column_stack([Y_KNOWN, Y_KNOWN])),
+            "one number for a row of numbers, and the LinearRegression .* does not",
+        ),
+        (
+            lambda: frozen(make_pipeline(GradientBoostingRegressor(loss="quantile"))),
+            "got Pipeline with gradientboostingregressor__loss='quantile'",
+        ),
+    ],
+)
+def test_refused_frozen_models(mean, message):
+    pd = pytest.importorskip("pandas")
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest, n_jobs=1, calibration=False)
+    model.fit(pd.DataFrame(X, columns=NAMES), Y)
+    with pytest.raises(ValueError, match=message):
+        model.calibrate(coverage=0.9, mean=mean())
+    with pytest.raises(AttributeError):
+        _ = model.calibration_
+
+
+@pytest.mark.parametrize(
+    ("regressor", "noise"),
+    [
+        (HistGradientBoostingRegressor(), 1.0),
+        (RandomForestRegressor(30, random_state=0), 1.0),
+        (KNeighborsRegressor(1), 3.0),
+        (GradientBoostingRegressor(max_depth=6, random_state=0), 3.0),
+    ],
+)
+def test_a_frozen_model_that_knows_the_rows_is_told_of(regressor, noise):
+    rows, y = make_friedman1(900, 6, noise=noise, random_state=5)
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest, n_jobs=1, calibration=False).fit(rows[:400], y[:400])
+    new = clone(regressor).fit(rows[400:], y[400:])
+    model.calibrate(coverage=0.8, mean=FrozenEstimator(new))
+    assert model.calibration_.level(0.8).cross_check.coverage == pytest.approx(0.8, abs=0.06)
+    known = clone(regressor).fit(rows[:400], y[:400])
+    told = f"^the {type(regressor).__name__} in the FrozenEstimator seems to have been fitted on"
+    with pytest.warns(FrozenMeanWarning, match=told) as found:
+        model.calibrate(coverage=0.8, mean=FrozenEstimator(known))
+    assert [each.filename for each in found] == [__file__]
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e120])
+def test_targets_of_any_unit_share_alike(unit):
+    model = HDIForestRegressor(
+        RandomForestRegressor(80, random_state=0), n_jobs=1, calibration=False
+    ).fit(X, Y * unit)
+    share = stacked_source("boosting", model).stacking.share
+    assert share == pytest.approx(stacked_source("boosting").stacking.share, abs=0.05)
+
+
+def test_what_takes_no_frozen_model():
+    mean = FrozenEstimator(LinearRegression().fit(X_KNOWN, Y_KNOWN))
+    forest = RandomForestRegressor(80, random_state=0)
+    two = HDIForestRegressor(forest, calibration=False).fit(X, np.column_stack([Y, Y]))
+    with pytest.raises(ValueError, match="not be a FrozenEstimator for a model of several targets"):
+        two.calibrate(coverage=0.9, mean=mean)
+    with pytest.raises(ValueError, match=r"mean must be None with method='jackknife\+'"):
+        fitted().calibrate(coverage=0.9, method="jackknife+", mean=mean)
+
+
 def test_targets_far_from_zero_lose_no_digits():
     """Linear models of scikit-learn reduce y to the type of X."""
     y = X @ np.arange(1.0, 7.0)
@@ -250,16 +500,26 @@ def test_a_given_regressor_is_not_changed():
         RegressorMean(Broken()).predict(X_NEW, 1)
 
 
+BOOSTED = {"baseline": 1.0, "low": 0.0, "high": 2.0}
+
+
 @pytest.mark.parametrize(
     ("facts", "arrays", "message"),
     [
         (
-            {"mean": {"share": 0.5, "baseline": np.inf}},
+            {"mean": {"share": 0.5, "boosted": BOOSTED | {"baseline": {"float": "inf"}}}},
             {},
             "baseline must be finite",
         ),
-        ({"mean": {"share": 2.0, "baseline": 1.0}}, {}, "share must be in"),
+        (
+            {"mean": {"share": 0.5, "boosted": BOOSTED | {"low": {"float": "nan"}}}},
+            {},
+            "low must be at most high, got nan and 2.0",
+        ),
+        ({"mean": {"share": 2.0, "boosted": BOOSTED}}, {}, "share must be in"),
         ({}, {"mean_values": np.zeros(3)}, "leaf_values must be"),
+        ({}, {"mean_line": np.zeros((2, 3))}, r"line must be float64 of shape \(2, 6\)"),
+        ({}, {"mean_line": np.full((2, 6), np.nan)}, "line and baseline must be finite"),
     ],
 )
 def test_a_pickled_mean_is_checked(facts, arrays, message):

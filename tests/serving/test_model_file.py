@@ -341,10 +341,22 @@ def stacked():
     [
         (lambda facts: facts["mean"].update(share=1.5), None, r"share must be in \[0, 1\]"),
         (lambda facts: facts.update(mean=3), None, "mean must be null or an object, got 3"),
-        (lambda facts: facts["mean"].update(baseline=True), None, "baseline must be null or a num"),
+        (lambda facts: facts["mean"].update(boosted=3), None, "boosted must be null or an object"),
+        (
+            lambda facts: facts["mean"]["boosted"].update(baseline=True),
+            None,
+            "baseline must be a number, got True",
+        ),
+        (
+            lambda facts: facts["mean"]["boosted"].update(low=2.0, high=1.0),
+            None,
+            "low must be at most high",
+        ),
+        (lambda facts: facts["mean"]["boosted"].pop("high"), None, "boosted.high is missing"),
         (lambda facts: facts["mean"].pop("share"), None, "the fact mean.share is missing"),
         (lambda facts: facts.update(mean=None), None, "'mean_forest', .* not in such a model"),
         (None, lambda tensors: tensors.pop("mean_values"), "mean_values is missing"),
+        (None, lambda tensors: tensors.pop("mean_line"), "mean_line is missing"),
         (None, lambda tensors: tensors.pop("centred.leaf_means"), "leaf_means is missing"),
         (None, lambda tensors: tensors.pop("mean_forest.nodes"), "nodes"),
         (

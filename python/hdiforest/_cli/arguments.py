@@ -411,8 +411,8 @@ def _add_calibrating(add: Any) -> None:
     add("--objective", choices=OBJECTIVES, default="balanced", help="which of several calibrated "
         "kinds of intervals is kept: the narrowest, that of the best interval score, which also "
         "counts how far targets lie outside, or one good at both (default: balanced)")  # fmt: skip
-    add("--mean", choices=("boosting",), help="centre intervals on gradient boosting too: narrower "
-        "where that predicts better, and slower")  # fmt: skip
+    add("--mean", choices=("boosting",), help="centre intervals on a ridge and gradient boosting "
+        "too: narrower where that predicts better, and slower")  # fmt: skip
 
 
 def _add_date_format(add: Any) -> None:

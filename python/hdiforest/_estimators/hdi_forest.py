@@ -689,10 +689,11 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             Classes in `hdiforest.calibration`, which say what they guarantee. By default "split" if
             there are X and y, else "oob", the only ones of several outputs. "cv+" and `order` fit
             again, for which loaded models have no forest, and unpickled ones with steps no table.
-        mean : "boosting" or regressor, optional
-            Another model of the mean, on which to centre intervals with the forest's:
-            HistGradientBoostingRegressor, or one that is cloned, and fitted in five folds and on
-            all rows, as arrays. Needs ``weights="all"``.
+        mean : "boosting", regressor or FrozenEstimator, optional
+            Another model of the mean, on which to centre intervals with the forest's: a ridge and
+            boosted trees of its residuals; a regressor that is cloned, and fitted in five folds and
+            on all rows, as arrays; or a fitted model that is taken as it is, to which the rows of
+            the fit must be new (:doc:`/other_forests`). Needs ``weights="all"``.
         objective : {"balanced", "width", "interval_score"}, default="balanced"
             Which of eleven levels is widened, from 500 calibration rows on: that of the least mean
             width W at equal coverage, mean interval score S, or log W + 1.5 log S.

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, cast
 
 import numpy as np
@@ -53,7 +53,7 @@ def check_calibration(fitted: FittedForest, settings: Settings) -> None:
     """Raise ValueError unless a forest can be calibrated so, as far as arguments tell."""
     checks.check_choice("objective", settings.objective, select.OBJECTIVES)
     if settings.mean is not None:
-        check_mean(settings.mean, fitted.training_rows)
+        check_mean(settings.mean, fitted)
         if fitted.weights != "all":
             raise CallError(f"{{no_mean}} with weights={fitted.weights!r}", no_mean=_NO_MEAN)
 
@@ -286,6 +286,8 @@ def calibrate_by_jackknife(
     """
     if fitted.weights == "monotonic":
         raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
+    if settings.mean is not None:
+        raise ValueError("mean must be None with method='jackknife+', which fits no centres")
     source = OutOfBagIntervals(fitted, n_threads)
     _require_out_of_bag("jackknife+", source)
     training, counts = source.rows, cast("NDArray[Any]", source.counts)

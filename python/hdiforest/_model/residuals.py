@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hdicore import Scorer
 from hdiforest._utils import Array, Kind
+from hdiforest._utils.optional import need
 
 _ROWS_AT_ONCE = 1 << 15  # of the other regressor, so that memory stays flat
 
@@ -107,13 +108,19 @@ class RegressorMean:
 
     def predict(self, X: NDArray[Any], n_threads: int) -> Array:  # noqa: ARG002 (it has its own)
         """Predictions for the rows of X, (n,). Raises ValueError if some are no numbers."""
-        rows = X.astype(np.float32, copy=False).astype(np.float64)  # as the rows of its fit
+        rows: Any = X.astype(np.float32, copy=False).astype(np.float64)  # as the rows of its fit
+        if (names := getattr(self.regressor, "feature_names_in_", None)) is not None:
+            rows = need("pandas", "a mean that was fitted on a table", None).DataFrame(
+                rows, columns=names
+            )
         return checked_means(self.regressor.predict(rows), len(X))
 
 
 def checked_means(predictions: Any, n: int) -> Array:
     """Return predictions as float64, or raise ValueError if they are not n finite numbers."""
     values = np.asarray(predictions, dtype=np.float64)
+    if values.shape == (n, 1):
+        values = values[:, 0]
     if values.shape != (n,) or not np.isfinite(values).all():
         raise ValueError("the regressor given as mean must predict one finite number for each row")
     return values

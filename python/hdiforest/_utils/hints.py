@@ -22,8 +22,11 @@ _CELLS_AT_ONCE = 1 << 18  # so that the copy stays in the cache
 def callers_level() -> int:
     """Return the `stacklevel` of the code that called this package, for who asks."""
     frame, level = inspect.currentframe(), 0
-    package = __name__.partition(".")[0]
-    while frame is not None and (frame.f_globals.get("__package__") or "").split(".")[0] == package:
+    inside = (__name__.partition(".")[0], "functools")  # which calls cached properties
+    while frame is not None:
+        module = frame.f_globals.get("__package__") or frame.f_globals.get("__name__", "")
+        if module.split(".")[0] not in inside:
+            break
         frame, level = frame.f_back, level + 1
     return level
 

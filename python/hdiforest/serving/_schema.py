@@ -56,11 +56,19 @@ class Versions(NamedTuple):
     scikit_learn: _Version
 
 
+class BoostedFacts(NamedTuple):
+    """Numbers of a mean that is a line and boosted trees."""
+
+    baseline: float
+    low: float
+    high: float
+
+
 class MeanFacts(NamedTuple):
-    """Of another regressor's mean: an object, if it has no baseline."""
+    """Of another regressor's mean: an object, if it is not boosted."""
 
     share: float
-    baseline: float | None  # of boosted trees
+    boosted: BoostedFacts | None
 
 
 class StepsFacts(NamedTuple):

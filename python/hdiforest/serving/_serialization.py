@@ -74,13 +74,15 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     if centred is not None:
         arrays |= _within("residuals", centred.scorer.index.arrays())
         arrays["centred.leaf_means"] = centred.leaf_means
-        if centred.mean is not None:
-            mean = schema.MeanFacts(centred.share, getattr(centred.mean, "baseline", None))
-        if isinstance(centred.mean, BoostedMean):
-            arrays |= _within("mean_forest", centred.mean.forest.arrays())
-            arrays["mean_values"] = centred.mean.leaf_values
-        elif isinstance(centred.mean, residuals.RegressorMean):
-            objects["mean"] = centred.mean.regressor
+        boosted = None
+        if isinstance(other := centred.mean, BoostedMean):
+            boosted = schema.BoostedFacts(other.baseline, other.low, other.high)
+            arrays |= _within("mean_forest", other.forest.arrays())
+            arrays |= {"mean_values": other.leaf_values, "mean_line": other.line}
+        elif isinstance(other, residuals.RegressorMean):
+            objects["mean"] = other.regressor
+        if other is not None:
+            mean = schema.MeanFacts(centred.share, boosted)
     reference = schema.pack(fitted.reference, arrays, "reference")
     if jackknife is not None:
         arrays |= _within("inbag", jackknife.index.arrays())
@@ -329,9 +331,10 @@ def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> residuals.Cent
 
 
 def _mean(read: _Reader, mean: schema.MeanFacts, facts: ModelFacts) -> residuals.Mean:
-    if mean.baseline is not None:
+    if mean.boosted is not None:
         trees = read.made(Forest, "mean_forest", facts.n_features)
-        return BoostedMean(trees, read.array("mean_values"), mean.baseline)
+        values, line = read.array("mean_values"), read.array("mean_line")
+        return BoostedMean(trees, values, line, **mean.boosted._asdict())
     regressor = read.object("mean")
     if not hasattr(regressor, "predict"):
         raise ValueError("the mean must be a regressor")

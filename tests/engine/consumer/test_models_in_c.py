@@ -546,7 +546,7 @@ CHANGES = {
     "an empty version": ("leaf_1", set_fact("hdicore", "")),
     "one name of two targets": ("two_outputs", set_fact("target_names", ["a"])),
     "a mean that is not used": (
-        "leaf_1", set_fact("mean", {"share": 0.5, "baseline": 1.0})
+        "leaf_1", set_fact("mean", {"share": 0.5, "boosted": None})
     ),
     "a range of three rows": ("leaf_1", set_array("feature_range", lambda own: own[[0, 1, 1]])),
     "a range that descends": ("leaf_1", set_array("feature_range", lambda own: own[::-1])),
@@ -558,6 +558,7 @@ CHANGES = {
             ("leaf_1", "training.weight"),
             ("leaf_1", "calibration.groups.q_hat"),
             ("leaf_1", "mean_forest.nodes"),
+            ("leaf_1", "mean_line"),
             ("leaf_1", "residuals.atoms"),
             ("leaf_1", "jackknife.drawn"),
             ("leaf_1", "feature_range.x"),
@@ -610,6 +611,9 @@ def test_parts_that_are_not_read_are_checked(method, ask, tmp_path):
             set_array("mean_forest.more", lambda own: np.ones(3)),
             set_fact("mean", None),
             set_fact("mean", "share", "much"),
+            set_fact("mean", "boosted", None),
+            set_fact("mean", "boosted", "low", "little"),
+            set_fact("mean", "boosted", {"baseline": 0.5}),
         ]
     else:
         model = raw()

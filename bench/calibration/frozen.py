@@ -1,0 +1,139 @@
+"""Intervals around a booster that is fitted already: ours, crepes' and MAPIE's prefit calls.
+
+    python bench/calibration/frozen.py             # what is missing
+    python bench/calibration/frozen.py --tables    # the table again
+
+Of each set and split 2,000 rows or four fifths are divided: LightGBM (200 rounds at a rate of 0.1)
+is fitted on a half of them, and the other half, which is new to it, is what the systems get.
+Coverage, mean width and interval score at 0.90 of up to 2,000 test rows, the last two in standard
+deviations of the target. Each finished split of a data set is written at once and skipped when
+present. Four minutes of one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from crepes import WrapRegressor
+from crepes.extras import DifficultyEstimator
+from lightgbm import LGBMRegressor
+from mapie.conformity_scores import ResidualNormalisedScore
+from mapie.regression import SplitConformalRegressor
+from sklearn.frozen import FrozenEstimator
+from threadpoolctl import threadpool_limits
+
+import store
+from hdiforest import HDIForestRegressor
+from hdiforest.metrics import coverage_score, interval_score, mean_width_score
+from protocol import Scale, datasets, split
+
+SETS = ("concrete", "parkinsons", "power_plant", "protein")
+SCALE = Scale("frozen", 2000, 2000, 5, 300, SETS)
+COVERAGE = 0.9
+OURS = "`HDIForestRegressor().fit(X, y).calibrate(mean=FrozenEstimator(booster))`"
+Rows = tuple[np.ndarray, np.ndarray]
+
+
+def ours(booster: Any, rows: Rows, X: np.ndarray, seed: int) -> np.ndarray:
+    model = HDIForestRegressor(calibration=False, n_jobs=1, random_state=seed).fit(*rows)
+    if booster is not None:
+        booster = FrozenEstimator(booster)
+    return model.calibrate(mean=booster, coverage=COVERAGE).predict_interval(X, COVERAGE)
+
+
+def crepes(booster: Any, rows: Rows, X: np.ndarray, difficulty: Any = None) -> np.ndarray:
+    wrapped = WrapRegressor(booster)
+    wrapped.calibrate(*rows, de=difficulty)
+    return wrapped.predict_int(X, confidence=COVERAGE)
+
+
+def by_neighbours(booster: Any, rows: Rows, X: np.ndarray, seed: int) -> np.ndarray:  # noqa: ARG001
+    """Divide residuals by those of the 25 nearest rows of a half, and calibrate by the other."""
+    (X_near, X_rest), (y_near, y_rest) = (np.array_split(part, 2) for part in rows)
+    difficulty = DifficultyEstimator()
+    difficulty.fit(X=X_near, residuals=y_near - booster.predict(X_near), scaler=True)
+    return crepes(booster, (X_rest, y_rest), X, difficulty=difficulty)
+
+
+def mapie(booster: Any, rows: Rows, X: np.ndarray, score: Any = "absolute") -> np.ndarray:
+    model = SplitConformalRegressor(booster, COVERAGE, conformity_score=score, prefit=True)
+    return model.conformalize(*rows).predict_interval(X)[1][:, :, 0]
+
+
+def normalised(booster: Any, rows: Rows, X: np.ndarray, seed: int) -> np.ndarray:
+    """Divide residuals by a linear model of them, which a half of the rows is for."""
+    return mapie(booster, rows, X, score=ResidualNormalisedScore(random_state=seed))
+
+
+SYSTEMS: dict[str, Callable[[Any, Rows, np.ndarray, int], np.ndarray]] = {
+    OURS: ours,
+    "the same without the booster": lambda _, *args: ours(None, *args),
+    "crepes, `WrapRegressor(booster)`": lambda *args: crepes(*args[:3]),
+    "crepes, the same with `DifficultyEstimator()`": by_neighbours,
+    "MAPIE, `SplitConformalRegressor(booster, prefit=True)`": lambda *args: mapie(*args[:3]),
+    "MAPIE, the same with `ResidualNormalisedScore()`": normalised,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", action="store_true", help="measure nothing")
+    parser.add_argument("--results", type=Path, default=store.RESULTS / SCALE.name)
+    options = parser.parse_args()
+    for seed in range(0 if options.tables else SCALE.n_splits):
+        for name in SETS:
+            path = store.path_of(options.results, name)
+            if (OURS, seed) not in store.read(path):
+                with threadpool_limits(1), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    store.add(path, measure(name, seed))
+                print(name, seed, flush=True)
+    report = options.results / "tables.md"
+    report.write_text(table(options.results), encoding="utf-8", newline="\n")
+    print(f"table: {report}")
+
+
+def measure(name: str, seed: int) -> dict[store.Key, dict]:
+    """Return the measures of each system on one split."""
+    data = datasets.load(name)
+    train, test = split(len(data.y), seed, SCALE)
+    known, new = np.array_split(train, 2)
+    booster = LGBMRegressor(n_estimators=200, learning_rate=0.1, n_jobs=1, verbose=-1)
+    booster.fit(data.X[known], data.y[known])
+    y, sd, found = data.y[test], data.y.std(), {}
+    for system, intervals in SYSTEMS.items():
+        ends = intervals(booster, (data.X[new], data.y[new]), data.X[test], seed)
+        found[system, seed] = {
+            "n_rows": len(new),
+            "coverage": float(coverage_score(y, ends)),
+            "width": float(mean_width_score(ends) / sd),
+            "score": float(interval_score(y, ends, COVERAGE) / sd),
+        }
+    return found
+
+
+def table(folder: Path) -> str:
+    """Return coverage, width and score of each system on each data set, means over splits."""
+    known = {name: store.read(store.path_of(folder, name)) for name in SETS}
+    rows = []
+    for system in SYSTEMS:
+        cells = {}
+        for name, results in known.items():
+            own = [r for (key, _), r in results.items() if key == system]
+            means = [
+                np.mean([each[what] for each in own]) for what in ("coverage", "width", "score")
+            ]
+            cells[name] = ", ".join(f"{each:.2f}" for each in means)
+        rows.append({"system": system} | cells)
+    text = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+    return f"## Intervals at 0.90 around a fitted booster: coverage, width, score\n\n{text}\n"
+
+
+if __name__ == "__main__":
+    main()
