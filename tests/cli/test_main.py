@@ -416,6 +416,11 @@ FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
         (["check", "{model}", "", "--target", "y"], 2, "a name must not be empty"),
         (["check", "{model}", "{train}", "--target", "target", "--coverage", ".8", "0.8"], 2,
          "argument --coverage: 0.8 must not be given twice"),
+        *(
+            (["check", "{model}", "{train}", "--target", "target", "--kind", kind], 2,
+             f"argument --kind: invalid choice: '{kind}'")
+            for kind in ("averaged", "lower", "upper")
+        ),
         (["check", "{model}", "{train}", "--target", "f0"], 2,
          "--target must not be a feature of the model, and 'f0' is one"),
         # Files and what they hold: 1.

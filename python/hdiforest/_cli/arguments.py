@@ -22,7 +22,7 @@ from hdiforest._tables.read import BATCH_ROWS, TextForm
 from hdiforest._utils import Kind
 from hdiforest._utils.checks import CallError, alternatives, percentage_hint
 from hdiforest._utils.files import is_stream
-from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS
+from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._selection import OBJECTIVES
 
 _MOST = 2**32 - 1  # as a seed may be
@@ -367,8 +367,8 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
         help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
-    add("--kind", choices=("calibrated", *KINDS), help="calibrated, shortest or equal-tailed "
-        "intervals (default: calibrated if the model is, else hdi)")  # fmt: skip
+    add("--kind", choices=("calibrated", "hdi", "equal_tailed"), help="calibrated, shortest or "
+        "equal-tailed intervals (default: calibrated if the model is, else hdi)")  # fmt: skip
     add("--by", metavar="COL", help="measure each group of rows of one value of this column, too, "
         "at the level next to 0.9")  # fmt: skip
     add("--over", metavar="COL", help="measure ten periods of this column, of dates, texts or "
