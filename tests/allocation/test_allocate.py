@@ -111,7 +111,7 @@ def test_models_that_are_not_fitted(given, data):
         allocate_coverage(given, data[2])
 
 
-@pytest.mark.parametrize("given", [ExtraTreesRegressor(), "model", None])
+@pytest.mark.parametrize("given", [ExtraTreesRegressor(), pd.DataFrame(), "model", None])
 def test_what_is_no_model_is_refused(given, data):
     name = type(given).__name__
     with pytest.raises(ValueError, match=f"^model must be, or end in, a model .*, got {name}$"):

@@ -62,7 +62,7 @@ def allocate_coverage(
     share, floor = one_share("coverage", coverage), checked_floor(min_coverage)
     if output != "numpy":
         require_library(output)
-    own, rows = model_and_rows(model, X, "query", "model")
+    own, rows = model_and_rows(model, X, "predict_cdf", "model")
     if (n_outputs := getattr(own, "n_outputs_", 1)) > 1:
         raise ValueError(f"allocate_coverage needs a model of one target, got {n_outputs}")
     source, rows, n_threads = own._all_rows(rows)

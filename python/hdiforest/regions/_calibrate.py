@@ -79,7 +79,7 @@ class RegionCalibration:
         """
         if output != "numpy":
             require_library(output)
-        own, rows = model_and_rows(self.model, X, "query")
+        own, rows = model_and_rows(self.model, X, "predict_cdf")
         source, rows, n_threads = own._all_rows(rows)
         ask = partial(source.regions, rows, n_threads=n_threads)
         read = read_regions(ask, source.index, self.shape, self.postprocess.lattice)

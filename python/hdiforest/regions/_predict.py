@@ -77,7 +77,7 @@ def predict_region(
         check_size(name, size)
     if output != "numpy":
         require_library(output)
-    own, rows = model_and_rows(model, X, "query", "model")
+    own, rows = model_and_rows(model, X, "predict_cdf", "model")
     source, rows, n_threads = own._all_rows(rows)
     index = source.index if isinstance(source, Scorer) else source
     n_rows, found = own.n_training_rows_, []
