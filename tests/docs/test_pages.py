@@ -84,7 +84,7 @@ def test_the_page_on_other_forests_runs(tmp_path, monkeypatch, capsys):
     table = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "y"])
     names = {"features": ["a", "b"], "train": table, "new": table[:5]}
     on_clusters = text_of("other_forests").index("## lightgbm.dask")
-    assert run_blocks(text_of("other_forests")[:on_clusters], names, capsys) == 3
+    assert run_blocks(text_of("other_forests")[:on_clusters], names, capsys) == 4
     assert names["intervals"].shape == (5, 5)
 
 
