@@ -39,14 +39,10 @@ class _TreeArrays(TypedDict):
     missing_go_to_left: ArrayLike
 
 class _FitRecord(TypedDict):
-    children_left: ArrayLike  # (n_nodes,), as all but value
-    children_right: ArrayLike
-    n_node_samples: ArrayLike
-    weighted_n_node_samples: ArrayLike
-    impurity: ArrayLike
-    value: ArrayLike  # (n_nodes, n_outputs)
-    signs: ArrayLike | None  # 1, -1 or 0: what a monotonic constraint says of a node's split
-    criterion: str
+    weight: ArrayLike  # (n_leaves,)
+    value: ArrayLike  # (n_leaves, n_outputs)
+    bounds: ArrayLike | None  # (2, n_leaves) of monotonic constraints
+    medians: bool  # whether values are medians, not means
 
 class _ForestArrays(TypedDict):
     nodes: NDArray[np.uint32]  # (n_nodes, 2) or (n_nodes, 4)
@@ -1414,14 +1410,15 @@ def _find_mismatch(
 ) -> tuple[int, Literal["weights", "targets"]] | None:
     """Find the first tree that recorded other leaves than the given rows make.
 
-    Compared are the weight of each leaf, its value (mean or median) and its impurity, for the rows
-    that the tree drew.
+    Compared are the weight of each leaf, which without sample_weight is the number of rows that the
+    tree drew, and its value.
 
     Parameters
     ----------
     trees : list of dict
-        Arrays of fitted trees by their names in scikit-learn, ``criterion``, and the ``signs`` of
-        monotonic constraints at the nodes that they split, or None without any.
+        What each tree recorded of its leaves, from left to right: their ``weight``; their
+        ``value``; whether values are ``medians`` of the targets or means; and the ``bounds`` that
+        clip them, infinite where nothing does, or None.
     leaves : (n_trees, n) int
         Leaf of each row, counted from left to right.
     targets : (n_outputs, n) float
@@ -1448,12 +1445,10 @@ def _find_mismatch(
 
     Notes
     -----
-    O(n + n_nodes) for each tree and output; medians are O(n log n). Tolerances bound the rounding
-    of sums in any order (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section
-    4.2), by the rows of the leaf and, for impurities, of its parent. Three changes are not seen: of
-    rows that no tree drew; of the order of rows, if each leaf keeps its weighted targets; and below
-    the rounding (a spread of less than about 1e-13 of the targets). Sums that are not finite prove
-    nothing.
+    O(n) for each tree and output. Sums may differ by the rounding that their order makes, 4 (n + 4)
+    units in the last place of the leaf's own sum of sizes for n drawn rows; medians by 1e-9 of the
+    leaf's weight. A value may lie above that of the rows if a bound could have raised it, and below
+    it likewise. Sums that overflow prove nothing.
     """
 
 def _moving_quantiles(

@@ -165,159 +165,48 @@ def split_gains(
     return gains
 
 
-# Largest relative error of one operation in float64, and more than any error near 0.
-UNIT, LEAST = 2.0**-53, 2.0**-1022
-
-
-def sum_error(factor: float, n: float, size: float, weight: float = math.inf) -> float:
-    """Bound the error of `factor` sums of n products, or of such sums divided by `weight`.
-
-    `size` is the result if all terms are taken as positive (Higham, Accuracy and Stability of
-    Numerical Algorithms, 2nd ed., section 4.2).
-    """
-    return factor * (n + 4) * (UNIT * size + LEAST * (1 + 1 / weight))
-
-
-class FittedLeaves:
-    """The leaves of a tree of scikit-learn, and what the rows in them say of its record.
-
-    `tree` has the arrays that `hdicore._core._find_mismatch` takes; leaves, weights and targets
-    (n,) are of the rows, in one output.
-    """
-
-    def __init__(
-        self, tree: dict[str, Any], leaves: ArrayLike, weights: ArrayLike, targets: ArrayLike
-    ) -> None:
-        self.left, self.right = map(np.asarray, (tree["children_left"], tree["children_right"]))
-        self.nodes = leaves_below(self.left, self.right, 0)
-        self.n, self.weight = tree["n_node_samples"], tree["weighted_n_node_samples"]
-        self.criterion, self.signs = tree["criterion"], tree["signs"]
-        own, weights, y = np.asarray(leaves), np.asarray(weights), np.asarray(targets)
-        rows = [(own == k) & (weights != 0) for k in range(len(self.nodes))]
-        self.rows = [(weights[of_leaf], y[of_leaf]) for of_leaf in rows]
-        self.weights_differ = len(set(weights[weights > 0].tolist())) > 1
-        self.rounding = 4 * np.count_nonzero(weights > 0) * UNIT * weights[weights > 0].sum()
-        self.parent = {0: 0}
-        for node in np.flatnonzero(self.left >= 0).tolist():
-            self.parent |= {int(self.left[node]): node, int(self.right[node]): node}
-
-    def weights_agree(self) -> bool:
-        """Whether each leaf has the weight that is recorded."""
-        return not any(
-            abs(w.sum() - self.weight[node]) > sum_error(2, self.n[node], self.weight[node])
-            for node, (w, _) in zip(self.nodes, self.rows, strict=True)
-        )
-
-    def below(self, node: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Weights and targets of the rows below a node, in leaves that have a weight."""
-        leaves = leaves_below(self.left, self.right, node)
-        parts = [self.rows[k] for k in range(len(self.rows)) if self.nodes[k] in leaves]
-        parts = [part for part in parts if part[0].sum() != 0] or [(np.zeros(0), np.zeros(0))]
-        return np.concatenate([w for w, _ in parts]), np.concatenate([y for _, y in parts])
-
-    def split_error(self, node: int, total: float, size: float) -> float:
-        """Bound the error of a mean over a node that was computed when its parent was split.
-
-        One child then has the difference of two sums over the parent and over part of it, which
-        err by at most three times what a sum over the parent does; the weights by twice. Squares of
-        means, their differences and quotients make it at most ten. `total` is the parent's sum,
-        divided by the weight of the node, and `size` the node's mean, both of positive terms.
-        """
-        parent = self.parent[node]
-        share = self.weight[parent] / self.weight[node]
-        if not sum_error(10, self.n[parent], share) < 0.01:  # a weight that is mostly rounding
-            return math.inf
-        return sum_error(10, self.n[parent], total + share * size, self.weight[node])
-
-    def bounds(self, k: int) -> tuple[float, float, float, float]:
-        """Least and largest value, then impurity, that may be recorded of leaf k."""
-        bounds = self.medians(k) if self.criterion == "absolute_error" else self.means(k)
-        return (*bounds[0], *bounds[1])
-
-    def means(self, k: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Bounds of a mean, and of the variance or half Poisson deviance."""
-        node, (w, y) = self.nodes[k], self.rows[k]
-        weight, above = w.sum(), self.below(self.parent[self.nodes[k]])
-        mean = (w * y).sum() / weight
-        error = sum_error(4, self.n[node], (w * abs(y)).sum() / weight, weight)
-        value = self.clipped(node, mean - error, -1), self.clipped(node, mean + error, 1)
-        if self.criterion == "poisson":
-            logs = np.where((y == 0) & ~np.isnan(y / mean), 0, y * np.log(y / mean))
-            impurity = (w * logs).sum() / weight
-            total, size = (above[0] * above[1]).sum() / weight, mean + impurity
-        else:
-            impurity = (w * (y - mean) ** 2).sum() / weight
-            total, size = (above[0] * above[1] ** 2).sum() / weight, impurity + mean**2
-        error = self.split_error(node, total, size)
-        return value, (impurity - error, impurity + error)
-
-    def clipped(self, node: int, value: float, side: int) -> float:
-        """Clip as constraints do, between means that rounding moves to a side.
-
-        The middle of the means of two children divides what lies below them.
-        """
-        ends: dict[int, float] = {}
-        while self.signs is not None and node != 0:
-            child, node = node, self.parent[node]
-            sign = int(self.signs[node]) * (1 if child == self.left[node] else -1)
-            children = int(self.left[node]), int(self.right[node])
-            middle = sum(self.moved_mean(below, side) for below in children) / 2
-            ends.setdefault(sign, middle)  # the constraint nearest to the leaf
-        return float(np.clip(value, ends.get(-1, -math.inf), ends.get(1, math.inf)))
-
-    def moved_mean(self, node: int, side: int) -> float:
-        """Mean of a node, moved to a side by its rounding."""
-        (w, y), (above, targets) = self.below(node), self.below(self.parent[node])
-        mean = (w * y).sum() / w.sum()
-        total = (above * abs(targets)).sum() / w.sum()
-        return float(mean + side * self.split_error(node, total, abs(mean)))
-
-    def medians(self, k: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Bounds of a median, which constraints move anywhere, and of the deviation from it.
-
-        Before scikit-learn 1.8 some were recorded about another point if weights differ. They can
-        only be larger.
-        """
-        w, y = self.rows[k]
-        slack = 1e-9 * w.sum() + self.rounding  # of sums of weights
-        if not (w > 0).any() or not math.isfinite(slack):
-            return (math.nan, math.nan), (math.nan, math.nan)
-        ordered = sorted(zip(y[w > 0], w[w > 0], strict=True))
-        upto, half = np.cumsum([u for _, u in ordered]), w[w > 0].sum() / 2
-        last = len(ordered) - 1
-        low = float(ordered[min(int((upto < half - slack).sum()), last)][0])
-        high = float(ordered[min(int((upto <= half + slack).sum()), last)][0])
-        deviation = (w * abs(y - low)).sum() / w.sum()
-        above, targets = self.below(self.parent[self.nodes[k]])
-        total = (above * (2 * abs(targets))).sum() / w.sum()
-        error = self.split_error(self.nodes[k], total, deviation)
-        error += 4 * slack / w.sum() * (high - low)
-        value = (low, high) if self.signs is None else (-math.inf, math.inf)
-        return value, (deviation - error, math.inf if self.weights_differ else deviation + error)
-
-
 def find_mismatch(
-    tree: dict[str, Any], leaves: ArrayLike, weights: ArrayLike, targets: ArrayLike
+    tree: dict[str, Any],
+    leaves: ArrayLike,
+    counts: ArrayLike,
+    weights: ArrayLike,
+    targets: ArrayLike,
 ) -> str | None:
     """Say whether the leaves of a tree have other "weights" or "targets" than it recorded.
 
-    `targets` are (n_outputs, n). NaN and infinite records agree with everything.
+    `tree` has what `hdicore._core._find_mismatch` takes. Counts and weights, which include them,
+    are (n,), and `targets` (n_outputs, n).
     """
+    counts, weights = np.asarray(counts), np.asarray(weights)
+    own, recorded = np.where(weights != 0, leaves, -1), np.asarray(tree["weight"])
+    no_bounds = np.full((2, len(recorded)), np.inf)
+    bounds = no_bounds if tree["bounds"] is None else np.asarray(tree["bounds"])
+    leaf_weights = [weights[own == k].sum() for k in range(len(recorded))]
 
-    def outside(recorded: float, low: float, high: float) -> bool:
-        return math.isfinite(recorded) and (recorded < low or recorded > high)
+    def tolerance(k: int, size: float) -> float:
+        """Bound the rounding of sums over a leaf in any order, of which `size` is the size."""
+        units = 4 * (counts[own == k].sum() + 4)
+        return float(units * (2.0**-53 * size + 2.0**-1022 * (1 + leaf_weights[k])))
+
+    def sides(k: int, y: NDArray[np.float64], value: float) -> tuple[bool, bool]:
+        """Whether the value of a leaf is too high, and too low."""
+        w, y = weights[own == k], y[own == k]
+        if tree["medians"]:
+            half = (0.5 + 1e-9) * leaf_weights[k]
+            return w[y < value].sum() > half, w[y > value].sum() > half
+        excess, error = value * leaf_weights[k] - w @ y, tolerance(k, w @ abs(y))
+        return excess > error, -excess > error
 
     with np.errstate(all="ignore"):
-        outputs = [FittedLeaves(tree, leaves, weights, y) for y in np.asarray(targets)]
-        if not outputs[0].weights_agree():
-            return "weights"
-        for k, node in enumerate(outputs[0].nodes):
-            bounds = np.array([output.bounds(k) for output in outputs])
-            values = zip(tree["value"][node], *bounds[:, :2].T, strict=True)
-            if any(outside(*value) for value in values):
-                return "targets"
-            if outside(tree["impurity"][node], *bounds[:, 2:].mean(axis=0)):
-                return "targets"
+        for k, weight in enumerate(leaf_weights):
+            if abs(recorded[k] - weight) > tolerance(k, weight):
+                return "weights"
+        for k, values in enumerate(tree["value"]):
+            is_free = np.isinf(bounds[:, k])
+            for y, value in zip(np.asarray(targets), values, strict=True):
+                differs = np.logical_and(sides(k, y, value), is_free).any()
+                if differs and math.isfinite(value):
+                    return "targets"
     return None
 
 

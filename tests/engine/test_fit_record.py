@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import _reference
+from hdicore._clipped import bounds_of_leaves
 from hdicore._core import _find_mismatch
 
-from ..oracle import as_forest, bag_counts, random_tree
+from ..oracle import as_forest, bag_counts
 
 N = 60
 CRITERIA = ("squared_error", "poisson", "absolute_error")
-COLUMNS = ("children_left", "children_right", "n_node_samples", "weighted_n_node_samples")
 SCALES = {
     "plain": (1.0, 0.0),
     "far": (1.0, 1e12),
@@ -36,23 +36,27 @@ WEIGHTS = {
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
-def record(member):
-    tree, signs = member.tree_, member.monotonic_cst
-    return {name: getattr(tree, name) for name in (*COLUMNS, "impurity")} | {
-        "value": tree.value[:, :, 0],
-        "criterion": member.criterion,
-        "signs": None if signs is None else np.asarray(signs)[np.maximum(tree.feature, 0)],
+def record(member, nodes):
+    tree, bounds = member.tree_, None
+    if member.monotonic_cst is not None:
+        arrays = tree.children_left, tree.children_right, tree.feature, tree.value[:, 0, 0]
+        bounds = bounds_of_leaves(*arrays, np.asarray(member.monotonic_cst), nodes)
+    return {
+        "weight": tree.weighted_n_node_samples[nodes],
+        "value": tree.value[nodes, :, 0],
+        "bounds": bounds,
+        "medians": member.criterion == "absolute_error",
     }
 
 
 def defined(trees, leaves, targets, *, counts=None, sample_weight=None, in_float32=False):
     """The first difference by the definition."""
     for k, (tree, own) in enumerate(zip(trees, leaves, strict=True)):
-        weights = np.ones(leaves.shape[1]) if counts is None else counts[k].astype(float)
-        weights = weights if sample_weight is None else weights * sample_weight
+        drawn = np.ones(leaves.shape[1]) if counts is None else counts[k].astype(float)
+        weights = drawn if sample_weight is None else drawn * sample_weight
         if in_float32:
             weights = weights.astype(np.float32).astype(float)
-        difference = _reference.find_mismatch(tree, own, weights, targets)
+        difference = _reference.find_mismatch(tree, own, drawn, weights, targets)
         if difference is not None:
             return k, difference
     return None
@@ -82,9 +86,11 @@ class Fit:
         self.forest = kind(3, criterion=criterion, **options)
         self.forest.fit(X, y.squeeze(), sample_weight=self.sample_weight)
         self.targets = y.T.copy()
-        self.leaves = as_forest(self.forest).leaves(X).T
+        compiled = as_forest(self.forest)
+        self.leaves = compiled.leaves(X).T
         self.counts = bag_counts(self.forest, N).T if self.forest.bootstrap else None
-        self.trees = [record(member) for member in self.forest.estimators_]
+        nodes = np.split(compiled.leaf_nodes, np.cumsum(compiled.n_leaves)[:-1])
+        self.trees = list(map(record, self.forest.estimators_, nodes))
 
     def rows(self):
         drawn_by_weight = hasattr(self.forest, "_sample_weight") and self.forest.bootstrap
@@ -181,48 +187,91 @@ def test_weights_rounded_to_float32():
     fit = fitted(0, "squared_error", bootstrap=False)
     weight = rng.random(N).astype(np.float32).astype(float) / 3
     for tree, leaves in zip(fit.trees, fit.leaves, strict=True):
-        leaf_nodes = _reference.leaves_below(tree["children_left"], tree["children_right"], 0)
-        tree["weighted_n_node_samples"] = np.zeros(len(tree["value"]))
-        sums = np.bincount(leaves, weight.astype(np.float32).astype(float))
-        tree["weighted_n_node_samples"][leaf_nodes] = sums
+        tree["weight"] = np.bincount(leaves, weight.astype(np.float32).astype(float))
     rows = {"sample_weight": weight}
     assert assert_as_defined(fit.trees, fit.leaves, fit.targets, **rows) == (0, "weights")
     found = assert_as_defined(fit.trees, fit.leaves, fit.targets, **rows, in_float32=True)
     assert found != (0, "weights")
 
 
+def leaf_of(y, value, weight=None, **record):
+    """What differs in a tree of one leaf."""
+    y, weight = np.atleast_2d(y), np.shape(y)[-1] if weight is None else weight
+    tree = {"weight": [weight], "value": [[value]], "bounds": None, "medians": False} | record
+    return assert_as_defined([tree], np.zeros(y.shape, dtype=int), y)
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1.0, 1e200])
+def test_the_tolerance_is_of_the_leafs_own_targets(scale):
+    y, unit = scale * np.array([1.0, -3.0, 5.0]), 2.0**-53
+    size = np.abs(y).sum() / 3
+    for sign in (-1, 1):
+        assert leaf_of(y, scale + sign * 20 * unit * size) is None
+        assert leaf_of(y, scale + sign * 40 * unit * size) == (0, "targets")
+
+
+def test_weights_of_counted_rows_are_exact():
+    y = np.zeros(10_000)
+    for weight in (9_999, 10_000 - 1e-7, 10_001):
+        assert leaf_of(y, 0, weight) == (0, "weights")
+    assert leaf_of(y, 0) is None
+
+
+@pytest.mark.parametrize("y", [[0.0, 0.0], [5e-324, 0.0], [1e-310, -1e-310], [1e-308, 3e-308]])
+def test_sums_near_zero_need_not_agree_in_their_last_bits(y):
+    for value in (0.0, 5e-324, 1e-309, -1e-310):
+        assert leaf_of(y, np.mean(y) + value) is None
+    assert leaf_of(y, 1e-300) == (0, "targets")
+
+
+def test_bounds_excuse_values_on_their_side():
+    y, free = [1.0, 2.0], np.inf
+    for medians in (False, True):
+        for value, lower, upper, expected in (
+            (1.5, -free, free, None),
+            (3.0, -free, free, (0, "targets")),
+            (3.0, 3.0, free, None),
+            (3.0, -free, 4.0, (0, "targets")),
+            (0.0, -free, 0.0, None),
+            (0.0, -1.0, free, (0, "targets")),
+        ):
+            bounds = np.array([[lower], [upper]])
+            assert leaf_of(y, value, bounds=bounds, medians=medians) == expected
+
+
+def test_medians():
+    for y, low, high in (
+        ([1.0, 2.0, 7.0], 2.0, 2.0),
+        ([1.0, 2.0, 7.0, 9.0], 2.0, 7.0),
+        ([1.0, 1.0, 1.0, 9.0], 1.0, 1.0),
+    ):
+        for value in (low, (low + high) / 2, high):
+            assert leaf_of(y, value, medians=True) is None
+        for value in (low - 1e-9, high + 1e-9):
+            assert leaf_of(y, value, medians=True) == (0, "targets")
+
+
 HOSTILE = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-160, 1e160, -1e308, np.inf, np.nan])
 
 
 @settings(deadline=None, max_examples=400)
-@given(
-    st.integers(0, 2**32 - 1),
-    st.sampled_from((*CRITERIA, "friedman_mse")),
-    st.sampled_from([0.0, 0.1, 1.0]),
-)
-def test_hostile_records_and_rows_are_judged_as_defined(seed, criterion, share):
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.0, 0.1, 1.0]))
+def test_hostile_records_and_rows_are_judged_as_defined(seed, medians, share):
     rng = np.random.default_rng(seed)
-    left, right, *_ = random_tree(rng, int(rng.integers(0, 9)), 3, np.arange(3.0))
-    leaf_nodes = _reference.leaves_below(left, right, 0)
-    n, n_outputs = int(rng.integers(1, 30)), int(rng.integers(1, 3))
+    n_leaves, n, n_outputs = map(int, rng.integers(1, (9, 30, 3)))
 
     def hostile(values, pool=HOSTILE):
         return np.where(rng.random(values.shape) < share, rng.choice(pool, values.shape), values)
 
-    leaves = rng.integers(0, len(leaf_nodes), (1, n))
+    leaves = rng.integers(0, n_leaves, (1, n))
     weight = rng.integers(0, 3, n) * 1.0
     targets = hostile(rng.integers(0, 4, (n_outputs, n)) * 1.0, HOSTILE[:8])  # finite, as y is
-    sums = np.zeros(len(left))
-    sums[leaf_nodes] = np.bincount(leaves[0], weight, len(leaf_nodes))
+    sums = np.bincount(leaves[0], weight, n_leaves)
     tree = {
-        "children_left": left,
-        "children_right": right,
-        "n_node_samples": rng.integers(0, 30, len(left)),
-        "weighted_n_node_samples": np.where(rng.random() < 0.8, sums, hostile(sums)),
-        "impurity": hostile(rng.random(len(left))),
-        "value": hostile(rng.integers(0, 4, (len(left), n_outputs)) * 1.0),
-        "criterion": criterion,
-        "signs": rng.integers(-1, 2, len(left)) if rng.random() < 0.5 else None,
+        "weight": sums if rng.random() < 0.8 else hostile(sums),
+        "value": hostile(rng.integers(0, 4, (n_leaves, n_outputs)) * 1.0),
+        "bounds": hostile(np.full((2, n_leaves), np.inf)) if rng.random() < 0.5 else None,
+        "medians": medians,
     }
     weight = np.abs(weight if rng.random() < 0.5 else hostile(weight))
     assert_as_defined([tree], leaves, targets, sample_weight=weight)
@@ -251,28 +300,20 @@ def test_bad_rows_are_refused(change, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"criterion": "gini"}, "criterion must be 'squared_error', "),
-        ({"signs": np.zeros(1)}, "signs must have shape"),
-        ({"impurity": np.zeros(1)}, "impurity must have shape"),
-        ({"children_left": np.array([1, 0, -1])}, "children must make one tree of the nodes"),
-        ({"children_left": np.array([3, -1, -1])}, "children must make one tree of the nodes"),
-        ({"children_right": np.array([-7, -1, -1])}, "children must make one tree of the nodes"),
+        ({"weight": np.zeros((3, 1))}, "weight must have 1 dimensions"),
+        ({"value": np.zeros((2, 1))}, r"value must have shape \(3, 1\), got \(2, 1\)"),
+        ({"bounds": np.zeros((2, 2))}, r"bounds must have shape \(2, 3\), got \(2, 2\)"),
+        ({"bounds": np.zeros(3)}, "bounds must have shape"),
     ],
 )
 def test_bad_trees_are_refused(change, message):
     zeros = np.zeros(3)
-    tree = dict.fromkeys((*COLUMNS, "impurity"), zeros) | {
-        "children_left": np.array([1, -1, -1]),
-        "children_right": np.array([2, -1, -1]),
-        "value": zeros[:, None],
-        "criterion": "squared_error",
-        "signs": None,
-    }
+    tree = {"weight": zeros, "value": zeros[:, None], "bounds": None, "medians": False}
     with pytest.raises(ValueError, match=message):
         _find_mismatch([tree | change], np.zeros((1, 4)), np.zeros((1, 4)))
 
 
 def test_no_trees_and_no_rows():
     assert _find_mismatch([], np.zeros((0, 4)), np.zeros((1, 4))) is None
-    with pytest.raises(ValueError, match="a tree must have its arrays by name, such as 'value'"):
+    with pytest.raises(ValueError, match="a tree must have its arrays by name, such as 'weight'"):
         _find_mismatch([None], np.zeros((1, 4)), np.zeros((1, 4)))

@@ -1,6 +1,7 @@
 """Wrong rows are distinguished from right ones by each leaf's own record, at every scale of y."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -108,23 +109,110 @@ def test_shuffled_target_beside_another_is_refused():
         HDIForestRegressor.from_forest(fitted("means", y), X, shuffled)
 
 
-@pytest.mark.parametrize("name", ["means", "constrained", "medians"])
-def test_two_swapped_targets_are_refused(name):
+@pytest.mark.parametrize("name", ["means", "no bootstrap", "single leaves", "bags"])
+@pytest.mark.parametrize("rows", [(0, 1), (7, 200)])
+def test_two_swapped_targets_are_refused(name, rows):
     y = BASE.copy()
-    y[[0, 1]] = y[[1, 0]]
+    y[list(rows)] = y[list(rows[::-1])]
     with pytest.raises(ValueError, match=REFUSED):
         HDIForestRegressor.from_forest(fitted(name, BASE), X, y)
 
 
-@pytest.mark.parametrize("criterion", ["squared_error", "absolute_error", "poisson"])
-@pytest.mark.parametrize("n_outputs", [1, 2])
-def test_targets_with_the_same_means_or_medians_are_refused(criterion, n_outputs):
-    """The leaves' values are those of the forest, their spread is not."""
-    y = np.column_stack([np.exp(BASE)] * n_outputs).squeeze()
-    tree = DecisionTreeRegressor(criterion=criterion, min_samples_leaf=20, random_state=0)
-    predicted = tree.fit(X, y).predict(X)
-    with pytest.raises(ValueError, match=REFUSED):
-        HDIForestRegressor.from_forest(tree, X, predicted)
+@pytest.mark.parametrize("change", [1e-9, 0.1, -3.0])
+@pytest.mark.parametrize("row", [0, 150, 299])
+def test_one_other_target_is_refused(change, row):
+    y = BASE.copy()
+    y[row] += change
+    for name in ("means", "poisson", "bags"):
+        fit = np.exp(BASE) if name == "poisson" else BASE
+        other = np.exp(y) if name == "poisson" else y
+        with pytest.raises(ValueError, match=REFUSED):
+            HDIForestRegressor.from_forest(fitted(name, fit), X, other)
+
+
+@pytest.mark.parametrize("name", ["means", "medians", "constrained", "bags"])
+def test_other_weights_rows_and_draws_are_refused(name):
+    forest, shuffled = fitted(name, BASE), X[ORDER]
+    one_other = np.vstack([X[:-1], -10 * X[-1:]])
+    for rows, weight in ((shuffled, None), (one_other, None), (X, np.full(N, 1.5)), (X, WEIGHT)):
+        with pytest.raises(ValueError, match=r"not the rows|was not used"):
+            HDIForestRegressor.from_forest(forest, rows, BASE, sample_weight=weight)
+    seeds = forest._seeds if name == "bags" else forest.estimators_
+    seeds[0], seeds[1] = seeds[1], seeds[0]
+    for tree, seed in enumerate((5, 6)) if name != "bags" else ():
+        forest.estimators_[tree].random_state = seed
+    with pytest.raises(ValueError, match="not the rows"):
+        HDIForestRegressor.from_forest(forest, X, BASE)
+
+
+@pytest.mark.parametrize("by", [1 + 1e-12, 1 + 1e-6, 2.0])
+def test_weights_count_to_the_last_digits(by):
+    tree = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, BASE, sample_weight=WEIGHT)
+    heaviest, other = WEIGHT.argmax(), WEIGHT.copy()
+    HDIForestRegressor.from_forest(tree, X, BASE, sample_weight=WEIGHT)
+    other[heaviest] *= by
+    with pytest.raises(ValueError, match="not the rows"):
+        HDIForestRegressor.from_forest(tree, X, BASE, sample_weight=other)
+
+
+def tiny_fit(seed):
+    """A forest of any kind on 1 to 30 rows, and these rows."""
+    rng = np.random.default_rng(seed)
+
+    def one_of(*choices):
+        return choices[rng.integers(len(choices))]
+
+    n, n_outputs = int(rng.integers(1, 31)), int(rng.integers(1, 3))
+    X = rng.normal(size=(n, 2)).round(int(rng.integers(0, 4)))
+    y = rng.standard_cauchy((n, n_outputs)).round(int(rng.integers(0, 9)))
+    y = y * one_of(1, 1, 0, 1e-310, 1e-300, 1e-30, 1e30, 1e150) + one_of(0, 0, 0.1, -1e6, 1e12)
+    if rng.random() < 0.3:
+        y[rng.integers(n)] = one_of(-1, 1) * one_of(0, 1e8, 1e15, 1e200)
+    weight = one_of(
+        None,
+        None,
+        rng.integers(1, 4, n) * 1.0,
+        np.append(1.0, rng.integers(0, 2, n - 1)),
+        rng.random(n) + 1e-3,
+        np.exp(-5 * np.abs(rng.normal(size=n))),
+        np.float32(rng.random(n) + 0.1).astype(float),
+    )
+    options = {
+        "criterion": one_of("squared_error", "friedman_mse", "poisson", "absolute_error"),
+        "min_samples_leaf": one_of(1, 1, 2, 5),
+        "max_depth": one_of(None, None, 1, 3),
+        "ccp_alpha": one_of(0, 0, 0.1),
+        "max_leaf_nodes": one_of(None, None, 5),
+    }
+    if rng.random() < 0.3:
+        y, options["monotonic_cst"] = y[:, :1], list(rng.integers(-1, 2, 2))
+    if options["criterion"] == "poisson":
+        y = np.abs(y)
+    kind = one_of(RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor)
+    if kind is DecisionTreeRegressor:
+        forest = kind(**options, random_state=seed)
+        if rng.random() < 0.5:
+            drawn = {"max_samples": one_of(1.0, 0.6), "bootstrap": bool(rng.integers(2))}
+            forest = BaggingRegressor(forest, 3, **drawn, random_state=seed)
+    else:
+        bootstrap = bool(rng.integers(2))
+        options["max_samples"] = one_of(None, 0.5, 1) if bootstrap else None
+        forest = kind(3, bootstrap=bootstrap, **options, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            y = y[:, 0] if y.shape[1] == 1 else y
+            return forest.fit(X, y, weight), X, y, weight
+        except ValueError:  # of scikit-learn, such as Poisson targets that are all 0
+            return None
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_right_rows_of_tiny_fits_are_accepted():
+    fits = [fit for fit in map(tiny_fit, range(300)) if fit is not None]
+    assert len(fits) > 200
+    for forest, rows, y, weight in fits:
+        HDIForestRegressor.from_forest(forest, rows, y, sample_weight=weight)
 
 
 def test_permutations_within_leaves_are_harmless():

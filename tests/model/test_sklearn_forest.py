@@ -132,6 +132,16 @@ def test_weights_that_sum_to_the_number_of_rows():
     np.testing.assert_allclose(model.predict(X), tree.predict(X), atol=1e-7)
 
 
+@pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor])
+@pytest.mark.parametrize("weight", [0.3, 7.0])
+def test_weighted_bags_that_hold_each_row_once(kind, weight):
+    """Since scikit-learn 1.9 the weights decide what is drawn and leave no trace in the leaves."""
+    forest = kind(3, bootstrap=True, random_state=0)
+    rows = X[:1], Y[:1], np.array([weight])
+    model = HDIForestRegressor.from_forest(forest.fit(*rows), *rows[:2], sample_weight=rows[2])
+    np.testing.assert_allclose(model.predict(X[:1]), Y[:1])
+
+
 def test_warm_start_is_imported_as_it_stands():
     forest = RandomForestRegressor(5, warm_start=True, random_state=0).fit(X, Y)
     forest.set_params(n_estimators=9).fit(X, Y)

@@ -18,14 +18,14 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest, LeafIndex
+from hdicore._clipped import Bounds, bounds_of_leaves
 from hdicore._core import _find_mismatch
-from hdiforest._model.training_rows import Bags, TrainingRows, TreeBlock, Weighting, leaf_bounds
+from hdiforest._model.training_rows import Bags, TrainingRows, TreeBlock, Weighting
 from hdiforest._utils.checks import alternatives
 
 SampleWeight = NDArray[np.float64] | None  # (n,)
 # Of a tree, as its `tree_` and the engine name them; `feature` may be that of another tree.
 _TREE_ARRAYS = ("children_left", "children_right", "threshold", "missing_go_to_left")
-_RECORDS = (*_TREE_ARRAYS[:2], "n_node_samples", "weighted_n_node_samples", "impurity")
 CRITERIA = ("squared_error", "friedman_mse", "poisson", "absolute_error")
 
 
@@ -47,8 +47,8 @@ class GrownForest(NamedTuple):
     n_rows: int | None  # of the fit; None: a tree, which records only rows with a weight
     # Returns the rows that a tree drew; None: every tree used each row once.
     draw: Callable[[int], NDArray[np.integer]] | None
-    # What the fit may have done with bags and sample_weight, likeliest first.
-    weighting_rules: Callable[[Bags | None, SampleWeight], list[WeightingRule]]
+    # What the fit may have done with counts and sample_weight, likeliest first.
+    weighting_rules: Callable[[SampleWeight], list[WeightingRule]]
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
 
     def bags(self, n: int) -> Bags | None:
@@ -57,7 +57,7 @@ class GrownForest(NamedTuple):
 
 
 def _read_tree(estimator: Any) -> GrownForest:
-    return GrownForest([estimator], None, None, lambda _bags, _weight: [WeightingRule(True)])
+    return GrownForest([estimator], None, None, lambda _weight: [WeightingRule(True)])
 
 
 def _read_trees(estimator: Any) -> GrownForest:
@@ -135,14 +135,15 @@ def import_forest(
     if weights == "monotonic":
         _require_constraints(grown, transformed=not np.array_equal(seen.ravel(), y.ravel()))
     forest = _as_forest(grown, n_features, n_threads)
-    bounds = leaf_bounds(members, forest) if weights == "monotonic" else None
+    trees = list(zip(members, leaf_nodes(forest), strict=True))
+    bounds = [leaf_bounds(*tree) for tree in trees] if weights == "monotonic" else None
 
     refusals = []
-    for rule in grown.weighting_rules(bags, sample_weight):
+    for rule in grown.weighting_rules(sample_weight):
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
         if blocks is not None:
             blocks.clear()
-        check = partial(_check_leaves, members, rows, seen, rule.float32, blocks, n_threads)
+        check = partial(_check_leaves, trees, rows, seen, rule.float32, blocks, n_threads)
         try:
             options: dict[str, Any] = {"bounds": bounds, "check": check, "n_threads": n_threads}
             return forest, rows, rows.index(forest, None, weights, **options)
@@ -153,6 +154,18 @@ def import_forest(
     note = "" if kind.__module__.startswith("sklearn.") else _NOTE_ON_SUBCLASS
     difference = f"{_DIFFERENCES[what]}{note}"
     raise OtherRowsError(difference.format(tree=tree, with_=with_, kind=kind.__name__))
+
+
+def leaf_nodes(forest: Forest) -> list[NDArray[np.int32]]:
+    """Return which nodes of each fitted tree of scikit-learn are leaves, from left to right."""
+    return np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
+
+
+def leaf_bounds(member: Any, nodes: NDArray[np.int32]) -> Bounds:
+    """Return the bounds that a fitted tree of scikit-learn respects in its leaves."""
+    tree, signs = member.tree_, np.asarray(member.monotonic_cst)
+    arrays = tree.children_left, tree.children_right, tree.feature, tree.value[:, 0, 0]
+    return bounds_of_leaves(*arrays, signs, nodes)
 
 
 def why_no_means(estimator: Any) -> str | None:
@@ -305,7 +318,7 @@ class _Refusal(Exception):  # noqa: N818
 
 
 def _check_leaves(
-    members: list[Any],
+    trees: list[tuple[Any, NDArray[np.int32]]],
     rows: TrainingRows,
     targets: NDArray[np.float64],
     in_float32: bool,
@@ -314,7 +327,7 @@ def _check_leaves(
     block: TreeBlock,
 ) -> None:
     """Compare every leaf of some trees with their own record, and keep the block."""
-    records = [_record(member) for member in members[block.first :][: block.leaves.shape[1]]]
+    records = [_record(*tree) for tree in trees[block.first :][: block.leaves.shape[1]]]
     options: dict[str, Any] = {"in_float32": in_float32, "n_threads": n_threads}
     options["counts"] = None if block.counts is None else block.counts.T
     options["sample_weight"] = rows.draw_weight
@@ -326,28 +339,26 @@ def _check_leaves(
         kept.append(block)
 
 
-def _record(member: Any) -> Any:
+def _record(member: Any, nodes: NDArray[np.int32]) -> Any:
     """Return what a fitted tree says of its leaves, as the engine takes it."""
-    tree, signs = member.tree_, member.monotonic_cst
-    return {name: getattr(tree, name) for name in _RECORDS} | {
-        "value": tree.value[:, :, 0],
-        "criterion": member.criterion,
-        # A leaf has a negative feature, and its sign is not read.
-        "signs": None if signs is None else np.asarray(signs)[np.maximum(tree.feature, 0)],
+    tree = member.tree_
+    return {
+        "weight": tree.weighted_n_node_samples[nodes],
+        "value": tree.value[nodes, :, 0],
+        "bounds": leaf_bounds(member, nodes) if _has_constraints(member) else None,
+        "medians": member.criterion == "absolute_error",
     }
 
 
-def _rules_of_draws(
-    estimator: Any, bags: Bags | None, sample_weight: SampleWeight
-) -> list[WeightingRule]:
+def _rules_of_draws(estimator: Any, sample_weight: SampleWeight) -> list[WeightingRule]:
     """Return whether sample_weight may have multiplied the counts, likeliest first.
 
     Since scikit-learn 1.9 the weights of a bootstrapped forest decide which rows are drawn and
     leave no trace in the leaves; the forest keeps them, and other weights are refused here.
     """
-    if bags is None and isinstance(estimator, ForestRegressor):
+    if isinstance(estimator, ForestRegressor) and not estimator.bootstrap:
         return [WeightingRule(True)]
-    if bags is None or not hasattr(estimator, "_sample_weight"):
+    if not hasattr(estimator, "_sample_weight"):
         rules, given = [WeightingRule(True), WeightingRule(False)], sample_weight
         # Before scikit-learn 1.9, weights given as float32 were multiplied as such.
         if given is not None and np.array_equal(given, given.astype(np.float32)):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex
-from hdicore._clipped import Bounds, Counts, bounds_of_leaves, clipped_index
+from hdicore._clipped import Bounds, Counts, clipped_index
 from hdiforest._utils import Array
 from hdiforest._utils.checks import alternatives
 from hdiforest._utils.hints import steps
@@ -218,14 +218,3 @@ def draw_rows(rows: NDArray[np.intp], most: int, seed: int | None) -> NDArray[np
     if len(rows) <= most:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
-
-
-def leaf_bounds(members: Sequence[Any], forest: Forest) -> list[Bounds]:
-    """Return the bounds that each fitted tree of scikit-learn respects in its leaves."""
-    nodes_of_leaves = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
-    found = []
-    for member, leaf_nodes in zip(members, nodes_of_leaves, strict=True):
-        tree, signs = member.tree_, np.asarray(member.monotonic_cst)
-        nodes = tree.children_left, tree.children_right, tree.feature, tree.value[:, 0, 0]
-        found.append(bounds_of_leaves(*nodes, signs, leaf_nodes))
-    return found

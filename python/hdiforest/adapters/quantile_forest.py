@@ -26,8 +26,8 @@ from hdicore import Forest, LeafIndex, Scorer
 from hdicore._clipped import Bounds, Counts
 from hdiforest._estimators.input_rows import concatenated
 from hdiforest._estimators.leaf_model import BLOCK_IDS
-from hdiforest._model.sklearn_forest import forest_and_bags
-from hdiforest._model.training_rows import TrainingRows, TreeBlock, leaf_bounds
+from hdiforest._model.sklearn_forest import forest_and_bags, leaf_bounds, leaf_nodes
+from hdiforest._model.training_rows import TrainingRows, TreeBlock
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, Interpolation, Kind, Weights
 from hdiforest._utils.checks import check_choice, check_whole_number, thread_count
@@ -303,7 +303,7 @@ class QuantileForest(ForestRegressor):
         forest, bags = forest_and_bags(self, len(X), self._n_threads)
         bounds, rows = None, (X, y, self.sample_weight_, bags, False)
         if self.monotonic_cst is not None:
-            bounds = leaf_bounds(self.estimators_, forest)
+            bounds = list(map(leaf_bounds, self.estimators_, leaf_nodes(forest)))
         seeds = [tree.random_state for tree in self.estimators_]
         return LeafSamples(*rows, forest, limit, seeds, bounds)
 
