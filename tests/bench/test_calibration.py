@@ -159,7 +159,8 @@ def test_a_quick_run_is_complete_and_continues(calibration, tmp_path):
     assert done.returncode == 0, done.stderr
     path = tmp_path / "boston.jsonl"
     found = calibration["store"].read(path)
-    systems = importlib.import_module("systems").SYSTEMS
+    every = importlib.import_module("systems").SYSTEMS
+    systems = [name for name, system in every.items() if system.fit is not None]
     assert set(found) == {(system, 0) for system in systems}
     for (system, _), result in found.items():
         assert result["at"]["0.90"]["coverage"] > 0.5, system

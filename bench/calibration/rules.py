@@ -1,0 +1,149 @@
+"""The calibration's rule, and the rule before it, on the same splits: widths, scores, coverages.
+
+    python bench/calibration/rules.py            # what is missing, then the tables
+    python bench/calibration/rules.py --tables   # the tables alone
+
+Both have the forest of `HDIForestRegressor()` with 200 trees. The rule before is that of a commit,
+compiled in `build/revisions`. Beside the splits of the evaluation: 300 rows of each data set, and
+targets that are pure noise. Each result is written at once and skipped when present.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import store
+from comparing import of_both
+from frames import at, by_set, read_scores
+from protocol import EVALUATION, GROUPS, SETS, Scale, measure, measure_on
+from report import markdown
+from revisions import WORKTREE, built_tree, start
+from systems import SYSTEMS
+from systems.interface import System, Training
+from systems.ours import COVERAGES, DEFAULT, EARLIER, THREE_KINDS
+from tables import pair_row
+
+FOLDER = store.RESULTS / "rules"
+RULES = {DEFAULT: WORKTREE, EARLIER: "8da7a508"}
+SMALL = Scale("rules", 300, 2000, 2, 200, SETS)
+NOISE = {f"noise_{n}": n for n in (150, 300, 600, 2000)}
+N_REPETITIONS = 12
+N_FEATURES, N_TEST = 6, 2000  # of noise
+JUDGING = GROUPS["sets that judge"] + GROUPS["twelve more that judge"]
+_LOSES = 1.02  # a ratio that the last table shows
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", action="store_true", help="write the tables alone")
+    parser.add_argument("--rule", choices=RULES, help="measure by the package that is imported")
+    options = parser.parse_args(arguments)
+    if options.rule:
+        measure_missing(options.rule)
+    elif not options.tables:
+        for rule, revision in RULES.items():
+            process = start(built_tree(revision), __file__, "--rule", rule)
+            print(process.communicate()[0], end="")
+            if process.returncode:
+                raise SystemExit(process.returncode)
+    if not options.rule:
+        text = "\n\n".join(f"## {title}\n\n{body}" for title, body in sections().items())
+        (FOLDER / "tables.md").write_text(text + "\n", encoding="utf-8")
+
+
+def measure_missing(rule: str) -> None:
+    """Measure a rule on small splits and on noise; the one before in the evaluation, too."""
+    system = SYSTEMS[rule]._replace(fit=SYSTEMS[DEFAULT].fit)
+    scales = [(SMALL, FOLDER)]
+    if rule == EARLIER:
+        scales.append((EVALUATION, store.RESULTS / EVALUATION.name))
+    for scale, folder in scales:
+        for seed in range(scale.n_splits):
+            for name in scale.sets:
+                keep(folder, name, system, seed, partial(measure, system, name, seed, scale))
+    for name, n in NOISE.items():
+        for seed in range(N_REPETITIONS):
+            keep(FOLDER, name, system, seed, partial(on_noise, system, n, seed))
+
+
+def keep(
+    folder: Path, name: str, system: System, seed: int, measured: Callable[[], dict[str, Any]]
+) -> None:
+    """Add a result unless it is there of the same version."""
+    path, key = store.path_of(folder, name), (system.name, seed)
+    if store.read(path).get(key, {}).get("version") != system.version:
+        store.add(path, {key: {"version": system.version, **measured()}})
+        print(f"{system.name}, {name} {seed}", flush=True)
+
+
+def on_noise(system: System, n: int, seed: int) -> dict[str, Any]:
+    """Measure a system where features say nothing of a standard normal target."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n + N_TEST, N_FEATURES), dtype=np.float32)
+    y = rng.normal(size=len(X))
+    training = Training(X[:n], y[:n], system.coverages, seed, SMALL.n_trees)
+    return measure_on(system, training, X[n:], y[n:], (1.0, 1.0))
+
+
+def sections() -> dict[str, str]:
+    """Return the tables by title, as far as there are results."""
+    now_and_before, kinds_and_one = (DEFAULT, EARLIER), (THREE_KINDS, DEFAULT)
+    full = read_scores(store.RESULTS / EVALUATION.name)
+    small, noise = read_scores(FOLDER), read_scores(FOLDER, tuple(NOISE))
+    groups = {
+        "all data sets": SETS,
+        "all that judge": JUDGING,
+        **{name: GROUPS[name] for name in ("sets that judge", "twelve more that judge")},
+    }
+    of_noise = beside(noise, {f"{n} rows": (name,) for name, n in NOISE.items()}, now_and_before)
+    shown = [column for column in of_noise if "set" not in column and "prediction" not in column]
+    return {
+        "Up to 2,000 training rows": markdown(beside(full, groups, now_and_before)),
+        "300 training rows": markdown(beside(small, groups, now_and_before)),
+        "Pure noise": markdown(of_noise[[c for c in shown if "largest" not in c]]),
+        "Where it loses, up to 2,000 training rows": markdown(losses(full)),
+        "Where it loses, 300 training rows": markdown(losses(small)),
+        "Three kinds of intervals beside one": markdown(beside(full, groups, kinds_and_one)),
+    }
+
+
+def beside(
+    scores: pd.DataFrame, groups: dict[str, Sequence[str]], pair: tuple[str, str]
+) -> pd.DataFrame:
+    """Return one system beside another at each coverage, over groups of data sets."""
+
+    def rows() -> Iterator[dict[str, str]]:
+        for coverage in COVERAGES:
+            both = of_both(at(scores, coverage), *pair)
+            for title, names in groups.items():
+                if len(members := both[both["set"].isin(names)]):
+                    yield {"coverage": f"{coverage:g}", "rows of": title} | pair_row(members, *pair)
+
+    return pd.DataFrame(rows()).drop(columns=["system", "beside"])
+
+
+def losses(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the data sets on which the rule has a larger width or score than the one before."""
+    found = []
+    for coverage in COVERAGES:
+        means = by_set(of_both(at(scores, coverage), DEFAULT, EARLIER))
+        mine, its = (means.xs(name, level="system") for name in (DEFAULT, EARLIER))
+        row = {"coverage": f"{coverage:g}"}
+        for title, name in {"width": "width", "score": "interval_score"}.items():
+            ratio = (mine[name] / its[name]).sort_values(ascending=False)
+            lost = [f"{where} {value:.2f}" for where, value in ratio.items() if value >= _LOSES]
+            row[f"{title}: {_LOSES} times or more"] = ", ".join(lost) or "none"
+            row[f"{title}: so much less"] = str((ratio <= 1 / _LOSES).sum())
+        found.append(row)
+    return pd.DataFrame(found)
+
+
+if __name__ == "__main__":
+    main()
