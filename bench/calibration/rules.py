@@ -13,16 +13,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.ensemble import ExtraTreesRegressor
 
 import store
 from comparing import of_both
 from frames import at, by_set, read_scores
-from protocol import EVALUATION, GROUPS, SETS, Scale, measure, measure_on
+from hdiforest import HDIForestRegressor
+from hdiforest.calibration import OutOfBag
+from hdiforest.metrics import coverage_score, mean_width_score
+from protocol import EVALUATION, GROUPS, SETS, Scale, datasets, measure, measure_on
 from report import markdown
 from revisions import WORKTREE, built_tree, start
 from systems import SYSTEMS
@@ -35,6 +40,9 @@ RULES = {DEFAULT: WORKTREE, EARLIER: "8da7a508"}
 SMALL = Scale("rules", 300, 2000, 2, 200, SETS)
 NOISE = {f"noise_{n}": n for n in (150, 300, 600, 2000)}
 N_REPETITIONS = 12
+# Sets with so many training rows, of which so many at most give the quantiles.
+LARGE, N_LARGE, MAX_ROWS = ("diamonds", "protein"), 22_000, (10_000, 20_000)
+N_FITS = 5
 N_FEATURES, N_TEST = 6, 2000  # of noise
 JUDGING = GROUPS["sets that judge"] + GROUPS["twelve more that judge"]
 _LOSES = 1.02  # a ratio that the last table shows
@@ -71,6 +79,46 @@ def measure_missing(rule: str) -> None:
     for name, n in NOISE.items():
         for seed in range(N_REPETITIONS):
             keep(FOLDER, name, system, seed, partial(on_noise, system, n, seed))
+    if rule == DEFAULT:
+        for name, seed in product(LARGE, range(N_FITS)):
+            keep(FOLDER, f"{name}_by_rows", system, seed, partial(by_rows, name, seed))
+
+
+def by_rows(name: str, seed: int) -> dict[str, Any]:
+    """Return coverage and width at 0.9 by the number of rows that give the quantile."""
+    data = datasets.load(name, whole=True)
+    order = np.random.default_rng(seed).permutation(len(data.y))
+    train, test = np.split(order, [N_LARGE])
+    forest = ExtraTreesRegressor(100, bootstrap=True, random_state=seed, n_jobs=1)
+    model = HDIForestRegressor(forest, n_jobs=1, calibration=False)
+    model.fit(data.X[train], data.y[train])
+    found = {}
+    for n in MAX_ROWS:
+        model.calibrate(coverage=0.9, method=OutOfBag(n), random_state=seed)
+        ends = model.predict_interval(data.X[test], 0.9)
+        covered = float(coverage_score(data.y[test], ends))
+        found[str(n)] = [round(covered, 5), round(float(mean_width_score(ends)), 6)]
+    return found
+
+
+def rows_table() -> pd.DataFrame:
+    """Return means and standard deviations over the fits of `by_rows`."""
+
+    def rows() -> Iterator[dict[str, str]]:
+        for name in LARGE:
+            results = store.read(store.path_of(FOLDER, f"{name}_by_rows")).values()
+            for n in map(str, MAX_ROWS) if results else ():
+                coverage, width = np.array([result[n] for result in results]).T
+                yield {
+                    "set": name,
+                    "rows": n,
+                    "fits": str(len(results)),
+                    "coverage": f"{coverage.mean():.4f}",
+                    "its sd": f"{coverage.std(ddof=1):.4f}",
+                    "sd of the width, %": f"{100 * width.std(ddof=1) / width.mean():.2f}",
+                }
+
+    return pd.DataFrame(rows())
 
 
 def keep(
@@ -95,8 +143,8 @@ def on_noise(system: System, n: int, seed: int) -> dict[str, Any]:
 def sections() -> dict[str, str]:
     """Return the tables by title, as far as there are results."""
     now_and_before, kinds_and_one = (DEFAULT, EARLIER), (THREE_KINDS, DEFAULT)
-    full = read_scores(store.RESULTS / EVALUATION.name)
-    small, noise = read_scores(FOLDER), read_scores(FOLDER, tuple(NOISE))
+    full, small = read_scores(store.RESULTS / EVALUATION.name), read_scores(FOLDER)
+    noise = read_scores(FOLDER, tuple(NOISE))
     groups = {
         "all data sets": SETS,
         "all that judge": JUDGING,
@@ -111,6 +159,7 @@ def sections() -> dict[str, str]:
         "Where it loses, up to 2,000 training rows": markdown(losses(full)),
         "Where it loses, 300 training rows": markdown(losses(small)),
         "Three kinds of intervals beside one": markdown(beside(full, groups, kinds_and_one)),
+        "Rows that give the quantile": markdown(rows_table()),
     }
 
 
@@ -126,7 +175,7 @@ def beside(
                 if len(members := both[both["set"].isin(names)]):
                     yield {"coverage": f"{coverage:g}", "rows of": title} | pair_row(members, *pair)
 
-    return pd.DataFrame(rows()).drop(columns=["system", "beside"])
+    return pd.DataFrame(rows()).drop(columns=["system", "beside"], errors="ignore")
 
 
 def losses(scores: pd.DataFrame) -> pd.DataFrame:
@@ -137,7 +186,7 @@ def losses(scores: pd.DataFrame) -> pd.DataFrame:
         mine, its = (means.xs(name, level="system") for name in (DEFAULT, EARLIER))
         row = {"coverage": f"{coverage:g}"}
         for title, name in {"width": "width", "score": "interval_score"}.items():
-            ratio = (mine[name] / its[name]).sort_values(ascending=False)
+            ratio = (mine[name] / its[name]).dropna().sort_values(ascending=False)
             lost = [f"{where} {value:.2f}" for where, value in ratio.items() if value >= _LOSES]
             row[f"{title}: {_LOSES} times or more"] = ", ".join(lost) or "none"
             row[f"{title}: so much less"] = str((ratio <= 1 / _LOSES).sum())

@@ -77,7 +77,8 @@ def pair_row(rows: pd.DataFrame, system: str, other: str) -> dict[str, str]:
         "splits": _range(mine["splits"]),
     }
     for title, measure in _MEASURES.items():
-        ratio = mine[measure] / its[measure]
+        # Without sets of points, whose intervals have no width.
+        ratio = (mine[measure] / its[measure])[(mine[measure] > 0) & (its[measure] > 0)]
         row[f"{title}, ratio"] = _three(geometric_mean(ratio))
         row[f"{title}, median set"] = _three(ratio.median())
         row[f"{title}, largest"] = f"{ratio.max():.2f} ({ratio.idxmax()})"
