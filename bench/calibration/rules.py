@@ -27,7 +27,7 @@ from frames import at, by_set, read_scores
 from hdiforest import HDIForestRegressor
 from hdiforest.calibration import OutOfBag
 from hdiforest.metrics import coverage_score, mean_width_score
-from protocol import EVALUATION, GROUPS, SETS, Scale, datasets, measure, measure_on
+from protocol import EVALUATION, GROUPS, SETS, Scale, datasets, measure, measure_on, split
 from report import markdown
 from revisions import WORKTREE, built_tree, start
 from systems import SYSTEMS
@@ -69,13 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure_missing(rule: str) -> None:
     """Measure a rule on small splits and on noise; the one before in the evaluation, too."""
     system = SYSTEMS[rule]._replace(fit=SYSTEMS[DEFAULT].fit)
-    scales = [(SMALL, FOLDER)]
     if rule == EARLIER:
-        scales.append((EVALUATION, store.RESULTS / EVALUATION.name))
-    for scale, folder in scales:
-        for seed in range(scale.n_splits):
-            for name in scale.sets:
-                keep(folder, name, system, seed, partial(measure, system, name, seed, scale))
+        for seed, name in product(range(EVALUATION.n_splits), SETS):
+            found = partial(measure, system, name, seed, EVALUATION)
+            keep(store.RESULTS / EVALUATION.name, name, system, seed, found)
+    for seed, name in product(range(SMALL.n_splits), SETS):
+        keep(FOLDER, name, system, seed, partial(on_few, system, name, seed))
     for name, n in NOISE.items():
         for seed in range(N_REPETITIONS):
             keep(FOLDER, name, system, seed, partial(on_noise, system, n, seed))
@@ -131,6 +130,15 @@ def keep(
         print(f"{system.name}, {name} {seed}", flush=True)
 
 
+def on_few(system: System, name: str, seed: int) -> dict[str, Any]:
+    """Measure a system on a split of `SMALL`."""
+    data = datasets.load(name)
+    train, test = split(len(data.y), seed, SMALL)
+    training = Training(data.X[train], data.y[train], system.coverages, seed, SMALL.n_trees)
+    spread = data.y.std(), np.ptp(data.y)
+    return measure_on(system, training, data.X[test], data.y[test], spread)
+
+
 def on_noise(system: System, n: int, seed: int) -> dict[str, Any]:
     """Measure a system where features say nothing of a standard normal target."""
     rng = np.random.default_rng(seed)
@@ -143,21 +151,21 @@ def on_noise(system: System, n: int, seed: int) -> dict[str, Any]:
 def sections() -> dict[str, str]:
     """Return the tables by title, as far as there are results."""
     now_and_before, kinds_and_one = (DEFAULT, EARLIER), (THREE_KINDS, DEFAULT)
-    full, small = read_scores(store.RESULTS / EVALUATION.name), read_scores(FOLDER)
-    noise = read_scores(FOLDER, tuple(NOISE))
+    full = read_scores(store.RESULTS / EVALUATION.name)
+    small = read_scores(FOLDER, (*SETS, *NOISE))
     groups = {
         "all data sets": SETS,
         "all that judge": JUDGING,
         **{name: GROUPS[name] for name in ("sets that judge", "twelve more that judge")},
     }
-    of_noise = beside(noise, {f"{n} rows": (name,) for name, n in NOISE.items()}, now_and_before)
-    shown = [column for column in of_noise if "set" not in column and "prediction" not in column]
+    of_noise = beside(small, {f"{n} rows": (name,) for name, n in NOISE.items()}, now_and_before)
+    of_noise = of_noise[[column for column in of_noise if "set" not in column]]
     return {
         "Up to 2,000 training rows": markdown(beside(full, groups, now_and_before)),
         "300 training rows": markdown(beside(small, groups, now_and_before)),
-        "Pure noise": markdown(of_noise[[c for c in shown if "largest" not in c]]),
+        "Pure noise": markdown(of_noise),
         "Where it loses, up to 2,000 training rows": markdown(losses(full)),
-        "Where it loses, 300 training rows": markdown(losses(small)),
+        "Where it loses, 300 training rows": markdown(losses(small[small["set"].isin(SETS)])),
         "Three kinds of intervals beside one": markdown(beside(full, groups, kinds_and_one)),
         "Rows that give the quantile": markdown(rows_table()),
     }
@@ -175,14 +183,17 @@ def beside(
                 if len(members := both[both["set"].isin(names)]):
                     yield {"coverage": f"{coverage:g}", "rows of": title} | pair_row(members, *pair)
 
-    return pd.DataFrame(rows()).drop(columns=["system", "beside"], errors="ignore")
+    table = pd.DataFrame(rows())
+    return table[[c for c in table if c not in ("system", "beside") and "prediction" not in c]]
 
 
 def losses(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the data sets on which the rule has a larger width or score than the one before."""
     found = []
     for coverage in COVERAGES:
-        means = by_set(of_both(at(scores, coverage), DEFAULT, EARLIER))
+        if not len(both := of_both(at(scores, coverage), DEFAULT, EARLIER)):
+            continue
+        means = by_set(both)
         mine, its = (means.xs(name, level="system") for name in (DEFAULT, EARLIER))
         row = {"coverage": f"{coverage:g}"}
         for title, name in {"width": "width", "score": "interval_score"}.items():
