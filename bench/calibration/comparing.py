@@ -30,6 +30,13 @@ def best_peers(means: pd.DataFrame, nominal: float, measure: str) -> pd.Series:
     return pd.Series({name: system for name, (_, system) in best.items()}, dtype=object)
 
 
+def of_both(scores: pd.DataFrame, system: str, other: str) -> pd.DataFrame:
+    """Return the rows of two systems on the splits that both have, of one nominal coverage."""
+    rows = scores[scores["system"].isin((system, other))]
+    is_shared = rows.groupby(["set", "seed"], observed=True)["system"].transform("count") == 2
+    return rows[is_shared]
+
+
 def ratios(scores: pd.DataFrame, system: str, others: pd.Series, measure: str) -> pd.Series:
     """Return a measure of a system over that of another by data set, on the splits of both."""
     found = {}

@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from comparing import REFERENCE, against_reference
 from frames import at, coverage_of_strata
 from systems import SYSTEMS
-from systems.ours import CALIBRATED, COVERAGES, UNCALIBRATED
+from systems.ours import CALIBRATED, COVERAGES, EARLIER, UNCALIBRATED
 
 
 def realised_coverage(scores: pd.DataFrame) -> Figure:
     """Draw realised over nominal coverage of every data set, before and after calibration."""
-    figure = Figure(figsize=(9, 4.6), layout="constrained")
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     names = list(scores["set"].cat.categories)
     colours = matplotlib.colormaps["tab20"](np.linspace(0, 1, len(names)))
@@ -29,15 +29,15 @@ def realised_coverage(scores: pd.DataFrame) -> Figure:
         axes.set(title=system, xlabel="nominal coverage", xlim=(0.45, 1.01), ylim=(0, 1.02))
         axes.set_xticks(COVERAGES, [f"{level:g}" for level in COVERAGES], rotation=60)
     panels[0].set_ylabel("realised coverage, mean of the splits")
-    panels[1].legend(frameon=False, fontsize=8, loc="lower right")
+    _legend_beside(figure, panels[1], ncols=2)
     return figure
 
 
 def widths(scores: pd.DataFrame, nominals: tuple[float, ...]) -> Figure:
     """Draw every system's mean width over that of the reference, a row for each data set."""
-    figure = Figure(figsize=(11, 5), layout="constrained")
-    panels = figure.subplots(1, len(nominals), sharey=True)
     names = list(scores["set"].cat.categories)
+    figure = Figure(figsize=(11, 1.5 + 0.13 * len(names)), layout="constrained")
+    panels = figure.subplots(1, len(nominals), sharey=True)
     for axes, nominal in zip(panels, nominals, strict=True):
         rows = at(scores, nominal)
         for system, style in _styles(scores).items():
@@ -81,10 +81,11 @@ def _styles(scores: pd.DataFrame) -> dict[str, dict[str, object]]:
     return {
         name: {"color": colours[i % 20], "marker": "o" if system.is_ours else "x", "markersize": 6}
         for i, (name, system) in enumerate(SYSTEMS.items())
-        if name in present
+        if name in present and name != EARLIER
     }
 
 
-def _legend_beside(figure: Figure, axes: Axes) -> None:
+def _legend_beside(figure: Figure, axes: Axes, ncols: int = 1) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
+    place = "outside right upper"
+    figure.legend(handles, labels, loc=place, ncols=ncols, frameon=False, fontsize=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,10 @@ _LEAST_SHARE = 0.02
 _STRATA = range(N_FIFTHS + 1)  # width zero, then fifths
 
 
-def read_scores(folder: Path) -> pd.DataFrame:
+def read_scores(folder: Path, names: Sequence[str] = EVALUATION.sets) -> pd.DataFrame:
     """Return the measures on the test rows; "width rows 0" is of intervals of width 0."""
     rows = []
-    for name in EVALUATION.sets:
+    for name in names:
         for (system, seed), result in store.read(store.path_of(folder, name)).items():
             if system not in SYSTEMS:
                 continue
@@ -33,7 +34,7 @@ def read_scores(folder: Path) -> pd.DataFrame:
         raise ValueError(f"{folder} was expected to hold results, but has none; run run.py first")
     frame = pd.DataFrame(rows)
     return frame.assign(
-        set=pd.Categorical(frame["set"], EVALUATION.sets, ordered=True),
+        set=pd.Categorical(frame["set"], names, ordered=True),
         system=pd.Categorical(frame["system"], list(SYSTEMS), ordered=True),
     )
 

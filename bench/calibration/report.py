@@ -18,14 +18,18 @@ import store
 import tables
 from frames import at, read_scores
 from protocol import EVALUATION, GROUPS
+from systems import SYSTEMS
 from systems.interface import COMPARED
+from systems.ours import DEFAULT
 
 _HOW_TO_READ = """\
 Made by `python bench/calibration/report.py` from the results in this folder's parent.
 
 Means over random splits; every choice was made on the training rows. Widths and interval scores are
 in standard deviations of the target, unless they are relative to its range. Ratios are geometric
-means over data sets, of means over the splits that both systems have. Valid: a mean coverage of at
+means over data sets, of means over the splits that both systems have. Other figures of two systems
+compare only where they rest on the same splits: the tables "Split by split" do so, with the figures
+of the second system in the columns "beside". Valid: a mean coverage of at
 least the nominal one less 0.02; (short) marks the others. The best valid peer is that of each data
 set, known afterwards; ours are not among them. Worst fifth: the least coverage of a fifth by width,
 or of the intervals of width zero where they are at least 2 % of the rows; test rows of all splits
@@ -62,12 +66,15 @@ def _sections(scores: pd.DataFrame) -> dict[str, str]:
             members = rows[rows["set"].isin(names)]
             if len(members):
                 title = f"Nominal coverage {nominal:.2f}: {group}"
-                sections[title] = _markdown(tables.headline(members, nominal))
+                sections[title] = markdown(tables.headline(members, nominal))
+                others = [(name, DEFAULT) for name in SYSTEMS if name != DEFAULT]
+                beside = tables.split_by_split(members, others)
+                sections[f"Split by split, {nominal:.2f}: {group}"] = markdown(beside)
     sections["Where peers are better"] = "\n\n".join(
         text for nominal, rows in compared.items() for text in tables.plain_words(rows, nominal)
     )
     for nominal, rows in compared.items():
-        sections[f"Mean width @ coverage, {nominal:.2f}"] = _markdown(tables.widths(rows, nominal))
+        sections[f"Mean width @ coverage, {nominal:.2f}"] = markdown(tables.widths(rows, nominal))
     for title, measure in {
         "Interval score": "interval_score",
         "Coverage of the worst fifth by width": "worst by width",
@@ -76,12 +83,12 @@ def _sections(scores: pd.DataFrame) -> dict[str, str]:
         "Mean width relative to the range": "width_of_range",
     }.items():
         for nominal, rows in compared.items():
-            sections[f"{title}, {nominal:.2f}"] = _markdown(tables.one_measure(rows, measure))
-    sections["Seconds to fit"] = _markdown(tables.one_measure(compared[COMPARED[0]], "fit_seconds"))
+            sections[f"{title}, {nominal:.2f}"] = markdown(tables.one_measure(rows, measure))
+    sections["Seconds to fit"] = markdown(tables.one_measure(compared[COMPARED[0]], "fit_seconds"))
     return sections
 
 
-def _markdown(frame: pd.DataFrame) -> str:
+def markdown(frame: pd.DataFrame) -> str:
     return frame.to_markdown(index=False, disable_numparse=True)
 
 

@@ -74,7 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="few rows, one split")
     size.add_argument("--full-size", action="store_true", help="more rows of the larger sets")
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    systems = [name for name, system in SYSTEMS.items() if system.fit is not None]
+    parser.add_argument("--systems", nargs="+", choices=systems, default=systems)
     parser.add_argument("--sets", nargs="+", choices=EVALUATION.sets, default=EVALUATION.sets)
     parser.add_argument("--splits", type=int, help="at most so many of each data set")
     parser.add_argument("--jobs", type=int, default=1, help="processes of one thread")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,12 @@ from comparing import (
     best_peers,
     geometric_mean,
     is_valid,
+    of_both,
     ratios,
 )
 from frames import by_set
 from systems import SYSTEMS
-from systems.ours import UNCALIBRATED
+from systems.ours import EARLIER, UNCALIBRATED
 
 # What "width" and "interval score" are compared by.
 _MEASURES = {"width": "width", "interval score": "interval_score"}
@@ -55,6 +56,39 @@ def headline(scores: pd.DataFrame, nominal: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def split_by_split(scores: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
+    """Return one system beside another for each pair, on the splits that both have.
+
+    Ratios are geometric means over data sets; coverages are means over them.
+    """
+    return pd.DataFrame(
+        pair_row(rows, *pair) for pair in pairs if len(rows := of_both(scores, *pair))
+    )
+
+
+def pair_row(rows: pd.DataFrame, system: str, other: str) -> dict[str, str]:
+    """Return what `split_by_split` says of one pair."""
+    means = by_set(rows)
+    mine, its = (means.xs(name, level="system") for name in (system, other))
+    row = {
+        "system": system,
+        "beside": other,
+        "sets": str(len(mine)),
+        "splits": _range(mine["splits"]),
+    }
+    for title, measure in _MEASURES.items():
+        # Without sets of points, whose intervals have no width.
+        ratio = (mine[measure] / its[measure])[(mine[measure] > 0) & (its[measure] > 0)]
+        row[f"{title}, ratio"] = _three(geometric_mean(ratio))
+        row[f"{title}, median set"] = _three(ratio.median())
+        row[f"{title}, largest"] = f"{ratio.max():.2f} ({ratio.idxmax()})"
+    for title in ("coverage", "worst by width", "worst by prediction"):
+        name = title.replace("worst", "worst fifth")
+        row[name] = _three(mine[title].mean())
+        row[f"{name}, beside"] = _three(its[title].mean())
+    return row
+
+
 def widths(scores: pd.DataFrame, nominal: float) -> pd.DataFrame:
     """Return mean width @ coverage by data set; the narrowest valid system is bold."""
     means = by_set(scores)
@@ -80,7 +114,7 @@ def plain_words(scores: pd.DataFrame, nominal: float) -> list[str]:
     means = by_set(scores)
     said = []
     for system in means.index.get_level_values("system").unique():
-        if not SYSTEMS[system].is_ours or system == UNCALIBRATED:
+        if not SYSTEMS[system].is_ours or system in (UNCALIBRATED, EARLIER):
             continue
         mine = means.xs(system, level="system")
         short = mine[~is_valid(mine, nominal)]
@@ -95,12 +129,13 @@ def plain_words(scores: pd.DataFrame, nominal: float) -> list[str]:
                 f"* larger {title} than the best valid peer on {len(worse)} of {len(ratio)} sets "
                 f"(peer: ours over its): {_listed(peers)}"
             )
-        fifths = means["worst by width"].unstack().reindex(columns=[system, REFERENCE])
+        fifths = by_set(of_both(scores, system, REFERENCE))["worst by width"]
+        fifths = fifths.unstack().reindex(columns=[system, REFERENCE])
         lower = fifths[fifths[system] < fifths[REFERENCE] - TOLERANCE]
         shown = [f"{name} ({own:.2f} for {other:.2f})" for name, own, other in lower.itertuples()]
         lines.append(
             f"* worst fifth by width covers more than {TOLERANCE} less than that of {REFERENCE} "
-            f"on {len(shown)} of {len(mine)} sets: {_listed(shown)}"
+            f"on {len(shown)} of {len(fifths)} sets: {_listed(shown)}"
         )
         said.append("\n".join([f"**{system}, nominal {nominal:.2f}**", "", *lines]))
     return said

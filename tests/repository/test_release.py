@@ -26,6 +26,7 @@ FILES = f"https://github.com/{REPOSITORY}/blob/v{VERSION}/"
 PICTURES = f"https://raw.githubusercontent.com/{REPOSITORY}/v{VERSION}/"
 # Data of a source distribution, and where its licence or origin is stated.
 DATA = {
+    "bench/data/more_sets.zip": "bench/data/README.md",
     "bench/data/sets.zip": "bench/data/README.md",
     "python/hdiforest/_cli/data/concrete.csv.gz": "licenses/concrete.txt",
     "python/hdiforest/_cli/data/diamonds.csv.gz": "licenses/diamonds.txt",

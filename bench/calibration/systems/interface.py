@@ -54,7 +54,7 @@ class System(NamedTuple):
 
     name: str
     version: int  # to be raised whenever results would change: older ones then count as missing
-    fit: Callable[[Training], Intervals]
+    fit: Callable[[Training], Intervals] | None  # None: its rows are of an earlier commit
     coverages: tuple[float, ...] = COMPARED
     is_ours: bool = False
 

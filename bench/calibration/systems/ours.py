@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
+from hdiforest._model import calibrate
 from hdiforest.calibration import CVPlus
+from hdiforest.calibration._bases import KINDS, Base
 
 from .interface import Intervals, System, Training
 
 # More than are compared, to draw coverage over the nominal level.
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 UNCALIBRATED, CALIBRATED = "HDI, raw", "HDI, calibrated"
+DEFAULT, EARLIER = "HDI, extra trees", "HDI, extra trees, the rule before"
+THREE_KINDS = "HDI, extra trees, three kinds"
 
 
 def fitted(training: Training) -> HDIForestRegressor:
@@ -58,56 +62,42 @@ def by_split(training: Training) -> Intervals:
     return calibrated(extra_trees(kept), training, X=held_out.X, y=held_out.y)
 
 
-def before(training: Training) -> Intervals:
-    """Calibrate as the first default did, which did not allow for the selection's optimism."""
-    with patch("hdiforest.calibration._selection.corrected", lambda rule: rule):
-        return calibrated(extra_trees(training), training, **BEFORE)
+def three_kinds(training: Training) -> Intervals:
+    """Let HDIs and equal-tailed intervals compete with the averaged ones of the default."""
+
+    def widened(bases: Sequence[Base]) -> tuple[Base, ...]:
+        return tuple(base._replace(kind=kind) for base in bases for kind in KINDS)
+
+    ends, candidates = calibrate._ends_and_quantiles, calibrate._candidates
+    with patch.multiple(
+        calibrate,
+        _ends_and_quantiles=lambda source, rows, bases: ends(source, rows, widened(bases)),
+        _candidates=lambda source, rows, bases, known: candidates(
+            source, rows, widened(bases), known
+        ),
+    ):
+        return calibrated(extra_trees(training), training)
 
 
-Fit = Callable[[Training], Intervals]
-
-# What the default calibration was, and what is added to it one after another.
-BEFORE = {
-    "objective": "width",
-    "kinds": ("hdi", "equal_tailed"),
-    "adaptive": False,
-    "min_samples_leaf": (1,),
-}
-STEPS = {
-    "pruned": {"min_samples_leaf": (1, 5, 15)},
-    "balanced": {"objective": "balanced"},
-    "averaged": {"kinds": ("hdi", "equal_tailed", "averaged")},
-    "adaptive": {"adaptive": True},
-}
-
-
-def _ablations() -> Iterator[tuple[str, int, Fit]]:
-    """Return the default as it was, and with each step in turn; with all it is the default."""
-    options = BEFORE
-    yield "HDI, extra trees, before", 1, before
-    for name, step in list(STEPS.items())[:-1]:
-        options = options | step
-        yield (
-            f"HDI, extra trees, + {name}",
-            2,
-            lambda t, options=options: calibrated(extra_trees(t), t, **options),
+SYSTEMS = (
+    # Rows of commit 8da7a508, which rules.py adds to: 162 candidates at three slopes.
+    System(EARLIER, 3, None, COVERAGES, is_ours=True),
+    *(
+        System(name, version, fit, COVERAGES, is_ours=True)
+        for name, version, fit in (
+            (UNCALIBRATED, 1, raw),
+            (CALIBRATED, 5, lambda t: calibrated(fitted(t), t)),
+            (DEFAULT, 4, lambda t: calibrated(extra_trees(t), t)),
+            (THREE_KINDS, 1, three_kinds),
+            ("HDI, extra trees, by score", 4,
+             lambda t: calibrated(extra_trees(t), t, objective="interval_score")),
+            ("HDI, tuned", 4, lambda t: calibrated(searched(t), t)),
+            ("HDI, extra trees, boosted", 4,
+             lambda t: calibrated(extra_trees(t), t, mean="boosting")),
+            ("HDI, tuned, boosted", 4, lambda t: calibrated(searched(t), t, mean="boosting")),
+            ("HDI, extra trees, split", 4, by_split),
+            ("HDI, extra trees, CV+", 4,
+             lambda t: calibrated(extra_trees(t), t, method=CVPlus(5))),
         )
-
-
-SYSTEMS = tuple(
-    System(name, version, fit, COVERAGES, is_ours=True)
-    for name, version, fit in (
-        (UNCALIBRATED, 1, raw),
-        *_ablations(),
-        (CALIBRATED, 4, lambda t: calibrated(fitted(t), t)),
-        ("HDI, extra trees", 3, lambda t: calibrated(extra_trees(t), t)),
-        ("HDI, extra trees, by score", 3,
-         lambda t: calibrated(extra_trees(t), t, objective="interval_score")),
-        ("HDI, tuned", 3, lambda t: calibrated(searched(t), t)),
-        ("HDI, extra trees, boosted", 3, lambda t: calibrated(extra_trees(t), t, mean="boosting")),
-        ("HDI, tuned, boosted", 3, lambda t: calibrated(searched(t), t, mean="boosting")),
-        ("HDI, extra trees, split", 3, by_split),
-        ("HDI, extra trees, CV+", 3,
-         lambda t: calibrated(extra_trees(t), t, method=CVPlus(5))),
-    )
+    ),
 )  # fmt: skip
