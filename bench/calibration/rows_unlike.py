@@ -62,7 +62,7 @@ def in_time(name: str) -> dict[str, object]:
         "data set": name,
         "cross-check": level.cross_check.coverage,
         "later rows": level.later.coverage,
-        "its blocks": "{:.2f} to {:.2f}".format(min(level.later.blocks), max(level.later.blocks)),
+        "its blocks": f"{min(level.later.blocks):.2f} to {max(level.later.blocks):.2f}",
         "what came": coverage_score(data.y[last], ends),
     }
 

@@ -120,10 +120,12 @@ void check_version(const Json& facts) {
     const Json& version = member(members, "format_version");
     if (version.is_number() && version.sorted_text() == std::to_string(format_version)) return;
     const auto writer = members.find("hdicore");
+    const bool is_older = version.sorted_text() == std::to_string(format_version - 1);
     refuse("the file has format " + printable(version.sorted_text()) + ", written by hdicore " +
            (writer == members.end() ? "?" : printable(writer->second.sorted_text())) +
            ", and this version reads format " + std::to_string(format_version) +
-           " of model files: make the file again with this version, or read it with that one");
+           " of model files: " +
+           (is_older ? "make it again, or read it with that version" : "upgrade hdicore"));
 }
 
 std::string text_of(std::span<const std::byte> bytes) {

@@ -83,7 +83,7 @@ def test_many_rows_are_scored_in_blocks(scorer, monkeypatch):
 
 CALIBRATIONS = {
     "boosted mean": {"mean": "boosting", "random_state": 0},
-    "raw": {"kinds": ("hdi",), "objective": "interval_score"},
+    "raw": {"objective": "interval_score"},
     "folds": {"method": CVPlus(2)},
     "jackknife": {"method": JackknifePlus(30)},
 }

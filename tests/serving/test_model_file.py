@@ -23,7 +23,7 @@ from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._schema import ModelFacts, Versions
 
-from ..oracle import run_python
+from ..oracle import families, run_python
 
 safetensors = pytest.importorskip("safetensors")
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
@@ -333,7 +333,8 @@ def stacked():
     model = HDIForestRegressor(forest, calibration=False).fit(
         rows, 9 * rows[:, 0] + rng.normal(size=520)
     )
-    return model.calibrate(coverage=0.8, mean="boosting", random_state=0)
+    with families("stacked"):
+        return model.calibrate(coverage=0.8, mean="boosting", random_state=0)
 
 
 @pytest.mark.parametrize(
@@ -501,6 +502,15 @@ def test_newer_versions(path):
         HDIForestRegressor.load(path)
 
 
+def test_older_formats_name_their_version(path):
+    rewritten(path, lambda facts: facts.update(format_version=1, hdicore="0.0.9"))
+    message = (
+        r"format 1, written by hdicore 0\.0\.9; this version reads format 2 of a model file: make"
+    )
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor.load(path)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -511,7 +521,7 @@ def test_newer_versions(path):
             if name != "format_version"
         ),
         lambda facts: facts.update(unheard_of=1),
-        lambda facts: facts.update(format_version=True),
+        lambda facts: facts.update(format_version=2.0),
         lambda facts: facts.update(hdicore=1),
         lambda facts: facts.update(hdicore="9" * 1000),
         lambda facts: facts.update(scikit_learn=None),

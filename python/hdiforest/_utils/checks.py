@@ -210,9 +210,9 @@ def size_text(n_bytes: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Return a time as people read it, such as 0.42 s, 3 min 5 s or 2 h 10 min."""
+    """Return a time as people read it, such as 0.42 s, 3 min 5 s or 2 h 10 min; 1 ms at least."""
     if seconds < 59.95:
-        return f"{significant(seconds)} s"
+        return f"{significant(max(seconds, 0.001))} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60} min"
 

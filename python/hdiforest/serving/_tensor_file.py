@@ -187,10 +187,11 @@ def _read(path: Path, form: Format[Any], file: OpenFile, mapped: bool) -> tuple[
         raise ValueError(f"{path} is not a {form.noun}: it holds other tensors") from None
     if format_version != FORMAT_VERSION:
         writer = printable(str(header.facts.get("hdicore"))[:100])
+        is_older = format_version in range(FORMAT_VERSION)
+        how = "make it again, or read it with that version" if is_older else "upgrade hdicore"
         raise ValueError(
             f"{path} has format {reprlib.repr(format_version)}, written by hdicore {writer}; this "
-            f"version reads format {FORMAT_VERSION} of a {form.noun}: make the file again with "
-            "this version, or read it with that one"
+            f"version reads format {FORMAT_VERSION} of a {form.noun}: {how}"
         )
     if set(header.arrays) != set(tensors):
         raise ValueError(f"{path} is damaged: its checksums are not those of its arrays")
