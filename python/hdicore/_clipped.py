@@ -45,6 +45,31 @@ def bounds_of_leaves(
     return lower[leaf_nodes], upper[leaf_nodes]
 
 
+def reached_bounds(
+    tree: Any, signs: NDArray[np.integer[Any]], leaf_nodes: NDArray[np.integer[Any]]
+) -> Bounds:
+    """Return the bounds to which constraints may have moved values of leaves; others are infinite.
+
+    scikit-learn takes the middle of two means that differ from those it records by the rounding
+    of sums over their parent, of which the impurity tells the size. NaN proves nothing.
+    """
+    left, right, value = tree.children_left, tree.children_right, tree.value[:, 0, 0]
+    n, weight = tree.n_node_samples, tree.weighted_n_node_samples
+    with np.errstate(all="ignore"):
+        size = weight * (np.abs(value) + np.sqrt(np.abs(tree.impurity)))
+        error, splits = np.zeros(len(left)), np.flatnonzero(left >= 0)
+        error[left[splits]] = error[right[splits]] = (16 * 2.0**-53 * (n + 4) * size)[splits]
+        bounds = bounds_of_leaves(left, right, tree.feature, value, signs, leaf_nodes)
+        errors = bounds_of_leaves(left, right, tree.feature, error, signs, leaf_nodes)
+        sides = zip(bounds, errors, (-np.inf, np.inf), strict=True)
+        of_leaves = value[leaf_nodes], weight[leaf_nodes]
+        low, high = (
+            np.where(np.abs(of_leaves[0] - end) * of_leaves[1] > np.abs(slack), nowhere, end)
+            for end, slack, nowhere in sides
+        )
+    return low, high
+
+
 def clipped_index(
     n_leaves: NDArray[np.integer[Any]],
     y: Array,

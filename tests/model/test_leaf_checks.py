@@ -207,7 +207,7 @@ def tiny_fit(seed):
             return None
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::FutureWarning")  # friedman_mse
 def test_right_rows_of_tiny_fits_are_accepted():
     fits = [fit for fit in map(tiny_fit, range(300)) if fit is not None]
     assert len(fits) > 200

@@ -327,7 +327,7 @@ def test_a_new_kind_of_forest_is_one_more_reader(monkeypatch):
             members=estimator.trees_,
             n_rows=N,
             draw=None,
-            weighting_rules=lambda counts, sample_weight: [sklearn_forest.WeightingRule(True)],
+            weighting_rules=lambda sample_weight: [sklearn_forest.WeightingRule(True)],
         )
 
     monkeypatch.setitem(sklearn_forest._READERS, Committee, read)

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest, LeafIndex
-from hdicore._clipped import Bounds, bounds_of_leaves
+from hdicore._clipped import Bounds, bounds_of_leaves, reached_bounds
 from hdicore._core import _find_mismatch
 from hdiforest._model.training_rows import Bags, TrainingRows, TreeBlock, Weighting
 from hdiforest._utils.checks import alternatives
@@ -341,11 +341,11 @@ def _check_leaves(
 
 def _record(member: Any, nodes: NDArray[np.int32]) -> Any:
     """Return what a fitted tree says of its leaves, as the engine takes it."""
-    tree = member.tree_
+    tree, signs = member.tree_, np.asarray(member.monotonic_cst)
     return {
         "weight": tree.weighted_n_node_samples[nodes],
         "value": tree.value[nodes, :, 0],
-        "bounds": leaf_bounds(member, nodes) if _has_constraints(member) else None,
+        "bounds": reached_bounds(tree, signs, nodes) if _has_constraints(member) else None,
         "medians": member.criterion == "absolute_error",
     }
 
