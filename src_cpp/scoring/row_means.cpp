@@ -80,6 +80,7 @@ void RowMeans::add_entries(const MeanScale& scale, std::size_t output, const Row
     }
     std::visit(
         [&](const auto& ranks) {
+            if (ranks.size() == 0) return;  // of damaged arrays, refused where they are read
             for (std::size_t t = 0; t < index_.n_trees(); ++t) {
                 const std::uint32_t* begin = index_.leaf_begin(output, t);
                 const auto* of_tree = ranks.data() + index_.tree_begin(output, t);
