@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hdiforest.calibration._bases import FAMILIES, KINDS, Base, Candidates, read_bases
-from hdiforest.calibration._distribution import BASE_LEVELS
 from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._quantiles import BASE_LEVELS
 
 coordinates = st.tuples(
     st.sampled_from(FAMILIES), st.sampled_from(KINDS), st.sampled_from([0.3, 0.8, 0.94])

@@ -201,9 +201,8 @@ def test_floors_of_files_are_few():
 def test_no_import_of_the_user_layer_runs_in_a_circle():
     graph = user_layer_imports()
     # Of a package, of a name in a module, and inside a function.
-    assert {"hdiforest.serving._model_file", "hdiforest._model.predict"} <= graph[
-        "hdiforest._cli.report"
-    ]
+    assert "hdiforest.serving._model_file" in graph["hdiforest._cli.report"]
+    assert "hdiforest._model.predict" in graph["hdiforest._cli.fit_report"]
     assert "hdiforest._cli.score" in graph["hdiforest._cli.main"]
     try:
         TopologicalSorter(graph).prepare()

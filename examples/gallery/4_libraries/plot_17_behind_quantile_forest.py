@@ -22,12 +22,10 @@ forest = RandomForestQuantileRegressor(
 forest.fit(X_train, y_train)
 
 # %%
-# Its 90 % interval lies between the quantiles 0.05 and 0.95. Ours is the shortest one, calibrated.
+# Its 90 % interval lies between the quantiles 0.05 and 0.95. Ours is calibrated.
 
 own = forest.predict(X_new, quantiles=[0.05, 0.95])
-model = HDIForestRegressor.from_forest(forest, X_train, y_train).calibrate(
-    coverage=0.9, kinds=["hdi"]
-)
+model = HDIForestRegressor.from_forest(forest, X_train, y_train).calibrate(coverage=0.9)
 shortest = model.predict_interval(X_new, 0.9)
 
 # %%

@@ -26,9 +26,9 @@ from hdiforest._utils.checks import thread_count
 from hdiforest.calibration import Base, Calibration, Split
 from hdiforest.calibration import _bases as bases
 from hdiforest.calibration._calibrate import calibrate_split
-from hdiforest.calibration._distribution import BASE_LEVELS
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._quantiles import BASE_LEVELS
 from hdiforest.calibration._result import with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.serving import _serialization as serialization

@@ -17,8 +17,8 @@ from hdiforest._utils.checks import (
     check_whole_number,
     one_share,
 )
-from hdiforest.calibration._distribution import BASE_LEVELS
 from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._quantiles import BASE_LEVELS
 
 FAMILIES = ("raw", "centred", "stacked")
 BaseKind = Literal["hdi", "equal_tailed", "averaged"]
