@@ -181,7 +181,7 @@ def beside(
             both = of_both(at(scores, coverage), *pair)
             for title, names in groups.items():
                 if len(members := both[both["set"].isin(names)]):
-                    yield {"coverage": f"{coverage:g}", "rows of": title} | pair_row(members, *pair)
+                    yield {"nominal": f"{coverage:g}", "rows of": title} | pair_row(members, *pair)
 
     table = pd.DataFrame(rows())
     return table[[c for c in table if c not in ("system", "beside") and "prediction" not in c]]
@@ -195,7 +195,7 @@ def losses(scores: pd.DataFrame) -> pd.DataFrame:
             continue
         means = by_set(both)
         mine, its = (means.xs(name, level="system") for name in (DEFAULT, EARLIER))
-        row = {"coverage": f"{coverage:g}"}
+        row = {"nominal": f"{coverage:g}"}
         for title, name in {"width": "width", "score": "interval_score"}.items():
             ratio = (mine[name] / its[name]).dropna().sort_values(ascending=False)
             lost = [f"{where} {value:.2f}" for where, value in ratio.items() if value >= _LOSES]
