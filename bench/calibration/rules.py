@@ -62,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if process.returncode:
                 raise SystemExit(process.returncode)
     if not options.rule:
-        text = "\n\n".join(f"## {title}\n\n{body}" for title, body in sections().items())
+        parts = [f"## {title}\n\n{body}" for title, body in sections().items() if body]
+        text = "\n\n".join(parts)
         (FOLDER / "tables.md").write_text(text + "\n", encoding="utf-8")
 
 
