@@ -22,7 +22,7 @@ def read_scores(folder: Path, names: Sequence[str] = EVALUATION.sets) -> pd.Data
     rows = []
     for name in names:
         for (system, seed), result in store.read(store.path_of(folder, name)).items():
-            if system not in SYSTEMS:
+            if system not in SYSTEMS or result["version"] != SYSTEMS[system].version:
                 continue
             shared = {key: value for key, value in result.items() if key not in ("version", "at")}
             for nominal, found in result["at"].items():

@@ -22,6 +22,7 @@ from systems import SYSTEMS
 from systems.interface import COMPARED
 from systems.ours import DEFAULT
 
+_SPLIT_BY_SPLIT = ("all data sets", "sets that judge", "twelve more that judge")
 _HOW_TO_READ = """\
 Made by `python bench/calibration/report.py` from the results in this folder's parent.
 
@@ -67,6 +68,7 @@ def _sections(scores: pd.DataFrame) -> dict[str, str]:
             if len(members):
                 title = f"Nominal coverage {nominal:.2f}: {group}"
                 sections[title] = markdown(tables.headline(members, nominal))
+            if len(members) and group in _SPLIT_BY_SPLIT:
                 others = [(name, DEFAULT) for name in SYSTEMS if name != DEFAULT]
                 beside = tables.split_by_split(members, others)
                 sections[f"Split by split, {nominal:.2f}: {group}"] = markdown(beside)

@@ -62,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if process.returncode:
                 raise SystemExit(process.returncode)
     if not options.rule:
-        text = "\n\n".join(f"## {title}\n\n{body}" for title, body in sections().items())
+        parts = [f"## {title}\n\n{body}" for title, body in sections().items() if body]
+        text = "\n\n".join(parts)
         (FOLDER / "tables.md").write_text(text + "\n", encoding="utf-8")
 
 
@@ -159,7 +160,7 @@ def sections() -> dict[str, str]:
         **{name: GROUPS[name] for name in ("sets that judge", "twelve more that judge")},
     }
     of_noise = beside(small, {f"{n} rows": (name,) for name, n in NOISE.items()}, now_and_before)
-    of_noise = of_noise[[column for column in of_noise if "set" not in column]]
+    of_noise = of_noise.filter(regex="^(?!.*(set|largest))")
     return {
         "Up to 2,000 training rows": markdown(beside(full, groups, now_and_before)),
         "300 training rows": markdown(beside(small, groups, now_and_before)),
@@ -181,7 +182,7 @@ def beside(
             both = of_both(at(scores, coverage), *pair)
             for title, names in groups.items():
                 if len(members := both[both["set"].isin(names)]):
-                    yield {"coverage": f"{coverage:g}", "rows of": title} | pair_row(members, *pair)
+                    yield {"nominal": f"{coverage:g}", "rows of": title} | pair_row(members, *pair)
 
     table = pd.DataFrame(rows())
     return table[[c for c in table if c not in ("system", "beside") and "prediction" not in c]]
@@ -195,7 +196,7 @@ def losses(scores: pd.DataFrame) -> pd.DataFrame:
             continue
         means = by_set(both)
         mine, its = (means.xs(name, level="system") for name in (DEFAULT, EARLIER))
-        row = {"coverage": f"{coverage:g}"}
+        row = {"nominal": f"{coverage:g}"}
         for title, name in {"width": "width", "score": "interval_score"}.items():
             ratio = (mine[name] / its[name]).dropna().sort_values(ascending=False)
             lost = [f"{where} {value:.2f}" for where, value in ratio.items() if value >= _LOSES]

@@ -105,6 +105,7 @@ def written(calibration, tmp_path):
     """Results on two data sets: QOOB valid on both, a narrower peer that is not valid on wine."""
     protocol, store = calibration["protocol"], calibration["store"]
     y = np.linspace(0, 1, 100)
+    systems = importlib.import_module("systems").SYSTEMS
     # Half width, and share of the rows that are held.
     made = {
         "HDI, raw": ((0.5, 0.85), (0.5, 0.85)),
@@ -119,7 +120,7 @@ def written(calibration, tmp_path):
             centre = np.where(np.arange(100) < 100 * share, y, y + 2)
             ends = np.stack([centre - half, centre + half], axis=1)
             intervals = np.repeat(ends[..., None], len(coverages), axis=2)
-            shared = {"version": 1, "n_train": 1, "n_test": 100}
+            shared = {"version": systems[system].version, "n_train": 1, "n_test": 100}
             shared |= {"fit_seconds": 1.0, "predict_seconds": 0.5}
             for seed in range(2):
                 at = protocol.scores(y, intervals, coverages, 1.0, 1.0)
@@ -158,11 +159,12 @@ def test_a_system_is_beside_another_on_the_splits_of_both(calibration, tmp_path,
     # Half widths of the splits; the one before has a split more, on which it is much wider.
     made = {ours.DEFAULT: (0.5, 0.75), ours.EARLIER: (1.0, 1.0, 40.0)}
     for system, halves in made.items():
+        version = importlib.import_module("systems").SYSTEMS[system].version
         for seed, half in enumerate(halves):
             ends = np.stack([y - half, y + half], axis=1)
             intervals = np.repeat(ends[..., None], len(ours.COVERAGES), axis=2)
             at = calibration["protocol"].scores(y, intervals, ours.COVERAGES, 1.0, 1.0)
-            result = {"version": 1, "fit_seconds": 1.0, "predict_seconds": 0.5, "at": at}
+            result = {"version": version, "fit_seconds": 1.0, "predict_seconds": 0.5, "at": at}
             for folder in ("evaluation", "rules"):
                 for name in ("wine", "nox", "noise_150"):
                     path = store.path_of(tmp_path / folder, name)

@@ -66,7 +66,7 @@ def three_kinds(training: Training) -> Intervals:
     """Let HDIs and equal-tailed intervals compete with the averaged ones of the default."""
 
     def widened(bases: Sequence[Base]) -> tuple[Base, ...]:
-        return tuple(base._replace(kind=kind) for base in bases for kind in KINDS)
+        return tuple(base._replace(kind=kind) for base in bases for kind in reversed(KINDS))
 
     ends, candidates = calibrate._ends_and_quantiles, calibrate._candidates
     with patch.multiple(
