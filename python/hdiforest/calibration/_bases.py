@@ -71,7 +71,18 @@ class Base(NamedTuple):
         return tuple((kind, self.level) for kind in kinds)
 
     def quantiles(self, levels: Sequence[float] = BASE_LEVELS) -> list[Base]:
-        """Return quantiles of its distribution, as upper ends of one-sided intervals."""
+        """Return quantiles of its distribution, as upper ends of one-sided intervals.
+
+        Parameters
+        ----------
+        levels : sequence of k floats
+            Above 0 and below 1; by default 0.05, 0.10, ..., 0.95.
+
+        Returns
+        -------
+        list of k Base
+            Of the kind "upper".
+        """
         return [self._replace(kind="upper", level=level) for level in levels]
 
 
