@@ -144,7 +144,7 @@ def _draw_skewed(
     ax.locator_params(axis="x", nbins=5)
     ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
     widths = f"{shortest[one]:,.0f} wide, equal-tailed {equal[one]:,.0f}"
-    ax.set_title(f"One diamond: HDI {widths}", loc="left")
+    ax.set_title(f"One diamond: HDI {widths}", loc="left", fontsize="medium")
 
 
 def _write(path: Path, target: str, found: Predicted) -> None:
