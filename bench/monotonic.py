@@ -127,11 +127,11 @@ def systems(split: Split, signs: dict[int, int], leaf: int, seed: int) -> dict[s
     centred, constant = around_own_mean(forest, split)
     return {
         "without constraints, calibrated": of_model(
-            model_of(free, "all").calibrate(coverage=COVERAGE, min_samples_leaf=(1,)), "calibrated"
+            model_of(free, "all").calibrate(coverage=COVERAGE), "calibrated"
         ),
         'constraints, `weights="all"`, HDI': of_model(everything, "hdi"),
         'constraints, `weights="all"`, calibrated': of_model(
-            everything.calibrate(coverage=COVERAGE, min_samples_leaf=(1,)), "calibrated"
+            model_of(forest, "all").calibrate(coverage=COVERAGE), "calibrated"
         ),
         "residuals around the forest's own mean, calibrated": centred,
         "the forest's own mean, and one number each side": constant,

@@ -100,8 +100,6 @@ def out_of_bag() -> Iterator[tuple[str, Subject]]:
     yield "uncalibrated", Subject(imported())
     yield "usual", calibrated(imported())
     yield "one coverage", calibrated(imported(), coverage=(0.93,))
-    kinds = ["hdi", "equal_tailed"]
-    yield "kinds", calibrated(imported(), kinds=kinds, clip=False)
     yield "score", calibrated(imported(), objective="interval_score", coverage=(0.6, 0.95))
     yield "some rows", calibrated(imported(), max_rows=200, random_state=3)
     yield "in bag", calibrated(imported(weights="inbag"))
@@ -114,7 +112,6 @@ def split() -> Iterator[tuple[str, Subject]]:
 
     yield "usual", calibrated(model(), X_OTHER, Y_OTHER)
     yield "confidence", calibrated(model(), X_OTHER, Y_OTHER, confidence=0.9)
-    yield "kinds", calibrated(model(), X_OTHER, Y_OTHER, kinds=["equal_tailed"], clip=False)
 
 
 def jackknife() -> Iterator[tuple[str, Subject]]:
@@ -207,7 +204,7 @@ def leaves() -> Iterator[tuple[str, Subject]]:
     weights = np.random.default_rng(4).integers(1, 5, N).astype(float)
     options: dict[str, dict[str, Any]] = {
         "usual": {},
-        "base": {"base": ("equal_tailed", 0.7), "clip": False},
+        "base": {"base": ("equal_tailed", 0.7)},
         "confidence": {"confidence": 0.9},
     }
     for name, option in options.items():
