@@ -11,15 +11,13 @@ Each finished split of a data set is written at once and skipped when present.
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 from crepes import ConformalPredictiveSystem
-from threadpoolctl import threadpool_limits
 
+import splits
 import store
 from hdiforest import HDIForestRegressor
 from hdiforest.metrics import crps_score, pit_values
@@ -35,26 +33,6 @@ SYSTEMS = ("raw", "calibrated", "crepes CPS")
 # From rows and levels to quantiles, and from rows, coverage and kind to one-sided bounds.
 Quantiles = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Bounds = Callable[[np.ndarray, float, str], np.ndarray]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--splits", type=int, default=1)
-    parser.add_argument("--tables", action="store_true", help="measure nothing")
-    parser.add_argument("--results", type=Path, default=store.RESULTS / SCALE.name)
-    options = parser.parse_args()
-    for seed in range(0 if options.tables else options.splits):
-        for name in options.sets:
-            path = store.path_of(options.results, name)
-            if (SYSTEMS[0], seed) not in store.read(path):
-                with threadpool_limits(1), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of coverages that few rows do not allow
-                    store.add(path, measure(name, seed))
-                print(name, seed, flush=True)
-    report = options.results / "tables.md"
-    report.write_text("\n".join(tables(options.results)) + "\n", encoding="utf-8", newline="\n")
-    print(f"tables: {report}")
 
 
 def measure(name: str, seed: int) -> dict[store.Key, dict]:
@@ -169,4 +147,4 @@ def tables(folder: Path) -> Iterable[str]:
 
 
 if __name__ == "__main__":
-    main()
+    splits.run(__doc__, SCALE, measure, lambda at: "\n".join(tables(at)) + "\n", n_splits=1)

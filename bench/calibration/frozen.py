@@ -12,8 +12,6 @@ present. Four minutes of one core.
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,8 +24,8 @@ from lightgbm import LGBMRegressor
 from mapie.conformity_scores import ResidualNormalisedScore
 from mapie.regression import SplitConformalRegressor
 from sklearn.frozen import FrozenEstimator
-from threadpoolctl import threadpool_limits
 
+import splits
 import store
 from hdiforest import HDIForestRegressor
 from hdiforest.metrics import coverage_score, interval_score, mean_width_score
@@ -53,7 +51,7 @@ def crepes(booster: Any, rows: Rows, X: np.ndarray, difficulty: Any = None) -> n
     return wrapped.predict_int(X, confidence=COVERAGE)
 
 
-def by_neighbours(booster: Any, rows: Rows, X: np.ndarray, seed: int) -> np.ndarray:  # noqa: ARG001
+def by_neighbours(booster: Any, rows: Rows, X: np.ndarray) -> np.ndarray:
     """Divide residuals by those of the 25 nearest rows of a half, and calibrate by the other."""
     (X_near, X_rest), (y_near, y_rest) = (np.array_split(part, 2) for part in rows)
     difficulty = DifficultyEstimator()
@@ -75,28 +73,10 @@ SYSTEMS: dict[str, Callable[[Any, Rows, np.ndarray, int], np.ndarray]] = {
     OURS: ours,
     "the same without the booster": lambda _, *args: ours(None, *args),
     "crepes, `WrapRegressor(booster)`": lambda *args: crepes(*args[:3]),
-    "crepes, the same with `DifficultyEstimator()`": by_neighbours,
+    "crepes, the same with `DifficultyEstimator()`": lambda *args: by_neighbours(*args[:3]),
     "MAPIE, `SplitConformalRegressor(booster, prefit=True)`": lambda *args: mapie(*args[:3]),
     "MAPIE, the same with `ResidualNormalisedScore()`": normalised,
 }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", action="store_true", help="measure nothing")
-    parser.add_argument("--results", type=Path, default=store.RESULTS / SCALE.name)
-    options = parser.parse_args()
-    for seed in range(0 if options.tables else SCALE.n_splits):
-        for name in SETS:
-            path = store.path_of(options.results, name)
-            if (OURS, seed) not in store.read(path):
-                with threadpool_limits(1), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    store.add(path, measure(name, seed))
-                print(name, seed, flush=True)
-    report = options.results / "tables.md"
-    report.write_text(table(options.results), encoding="utf-8", newline="\n")
-    print(f"table: {report}")
 
 
 def measure(name: str, seed: int) -> dict[store.Key, dict]:
@@ -121,6 +101,7 @@ def measure(name: str, seed: int) -> dict[store.Key, dict]:
 def table(folder: Path) -> str:
     """Return coverage, width and score of each system on each data set, means over splits."""
     known = {name: store.read(store.path_of(folder, name)) for name in SETS}
+    known = {name: results for name, results in known.items() if results}
     rows = []
     for system in SYSTEMS:
         cells = {}
@@ -136,4 +117,4 @@ def table(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    splits.run(__doc__, SCALE, measure, table)

@@ -10,15 +10,13 @@ rows and splits. Each finished split of a data set is written at once and skippe
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import ExtraTreesRegressor
-from threadpoolctl import threadpool_limits
 
+import splits
 import store
 from hdiforest import HDIForestRegressor
 from protocol import Scale, datasets, split
@@ -33,24 +31,6 @@ SYSTEMS = {
     "Bonferroni, each at 0.95": {"coverage": EACH},
     "joint at 0.90": {"coverage": COVERAGE, "joint": True},
 }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", action="store_true", help="measure nothing")
-    parser.add_argument("--results", type=Path, default=store.RESULTS / SCALE.name)
-    options = parser.parse_args()
-    for seed in range(0 if options.tables else SCALE.n_splits):
-        for name in SECOND:
-            path = store.path_of(options.results, name)
-            if ("oob: joint at 0.90", seed) not in store.read(path):
-                with threadpool_limits(1), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    store.add(path, measure(name, seed))
-                print(name, seed, flush=True)
-    report = options.results / "tables.md"
-    report.write_text(table(options.results), encoding="utf-8", newline="\n")
-    print(f"table: {report}")
 
 
 def measure(name: str, seed: int) -> dict[store.Key, dict]:
@@ -106,4 +86,4 @@ def table(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    splits.run(__doc__, SCALE, measure, table)
