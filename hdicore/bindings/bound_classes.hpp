@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
 #include <memory>
 #include <utility>
 
 #include "base/lazily_checked.hpp"
+#include "calibrated/calibrated_scorer.hpp"
+#include "calibrated/distribution.hpp"
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
 #include "pybind_internals.hpp"
@@ -45,6 +48,24 @@ struct BoundScorer {
     BoundIndex bound_index;
 };
 
+// Objects of what is calibrated keep what they were made of, to be pickled.
+struct BoundPostProcess {
+    PostProcess engine;
+    pybind11::tuple made_of;
+};
+
+struct BoundDistribution {
+    PredictiveDistribution engine;
+    pybind11::tuple made_of;
+};
+
+struct BoundCalibrated {
+    const BoundScorer* scorer;  // that made_of keeps
+    Calibration calibration;
+    pybind11::array_t<double> centres;  // none: empty
+    pybind11::tuple made_of;
+};
+
 }  // namespace hdicore::bindings
 
 namespace pybind11::detail {
@@ -58,5 +79,14 @@ class type_caster<hdicore::bindings::BoundIndex>
 template <>
 class type_caster<hdicore::bindings::BoundScorer>
     : public hdicore::bindings::InitialisedCaster<hdicore::bindings::BoundScorer> {};
+template <>
+class type_caster<hdicore::bindings::BoundPostProcess>
+    : public hdicore::bindings::InitialisedCaster<hdicore::bindings::BoundPostProcess> {};
+template <>
+class type_caster<hdicore::bindings::BoundDistribution>
+    : public hdicore::bindings::InitialisedCaster<hdicore::bindings::BoundDistribution> {};
+template <>
+class type_caster<hdicore::bindings::BoundCalibrated>
+    : public hdicore::bindings::InitialisedCaster<hdicore::bindings::BoundCalibrated> {};
 
 }  // namespace pybind11::detail

@@ -36,6 +36,7 @@ PYBIND11_MODULE(_table, module, pybind11::mod_gil_not_used()) {
     hdicore::bindings::register_forest(module);
     hdicore::bindings::register_leaf_index(module);
     hdicore::bindings::register_scorer(module);
+    hdicore::bindings::register_calibrated(module);
     hdicore::bindings::register_weighted_hdi(module);
     hdicore::bindings::register_centred_oob_intervals(module);
     hdicore::bindings::register_leaf_sums(module);

@@ -128,6 +128,11 @@ class Query {
         hdicore::score(*index_, *source_, left_out(), request, execution());
     }
 
+    void calibrate(const Calibration& calibration, const CalibratedRequest& request) {
+        const py::gil_scoped_release no_gil;
+        calibrated_intervals(*index_, *source_, calibration, request, execution());
+    }
+
     CsrMatrix<double> weights() {
         const py::gil_scoped_release no_gil;
         return atom_weights(*index_, *source_, left_out(), execution());

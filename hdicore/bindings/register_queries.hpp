@@ -19,10 +19,8 @@ inline Shape axis_of(const Levels& levels) {
 
 inline Kind kind_named(const py::object& name) {
     constexpr std::pair<const char*, Kind> kinds[] = {
-        {"hdi", Kind::hdi},
-        {"equal_tailed", Kind::equal_tailed},
-        {"lower", Kind::lower},
-        {"upper", Kind::upper},
+        {"hdi", Kind::hdi},     {"equal_tailed", Kind::equal_tailed}, {"lower", Kind::lower},
+        {"upper", Kind::upper}, {"averaged", Kind::averaged},
     };
     return one_of(name, "kind", kinds);
 }

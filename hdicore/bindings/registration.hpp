@@ -11,6 +11,7 @@ namespace hdicore::bindings {
 void register_forest(pybind11::module_& module);
 void register_leaf_index(pybind11::module_& module);
 void register_scorer(pybind11::module_& module);
+void register_calibrated(pybind11::module_& module);
 void register_weighted_hdi(pybind11::module_& module);
 void register_centred_oob_intervals(pybind11::module_& module);
 void register_leaf_sums(pybind11::module_& module);

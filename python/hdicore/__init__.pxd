@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 # Types and numbers, as hdicore/c_api.h declares and explains them.
 
 cdef enum:
-    HDICORE_API_VERSION = 6
+    HDICORE_API_VERSION = 7
 
 ctypedef enum hdicore_status:
     hdicore_ok = 0
@@ -21,6 +21,7 @@ ctypedef enum hdicore_kind:
     hdicore_equal_tailed = 1
     hdicore_lower = 2
     hdicore_upper = 3
+    hdicore_averaged = 5
 
 ctypedef enum hdicore_interpolation:
     hdicore_inverted_cdf = 0

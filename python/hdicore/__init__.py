@@ -4,8 +4,11 @@ from pathlib import Path as _Path
 
 try:
     from hdicore._core import (
+        CalibratedScorer,
         Forest,
         LeafIndex,
+        PostProcess,
+        PredictiveDistribution,
         Scorer,
         available_threads,
         instructions,
@@ -19,8 +22,11 @@ except ModuleNotFoundError as error:
     raise
 
 __all__ = [
+    "CalibratedScorer",
     "Forest",
     "LeafIndex",
+    "PostProcess",
+    "PredictiveDistribution",
     "Scorer",
     "__version__",
     "available_threads",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import CapsuleType
 
-_Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
+_Kind = Literal["hdi", "equal_tailed", "lower", "upper", "averaged"]
 _Interpolation = Literal[
     "inverted_cdf",
     "averaged_inverted_cdf",
@@ -821,8 +821,8 @@ class Scorer:
         coverage : float or list of k floats, default=0.9
             Shares in (0, 1] of the distribution to hold.
         kind : str or list of k str, default="hdi"
-            "hdi" (shortest), "equal_tailed", "lower" ([bound, inf]) or "upper" ([-inf, bound]):
-            one for all levels, or one for each.
+            "hdi" (shortest), "equal_tailed", "lower" ([bound, inf]), "upper" ([-inf, bound]) or
+            "averaged" (midway between the first two): one for all levels, or one for each.
         mean : (n,) or (n, n_outputs) float64, optional
             Filled with the means in the same pass.
         leave_out : (n,) int, optional
@@ -1483,6 +1483,302 @@ def _moving_quantiles(
     -----
     O(size) for each score.
     """
+
+class PostProcess:
+    """What is known of every target, and so applied to every widened interval.
+
+    Crossed ends become their midpoint. On a lattice each end moves inwards to a lattice point, as
+    the training target that it is, if there is one; an interval between two points becomes the
+    nearer one. Finite ends are clipped to the range. Targets in the range and on the lattice stay
+    inside, and intervals with the same midpoint stay nested.
+
+    Parameters
+    ----------
+    low, high : float
+        Range of the training targets.
+    clip : bool, default=True
+        Whether intervals end where the training targets do.
+    lattice : (base, step, slack), optional
+        Targets are base + k step, and at most slack steps, below 0.01, from it.
+    targets : (m,) float, optional
+        Distinct training targets on the lattice, ascending: they are ends as they are.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+    """
+
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        clip: bool = True,
+        lattice: ArrayLike | None = None,
+        targets: ArrayLike | None = None,
+    ) -> None: ...
+    def scores(self, ends: ArrayLike, y: ArrayLike) -> _Floats:
+        """Conformity scores: what widens intervals enough to cover their targets.
+
+        They are max(l - y, y - u). Of a target off the lattice the farther of the lattice points
+        around it counts; outside the range that intervals are clipped to they are infinite.
+        Clipping and rounding take nothing from the guarantee: this is eq. 6 of Romano, Patterson,
+        Candes, NeurIPS 2019, as least index of a nested family (Gupta, Kuchibhotla, Ramdas, Pattern
+        Recognition 127, 2022, section 2). O(n m).
+
+        Parameters
+        ----------
+        ends : (n, 2) or (n, 2, m) float
+            Lower and upper ends of one interval a row, or of m.
+        y : (n,) float
+            Targets.
+
+        Returns
+        -------
+        (n,) or (n, m) float64
+            In the unit of y.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit.
+        """
+
+    def widen(self, ends: ArrayLike, q_hat: ArrayLike, *, nested: bool = False) -> _Floats:
+        """Widen intervals by conformal quantiles, and post-process them.
+
+        Both ends move outwards by the quantile. An interval holds its target whenever the target's
+        score is at most the quantile: each end has an allowance for rounding. At 0 nothing moves.
+        O(n m), with a lattice O(n m log targets).
+
+        Parameters
+        ----------
+        ends : (n, 2, m) float
+            Lower and upper ends of m intervals a row.
+        q_hat : (m,) or (n, m) float
+            Conformal quantiles.
+        nested : bool, default=False
+            Whether each interval is made to hold those before it.
+
+        Returns
+        -------
+        (n, 2, m) float64
+            NaN where an end is.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit.
+        """
+
+    def __reduce__(self) -> tuple[type[PostProcess], tuple[object, ...]]: ...
+
+class PredictiveDistribution:
+    """A distribution for each row whose quantiles cover what their level says.
+
+    A row x has a continuous quantile function Q(x, s): the quantiles of its forest at 0.05, 0.10,
+    ..., 0.95, straight lines between them, and beyond them lines with the slope of half the range
+    of the training targets. The score of a target y is an s with Q(x, s) = y, and the calibrated
+    quantile at a level is Q at the score that this level has, moved to a value that targets can
+    have.
+
+    Parameters
+    ----------
+    levels, scores : (m,) float
+        Levels that are known, between 0 and 1, and what s each is. Both ascend.
+    postprocess : PostProcess
+        Of the quantiles.
+
+    Raises
+    ------
+    ValueError
+        If levels or scores do not ascend.
+    """
+
+    def __init__(self, levels: ArrayLike, scores: ArrayLike, postprocess: PostProcess) -> None: ...
+    def base_levels(self, levels: ArrayLike) -> _Floats:
+        """Levels of the base quantiles that quantiles are read from.
+
+        Parameters
+        ----------
+        levels : (k,) float
+            In [0, 1].
+
+        Returns
+        -------
+        (b,) float64
+            Some of 0.05, 0.10, ..., 0.95, ascending.
+        """
+
+    def quantiles(self, base: ArrayLike, levels: ArrayLike, *, outwards: int = 1) -> _Floats:
+        """Quantiles at levels, or at the next known ones. O(n k).
+
+        Parameters
+        ----------
+        base : (n, b) float
+            Quantiles of the forest at ``base_levels(levels)``.
+        levels : (k,) float
+            In [0, 1].
+        outwards : {1, -1}, default=1
+            Where points of the lattice that no training target has are moved: up or down.
+
+        Returns
+        -------
+        (n, k) float64
+            NaN where the base is.
+
+        Raises
+        ------
+        ValueError
+            If a level is out of range, or shapes do not fit.
+        """
+
+    def cdf(self, base: ArrayLike, y: ArrayLike, *, inclusive: bool = True) -> _Floats:
+        """P(Y <= y), or P(Y < y): the largest known level whose quantile is at most, or below, y.
+
+        Parameters
+        ----------
+        base : (n, 19) float
+            Quantiles of the forest at 0.05, 0.10, ..., 0.95.
+        y : (n,) or (n, k) float
+            Points, which may be infinite.
+        inclusive : bool, default=True
+            Whether y itself counts.
+
+        Returns
+        -------
+        array of the shape of y, float64
+            In [0, 1]; NaN where the base is.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit.
+        """
+
+    def draws(self, base: ArrayLike, uniforms: ArrayLike) -> _Floats:
+        """Quantiles at known levels, by numbers that are drawn.
+
+        Parameters
+        ----------
+        base : (n, 19) float
+            Quantiles of the forest at 0.05, 0.10, ..., 0.95.
+        uniforms : (n,) or (n, k) float
+            In [0, 1].
+
+        Returns
+        -------
+        array of the shape of uniforms, float64
+            Finite; NaN where the base is.
+
+        Raises
+        ------
+        ValueError
+            If a number is out of range, or shapes do not fit.
+        """
+
+    @staticmethod
+    def scores(
+        base: ArrayLike, y: ArrayLike, postprocess: PostProcess, *, strictly: bool = False
+    ) -> _Floats:
+        """Scores of targets: the largest s with Q(x, s) <= y, or, strictly, the least with >= y.
+
+        Parameters
+        ----------
+        base : (n, 19) float
+            Quantiles of the forest at 0.05, 0.10, ..., 0.95.
+        y : (n,) or (n, k) float
+            Targets.
+        postprocess : PostProcess
+            Of the quantiles: values that are rounded to y have its scores.
+        strictly : bool, default=False
+            Which end of the scores of y.
+
+        Returns
+        -------
+        array of the shape of y, float64
+            Scores.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit.
+        """
+
+    def __reduce__(self) -> tuple[type[PredictiveDistribution], tuple[object, ...]]: ...
+
+class CalibratedScorer:
+    """Rows to intervals that cover what they say: one merge of a row's leaves serves all coverages.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        Of targets, or of residuals around centres; of one output.
+    kinds : list of k str
+        Of the intervals that are widened, as of `Scorer.intervals`.
+    levels : (k,) float
+        Shares in (0, 1] of the distribution that they hold.
+    q_hat : (k,) float
+        Conformal quantiles, of ascending coverages.
+    postprocess : PostProcess
+        Of widened intervals.
+    centres : (n_leaves.sum(),) float, optional
+        As of `Scorer.intervals`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        kinds: Sequence[_Kind],
+        levels: ArrayLike,
+        q_hat: ArrayLike,
+        postprocess: PostProcess,
+        centres: ArrayLike | None = None,
+    ) -> None: ...
+    def intervals(
+        self,
+        X: ArrayLike,
+        positions: ArrayLike,
+        *,
+        q_hat: ArrayLike | None = None,
+        shifts: ArrayLike | None = None,
+        mean: _Floats | None = None,
+        n_threads: int = 0,
+    ) -> _Floats:
+        """Calibrated intervals, each of which holds those of lower coverages.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        positions : (p,) int
+            Of the coverages that are asked for, from 0 on.
+        q_hat : (n, k) float, optional
+            Quantiles of each row, in place of the common ones.
+        shifts : (n,) float, optional
+            Added to the centre of each row.
+        mean : (n,) float64, optional
+            Filled with the means of the scorer's distributions in the same pass.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        (n, 2, p) float64
+            Lower and upper ends. NaN for rows to which no tree contributes.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
+    def __reduce__(self) -> tuple[type[CalibratedScorer], tuple[object, ...]]: ...
 
 def weighted_hdi(
     values: ArrayLike,

@@ -743,9 +743,12 @@ def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") ->
 
 
 def interval(atoms: Atoms, coverage: float, kind: str = "hdi") -> tuple[float, float]:
-    """Prediction interval of one of the four kinds."""
+    """Prediction interval of one of the five kinds."""
     if kind == "hdi":
         return hdi(atoms, coverage)
+    if kind == "averaged":
+        shortest, tailed = hdi(atoms, coverage), interval(atoms, coverage, "equal_tailed")
+        return (shortest[0] + tailed[0]) / 2, (shortest[1] + tailed[1]) / 2
     if kind == "equal_tailed":
         return quantile(atoms, (1 - coverage) / 2), quantile(atoms, (1 + coverage) / 2)
     enough = needed(atoms, coverage)

@@ -103,7 +103,9 @@ inline Kind kind_of(int number) {
         return static_cast<int>(ours) == static_cast<int>(theirs);
     };
     static_assert(same(Kind::hdi, hdicore_hdi) && same(Kind::equal_tailed, hdicore_equal_tailed) &&
-                  same(Kind::lower, hdicore_lower) && same(Kind::upper, hdicore_upper));
+                  same(Kind::lower, hdicore_lower) && same(Kind::upper, hdicore_upper) &&
+                  same(Kind::averaged, hdicore_averaged));
+    if (number == hdicore_averaged) return Kind::averaged;
     return one_of<Kind>(number, hdicore_upper, "kind");
 }
 

@@ -82,12 +82,10 @@ void check_same_labels(std::span<const ModelPart> outputs) {
         return a == b || (a && b && std::isnan(*a) && std::isnan(*b));
     };
     for (const ModelPart& part : outputs) {
-        const auto& first = outputs.front().stored().calibration;
-        const auto& own = part.stored().calibration;
-        if (!first || !own) continue;
-        if (first->groups.has_value() == own->groups.has_value() &&
-            (!own->groups ||
-             std::ranges::equal(first->groups->labels, own->groups->labels, same))) {
+        const StoredCalibration &first = outputs.front().stored(), &own = part.stored();
+        if (!first.calibration || !own.calibration) continue;
+        if (first.groups.has_value() == own.groups.has_value() &&
+            (!own.groups || std::ranges::equal(first.groups->labels, own.groups->labels, same))) {
             continue;
         }
         refuse("the groups of all outputs must be the same");
@@ -206,9 +204,9 @@ void Model::calibrated_intervals(const RowMatrix& rows, std::span<const double> 
     for (std::size_t begin = 0; begin < rows.n_rows(); begin += rows_at_once) {
         const RowMatrix some = slice(rows, begin, std::min(rows_at_once, rows.n_rows() - begin));
         for (std::size_t o = 0; o < parts.size(); ++o) {
-            parts[o].calibrated_intervals(some, at, n_threads,
-                                          intervals.row(begin * parts.size() + o).data(),
-                                          parts.size() * intervals.cols());
+            parts[o].calibrated(some, at, n_threads,
+                                          {intervals.row(begin * parts.size() + o).data(),
+                                           some.n_rows(), parts.size() * intervals.cols()});
         }
     }
 }

@@ -1,8 +1,8 @@
-// model_file/model_part.cpp: arrays by their names; base intervals from one merge of each family
+// model_file/model_part.cpp: arrays by their names, and what they answer
 // SPDX-License-Identifier: BSD-3-Clause
 #include "model_file/model_part.hpp"
 
-#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <stdexcept>
@@ -116,21 +116,6 @@ LeafIndex read_index(const TensorFile& file, const std::string& name) {
     });
 }
 
-// A kind and level of intervals that bases are made of.
-struct Part {
-    Kind kind;
-    double level;
-
-    friend bool operator==(const Part&, const Part&) = default;
-};
-
-std::size_t position_of(std::vector<Part>& parts, const Part& part) {
-    const auto found = std::find(parts.begin(), parts.end(), part);
-    const auto at = static_cast<std::size_t>(found - parts.begin());
-    if (found == parts.end()) parts.push_back(part);
-    return at;
-}
-
 StoredCalibration read_calibration(const TensorFile& file, const std::string& prefix,
                                    const ModelFacts& facts) {
     if (!facts.parts.calibration) return {};
@@ -138,16 +123,6 @@ StoredCalibration read_calibration(const TensorFile& file, const std::string& pr
         return StoredCalibration::read(*facts.parts.calibration,
                                        FactArrays(file, prefix + "calibration."), facts.n_features);
     });
-}
-
-FurtherArrays further_of(const StoredCalibration& stored, const LeafIndex& index, bool is_whole) {
-    FurtherArrays further{"", stored.n_left_out, index.n_outputs(), index.n_trees(), is_whole};
-    for (const std::string& family : stored.families) {
-        if (family == "raw") continue;
-        if (!further.family.empty()) refuse("the calibration does not fit the mean of the model");
-        further.family = family;
-    }
-    return further;
 }
 
 }  // namespace
@@ -169,14 +144,12 @@ ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const Mo
                std::to_string(index_->n_outputs()));
     }
     stored_ = read_calibration(file, prefix, facts);
-    check_further(file, prefix, facts, further_of(stored_, *index_, is_whole));
+    const std::string family = stored_.family == "raw" ? "" : stored_.family;
+    check_further(file, prefix, facts,
+                  {family, stored_.n_left_out, index_->n_outputs(), index_->n_trees(), is_whole});
     if (!stored_.calibration) return;
-    const auto& levels = stored_.calibration->levels;
-    const bool is_centred =
-        std::any_of(levels.begin(), levels.end(),
-                    [](const CalibratedLevel& level) { return level.base.centred; });
     if (index_->n_outputs() != 1) refuse("the calibration does not fit the outputs of the model");
-    if (!is_centred) return;
+    if (family.empty()) return;
     residuals_ = read_index(file, prefix + "residuals");
     check_same_trees(forest_, *residuals_);
     leaf_means_ = Group(file, prefix + "centred").array<double>("leaf_means");
@@ -185,78 +158,29 @@ ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const Mo
     }
 }
 
-void ModelPart::read_kinds(const RowMatrix& rows, std::span<const BaseInterval> bases, bool centred,
-                           unsigned n_threads, std::span<Interval> ends) const {
-    std::vector<Part> parts;
-    std::vector<std::vector<std::size_t>> columns(bases.size());
-    for (std::size_t j = 0; j < bases.size(); ++j) {
-        if (bases[j].centred != centred) continue;
-        for (const Kind kind : bases[j].kinds) {
-            columns[j].push_back(position_of(parts, {kind, bases[j].level}));
-        }
-    }
-    if (parts.empty()) return;
-    std::vector<Kind> kinds;
-    std::vector<double> levels;
-    for (const Part& part : parts) {
-        kinds.push_back(part.kind);
-        levels.push_back(part.level);
-    }
-    const std::size_t p = parts.size();
-    std::vector<double> found(rows.n_rows() * 2 * p);
-    Request request{.intervals = {.coverages = levels,
-                                  .results = {found.data(), rows.n_rows(), 2 * p},
-                                  .kinds = kinds}};
-    if (centred) request.intervals.centres = leaf_means_.view();
-    score(centred ? *residuals_ : *index_, RoutedRows(forest_, rows), {}, request,
-          {.n_threads = n_threads});
-    for (std::size_t i = 0; i < rows.n_rows(); ++i) {
-        const double* lower = found.data() + i * 2 * p;
-        for (std::size_t j = 0; j < bases.size(); ++j) {
-            if (columns[j].empty()) continue;
-            Interval sum{0, 0};
-            for (const std::size_t column : columns[j]) {
-                sum.lower += lower[column];
-                sum.upper += lower[p + column];
-            }
-            const auto n = static_cast<double>(columns[j].size());
-            ends[i * bases.size() + j] = {sum.lower / n, sum.upper / n};
-        }
-    }
-}
-
-std::vector<Interval> ModelPart::base_intervals(const RowMatrix& rows,
-                                                std::span<const BaseInterval> bases,
-                                                unsigned n_threads) const {
-    std::vector<Interval> ends(rows.n_rows() * bases.size());
-    for (const bool centred : {false, true}) read_kinds(rows, bases, centred, n_threads, ends);
-    return ends;
-}
-
-void ModelPart::calibrated_intervals(const RowMatrix& rows, std::span<const std::size_t> positions,
-                                     unsigned n_threads, double* out, std::size_t stride) const {
+void ModelPart::calibrated(const RowMatrix& rows, std::span<const std::size_t> positions,
+                                     unsigned n_threads, Matrix<double> results) const {
     const Calibration& calibration = *stored_.calibration;
-    // Intervals contain those of lower coverages; higher ones are not needed.
-    const std::size_t k = *std::max_element(positions.begin(), positions.end()) + 1;
-    const std::vector<BaseInterval> bases = calibration.bases(k);
-    std::vector<Interval> ends = base_intervals(rows, bases, n_threads);
-    for (std::size_t i = 0; i < rows.n_rows(); ++i) {
-        std::size_t group = 0;
-        if (calibration.groups) {
-            const std::size_t feature = calibration.groups->feature;
-            const double label = std::visit(
-                [&](const auto& X) { return static_cast<double>(X(i, feature)); }, rows.features);
-            const double rounded = static_cast<float>(label);
-            group = calibration.groups->find(rounds_labels_ ? rounded : label);
-        }
-        const std::span own = std::span(ends).subspan(i * bases.size(), bases.size());
-        calibration.widen(own, k, group);
-        double* row = out + i * stride;
-        for (std::size_t j = 0; j < positions.size(); ++j) {
-            row[j] = own[positions[j]].lower;
-            row[positions.size() + j] = own[positions[j]].upper;
+    const std::size_t k = calibration.levels.size();
+    std::vector<double> q_hat;
+    for (std::size_t i = 0; stored_.groups && i < rows.n_rows(); ++i) {
+        const double label = std::visit(
+            [&](const auto& X) { return static_cast<double>(X(i, stored_.groups->feature)); },
+            rows.features);
+        const double rounded = static_cast<float>(label);
+        const std::size_t group = stored_.groups->find(rounds_labels_ ? rounded : label);
+        for (std::size_t j = 0; j < k; ++j) {
+            const bool is_known = group < stored_.groups->labels.size();
+            const double own = is_known ? stored_.groups->q_hat[group * k + j] : std::nan("");
+            q_hat.push_back(std::isnan(own) ? calibration.levels[j].q_hat : own);
         }
     }
+    calibrated_intervals(residuals_ ? *residuals_ : *index_, RoutedRows(forest_, rows), calibration,
+                         {.positions = positions,
+                          .centres = leaf_means_.view(),
+                          .q_hat = {q_hat.data(), q_hat.size() / k, k},
+                          .results = results},
+                         {.n_threads = n_threads});
 }
 
 }  // namespace hdicore

@@ -10,7 +10,6 @@
 #include "base/matrix.hpp"
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
-#include "model_file/calibration.hpp"
 #include "model_file/facts.hpp"
 #include "model_file/stored_calibration.hpp"
 #include "model_file/tensor_file.hpp"
@@ -31,17 +30,11 @@ class ModelPart {
     bool is_calibrated() const noexcept { return stored_.calibration || !stored_.why_not.empty(); }
 
     // Calibrated intervals of all rows at `positions` among the calibrated coverages, (n_rows, 2 *
-    // n_positions), lower ends first, to rows `stride` numbers apart. There must be a calibration.
-    void calibrated_intervals(const RowMatrix& rows, std::span<const std::size_t> positions,
-                              unsigned n_threads, double* out, std::size_t stride) const;
+    // n_positions at least), lower ends first. There must be a calibration.
+    void calibrated(const RowMatrix& rows, std::span<const std::size_t> positions,
+                              unsigned n_threads, Matrix<double> results) const;
 
   private:
-    // The ends of the bases of rows, (n_rows, n_bases).
-    std::vector<Interval> base_intervals(const RowMatrix& rows, std::span<const BaseInterval> bases,
-                                         unsigned n_threads) const;
-    void read_kinds(const RowMatrix& rows, std::span<const BaseInterval> bases, bool centred,
-                    unsigned n_threads, std::span<Interval> ends) const;
-
     Forest forest_;
     std::shared_ptr<const LeafIndex> index_;  // never null
     StoredCalibration stored_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -12,38 +13,41 @@
 #include "base/refusal.hpp"
 
 namespace hdicore {
+
+std::size_t CalibrationGroups::find(double label) const noexcept {
+    const auto is_of = [&](const std::optional<double>& own) {
+        return own ? *own == label : std::isnan(label);
+    };
+    return static_cast<std::size_t>(std::find_if(labels.begin(), labels.end(), is_of) -
+                                    labels.begin());
+}
+
 namespace {
 
-// What all bases of a calibration have in common.
-struct CommonBase {
-    std::set<std::string> families;
-    std::set<std::uint64_t> leaf_sizes;
+// The distribution that bases of a calibration are of.
+struct BaseOf {
+    std::string family;
+    std::uint64_t min_samples_leaf = 0;
+
+    friend auto operator<=>(const BaseOf&, const BaseOf&) = default;
 };
 
-BaseInterval base_of(const Json& json, CommonBase& common) {
+// Kind and level of a base.
+std::pair<Kind, double> base_of(const Json& json, std::set<BaseOf>& found) {
+    constexpr std::pair<std::string_view, Kind> kinds[] = {
+        {"hdi", Kind::hdi}, {"equal_tailed", Kind::equal_tailed}, {"averaged", Kind::averaged}};
     const Members members = entries(json, {"family", "kind", "level", "min_samples_leaf"});
-    BaseInterval base;
-    const std::string family = text(members, "family");
-    if (family != "raw" && family != "centred" && family != "stacked") {
-        refuse("family must be raw, centred or stacked, got " + printable(family));
+    const BaseOf of{text(members, "family"), whole(members, "min_samples_leaf")};
+    if (of.family != "raw" && of.family != "centred" && of.family != "stacked") {
+        refuse("family must be raw, centred or stacked, got " + printable(of.family));
     }
-    base.centred = family != "raw";
+    if (of.min_samples_leaf == 0) refuse("min_samples_leaf must be positive");
+    found.insert(of);
     const std::string kind = text(members, "kind");
-    if (kind == "hdi") {
-        base.kinds = {Kind::hdi};
-    } else if (kind == "equal_tailed") {
-        base.kinds = {Kind::equal_tailed};
-    } else if (kind == "averaged") {
-        base.kinds = {Kind::hdi, Kind::equal_tailed};
-    } else {
-        refuse("kind must be one of intervals, got " + printable(kind));
+    for (const auto& [name, own] : kinds) {
+        if (kind == name) return {own, coverage_of(members, "level")};
     }
-    base.level = coverage_of(members, "level");
-    const std::uint64_t min_samples_leaf = whole(members, "min_samples_leaf");
-    if (min_samples_leaf == 0) refuse("min_samples_leaf must be positive");
-    common.families.insert(family);
-    common.leaf_sizes.insert(min_samples_leaf);
-    return base;
+    refuse("kind must be one of intervals, got " + printable(kind));
 }
 
 bool is_share(const Json& number) {
@@ -97,13 +101,14 @@ void check_coverages(std::span<const double> coverages) {
     if (coverages.empty() || !ascend(coverages)) refuse("coverages must be one or more and ascend");
 }
 
-CalibratedLevel level_of(const Json& json, CommonBase& common) {
+CalibratedLevel level_of(const Json& json, std::set<BaseOf>& found) {
     const Members members = entries(json, {"coverage", "mean_width", "realised", "cross_check",
                                            "base", "q_hat", "interval_score", "later"});
-    const auto base = of(members, "base", [&](const Json& own) { return base_of(own, common); });
+    const auto [kind, share] =
+        of(members, "base", [&](const Json& own) { return base_of(own, found); });
     not_negative(members, "interval_score");
     check_cross_check(members, "later");
-    CalibratedLevel level{check_level(members), base, real(members, "q_hat")};
+    CalibratedLevel level{check_level(members), kind, share, real(members, "q_hat")};
     if (!(level.q_hat > -std::numeric_limits<double>::infinity())) {
         refuse("q_hat must be a number or infinite");
     }
@@ -265,14 +270,14 @@ StoredCalibration StoredCalibration::read(const Json& json, FactArrays arrays,
                                            "weighted", "groups", "distribution", "recent"});
     std::vector<CalibratedLevel> levels;
     std::vector<double> coverages;
-    CommonBase common;
+    std::set<BaseOf> found_bases;
     for (const Json& own : items(members, "levels")) {
-        levels.push_back(level_of(own, common));
+        levels.push_back(level_of(own, found_bases));
         coverages.push_back(levels.back().coverage);
     }
     check_coverages(coverages);
-    if (common.leaf_sizes.size() > 1) {
-        refuse("levels must be of trees with one min_samples_leaf");
+    if (found_bases.size() > 1) {
+        refuse("levels must be of one distribution, that is of one family and min_samples_leaf");
     }
     if (whole(members, "n") == 0) refuse("n must be positive");
     const bool is_weighted = truth(members, "weighted");
@@ -292,14 +297,14 @@ StoredCalibration StoredCalibration::read(const Json& json, FactArrays arrays,
     arrays.require_none();
 
     StoredCalibration found;
-    found.families = std::move(common.families);
-    if (found.families.contains("stacked")) {
+    found.family = found_bases.begin()->family;
+    if (found.family == "stacked") {
         found.why_not = "the mean of another regressor is in them";
     } else if (has_groups && !groups) {
         found.why_not = "groups of rows have quantiles of their own, and are no feature";
     } else {
-        found.calibration.emplace(
-            Calibration{std::move(levels), std::move(postprocess), std::move(groups)});
+        found.calibration.emplace(Calibration{std::move(levels), std::move(postprocess)});
+        found.groups = std::move(groups);
     }
     return found;
 }

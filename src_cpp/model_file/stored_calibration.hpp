@@ -5,21 +5,32 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
+#include <vector>
 
-#include "model_file/calibration.hpp"
+#include "calibrated/calibrated_scorer.hpp"
 #include "model_file/fact_entries.hpp"
 
 namespace hdicore {
 
+// Quantiles of the coverages for rows whose feature has one of the labels.
+struct CalibrationGroups {
+    std::size_t feature;
+    std::vector<std::optional<double>> labels;  // (g,) nothing: the feature is missing
+    std::vector<double> q_hat;                  // (g, n_levels) NaN: as all rows
+
+    // Number of the group; labels.size() if there is none.
+    std::size_t find(double label) const noexcept;
+};
+
 // A calibration, or why what the file holds is not one that is computed here.
 struct StoredCalibration {
     std::optional<Calibration> calibration;
+    std::optional<CalibrationGroups> groups;
     std::string why_not;
-    std::set<std::string> families;  // of its bases; none of a calibration by folds
-    std::size_t n_forests = 0;       // that a calibration by folds has scores of
-    std::size_t n_left_out = 0;      // rows that the jackknife+ has scores of
+    std::string family;          // of its bases; none of a calibration by folds
+    std::size_t n_forests = 0;   // that a calibration by folds has scores of
+    std::size_t n_left_out = 0;  // rows that the jackknife+ has scores of
 
     // Throws std::invalid_argument if it is damaged.
     static StoredCalibration read(const Json& json, FactArrays arrays, std::int64_t n_features);

@@ -29,6 +29,14 @@ std::optional<Interval> from_ends(std::optional<double> lower,
     return lower && upper ? std::optional(Interval{*lower, *upper}) : std::nullopt;
 }
 
+Interval midway(const Interval& a, const Interval& b) noexcept {
+    return {(a.lower + b.lower) / 2, (a.upper + b.upper) / 2};
+}
+std::optional<Interval> midway(const std::optional<Interval>& a,
+                               const std::optional<Interval>& b) noexcept {
+    return a && b ? std::optional(midway(*a, *b)) : std::nullopt;
+}
+
 // Each struct reads its interval from a Pmf or PartialPmf, and says how much of one it needs.
 
 struct Hdi {
@@ -84,6 +92,20 @@ struct Upper {
     }
 };
 
+struct Averaged {
+    template <class AnyPmf>
+    static auto read(const AnyPmf& pmf, double coverage) noexcept {
+        return midway(Hdi::read(pmf, coverage), EqualTailed::read(pmf, coverage));
+    }
+    static double min_share(double coverage) noexcept {
+        return std::min(Hdi::min_share(coverage), EqualTailed::min_share(coverage));
+    }
+    static void mark(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept {
+        Hdi::mark(masses, coverage, marked);
+        EqualTailed::mark(masses, coverage, marked);
+    }
+};
+
 // Calls use with the struct of a kind.
 template <class Use>
 auto with_kind(Kind kind, const Use& use) noexcept {
@@ -96,6 +118,8 @@ auto with_kind(Kind kind, const Use& use) noexcept {
             return use(Lower());
         case Kind::upper:
             return use(Upper());
+        case Kind::averaged:
+            return use(Averaged());
     }
     unreachable();
 }

@@ -14,6 +14,7 @@ enum class Kind {
     equal_tailed,  // from the (1 - coverage) / 2 to the (1 + coverage) / 2 quantile
     lower,         // [largest atom such that the mass from it on holds the coverage, inf]
     upper,         // [-inf, smallest atom such that the mass up to it holds the coverage]
+    averaged = 5,  // midway between the HDI and the equal-tailed interval; 4 was another kind
 };
 
 // Interval of the given kind, 0 < coverage <= 1. Each kind accepts the same masses as sufficient.

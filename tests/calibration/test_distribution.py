@@ -248,7 +248,7 @@ def test_right_distributions_stay():
     [
         ([], [], "as many, and some"),
         ([0.5], [1.0, 2.0], "as many"),
-        ([[0.5]], [[1.0]], "as many"),
+        ([[0.5]], [[1.0]], "must have 1 dim"),
         ([0.5, 0.5], [1.0, 2.0], "must ascend between 0 and 1"),
         ([0.0, 0.5], [1.0, 2.0], "must ascend between 0 and 1"),
         ([0.5, 1.0], [1.0, 2.0], "must ascend between 0 and 1"),

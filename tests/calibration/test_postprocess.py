@@ -7,13 +7,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hdiforest.calibration._postprocess import Lattice, PostProcess, find_lattice, nested
+from hdiforest.calibration._postprocess import Lattice, PostProcess, find_lattice
 
 from . import twin
 
 GRADES = np.repeat(np.arange(3.0, 9.0), 50)  # 300 targets, 6 distinct
 SMOOTH = np.linspace(-2, 5, 300)
 ends = st.floats(-20, 20)
+
+
+def applied(postprocess, lower, upper):
+    """Ends that targets can have: those of an interval that is widened by nothing."""
+    both = np.stack([np.atleast_1d(lower), np.atleast_1d(upper)], axis=1)
+    found = postprocess.engine.widen(both[..., None], [0.0])[..., 0].T
+    return tuple(found if np.ndim(lower) else found[:, 0])
 
 
 def test_the_lattice_of_grades_decimals_and_large_values():
@@ -76,18 +83,18 @@ def test_postprocess_equals_its_twin(intervals, targets, clip):
     # Halfway between two grades either is as near.
     assume(targets != "grades" or np.all(np.abs(middles % 1 - 0.5) > 1e-9))
     expected = np.transpose([twin.finish(*pair, y.tolist(), clip) for pair in intervals])
-    found = PostProcess.from_targets(y, clip=clip).apply(lower, upper)
+    found = applied(PostProcess.from_targets(y, clip=clip), lower, upper)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_each_rule_by_hand():
     smooth = PostProcess.from_targets(SMOOTH)
-    assert smooth.apply(3.0, 1.0) == (2, 2)  # crossed: the midpoint
-    assert smooth.apply(-9.0, 9.0) == (-2, 5)  # clipped
-    assert smooth.apply(-9.0, -8.0) == (-2, -2)
-    assert smooth.apply(-math.inf, math.inf) == (-math.inf, math.inf)  # no pad was large enough
-    assert np.isnan(smooth.apply(math.nan, math.nan)).all()
-    assert PostProcess.from_targets(SMOOTH, clip=False).apply(-9.0, 9.0) == (-9, 9)
+    assert applied(smooth, 3.0, 1.0) == (2, 2)  # crossed: the midpoint
+    assert applied(smooth, -9.0, 9.0) == (-2, 5)  # clipped
+    assert applied(smooth, -9.0, -8.0) == (-2, -2)
+    assert applied(smooth, -math.inf, math.inf) == (-math.inf, math.inf)  # no pad was large enough
+    assert np.isnan(applied(smooth, math.nan, math.nan)).all()
+    assert applied(PostProcess.from_targets(SMOOTH, clip=False), -9.0, 9.0) == (-9, 9)
     grades = PostProcess.from_targets(GRADES)
     for given_ends, expected in [
         ((4.2, 6.9), (5, 6)),
@@ -96,10 +103,10 @@ def test_each_rule_by_hand():
         ((4.6, 4.8), (5, 5)),
         ((-7.0, 3.2), (3, 3)),
     ]:
-        assert grades.apply(*given_ends) == expected
-    lower, upper = grades.apply(-math.inf, math.inf)
+        assert applied(grades, *given_ends) == expected
+    lower, upper = applied(grades, -math.inf, math.inf)
     assert (lower, upper) == (-math.inf, math.inf)
-    assert np.isnan(grades.apply(math.nan, math.nan)).all()
+    assert np.isnan(applied(grades, math.nan, math.nan)).all()
 
 
 @pytest.mark.parametrize(("n", "clips"), [(199, False), (200, True)])
@@ -110,7 +117,7 @@ def test_there_is_no_clipping_below_200_rows(n, clips):
 
 def test_arguments_stay_as_they_are():
     lower, upper = np.array([5.0, -9]), np.array([1.0, 9])
-    PostProcess.from_targets(GRADES).apply(lower, upper)
+    applied(PostProcess.from_targets(GRADES), lower, upper)
     np.testing.assert_array_equal([lower, upper], [[5, -9], [1, 9]])
 
 
@@ -120,7 +127,7 @@ def test_no_target_of_the_lattice_is_lost(dtype):
     values = (np.arange(0, 500) * 0.01 + 7).astype(dtype).astype(np.float64)
     postprocess = PostProcess.from_targets(np.repeat(values, 4))
     assert postprocess.lattice is not None
-    lower, upper = postprocess.apply(values, values)
+    lower, upper = applied(postprocess, values, values)
     np.testing.assert_array_equal([lower, upper], [values, values])
 
 
@@ -134,9 +141,9 @@ def test_ends_on_a_lattice_are_training_targets(values, clip):
     postprocess = PostProcess.from_targets(np.repeat(values, 100), clip=clip)
     rng = np.random.default_rng(0)
     given_ends = np.sort(rng.uniform(values[0], values[-1], (1000, 2)))
-    found = np.array(postprocess.apply(*given_ends.T))
+    found = np.array(applied(postprocess, *given_ends.T))
     assert np.isin(found, values).all()
-    assert np.array_equal(postprocess.apply(*found), found)
+    assert np.array_equal(applied(postprocess, *found), found)
 
 
 @pytest.mark.parametrize("step", [1.0, 0.1, np.float64(np.float32(0.1))])
@@ -146,9 +153,9 @@ def test_targets_of_other_rows_are_covered_if_their_score_says_so(step):
     postprocess = PostProcess.from_targets(np.repeat(values, 8), clip=False)
     y = np.concatenate([values, values + 1e-7 * step, values - 1e-16, values + 0.4 * step])
     base = np.stack([y - step, y + step], axis=1)
-    scores = postprocess.scores(base, y)
+    scores = postprocess.engine.scores(base, y)
     for i in range(len(y)):
-        lower, upper = postprocess.widen(base[[i]][..., None], [scores[i]])[0, :, 0]
+        lower, upper = postprocess.engine.widen(base[[i]][..., None], [scores[i]])[0, :, 0]
         assert lower <= y[i] <= upper
 
 
@@ -158,10 +165,10 @@ def test_targets_of_other_rows_are_covered_if_their_score_says_so(step):
 def test_the_score_is_the_least_pad_that_covers(base, target, targets):
     postprocess = PostProcess.from_targets([GRADES, SMOOTH, SMOOTH[::2]][targets])
     interval = np.sort(np.array([base]), axis=1)
-    score = postprocess.scores(interval, np.array([target]))[0]
+    score = postprocess.engine.scores(interval, np.array([target]))[0]
 
     def covers(q):
-        found = postprocess.widen(interval[..., None], [q])[0, :, 0]
+        found = postprocess.engine.widen(interval[..., None], [q])[0, :, 0]
         return found[0] <= target <= found[1]
 
     assert covers(score)
@@ -174,7 +181,7 @@ def test_the_score_is_the_least_pad_that_covers(base, target, targets):
         # Below it no more than the point to which an empty interval is post-processed.
         below = score - 0.01
         if covers(below):
-            lower, upper = postprocess.widen(interval[..., None], [below])[0, :, 0]
+            lower, upper = postprocess.engine.widen(interval[..., None], [below])[0, :, 0]
             assert upper - lower <= 1e-5
         on_grid = postprocess.lattice is None or target % 1 == 0
         inside = not postprocess.clip or postprocess.low <= target <= postprocess.high
@@ -187,9 +194,9 @@ def test_a_target_whose_score_is_the_pad_is_covered_in_spite_of_rounding(rows, d
     numbers = np.array(rows) * 0.1
     base, y = np.sort(numbers[:, :2], axis=1), numbers[:, 2]
     postprocess = PostProcess.from_targets(SMOOTH, clip=False)
-    scores = postprocess.scores(base, y)
+    scores = postprocess.engine.scores(base, y)
     q = data.draw(st.sampled_from(scores.tolist()))
-    lower, upper = postprocess.widen(base[..., None], [q])[..., 0].T
+    lower, upper = postprocess.engine.widen(base[..., None], [q])[..., 0].T
     assert np.all(((lower <= y) & (y <= upper))[scores <= q])
 
 
@@ -197,8 +204,8 @@ def test_constant_targets_stay_a_point():
     y = np.full(50, 0.1)
     base = np.full((50, 2, 1), 0.1)
     postprocess = PostProcess.from_targets(y)
-    scores = postprocess.scores(base, y)
-    np.testing.assert_array_equal(postprocess.widen(base, np.max(scores, axis=0)), base)
+    scores = postprocess.engine.scores(base, y)
+    np.testing.assert_array_equal(postprocess.engine.widen(base, np.max(scores, axis=0)), base)
 
 
 @given(st.integers(1, 5), st.integers(0, 2**32 - 1), st.sampled_from([0, 1]))
@@ -206,8 +213,9 @@ def test_intervals_are_nested_and_grow_by_no_more_than_that(k, seed, targets):
     rng = np.random.default_rng(seed)
     base = np.sort(rng.normal(4, 3, (8, 2, k)), axis=1)
     postprocess = PostProcess.from_targets([GRADES, SMOOTH][targets])
-    alone = postprocess.widen(base, rng.normal(size=k))
-    found = nested(alone)
+    q_hat = rng.normal(size=k)
+    alone = postprocess.engine.widen(base, q_hat)
+    found = postprocess.engine.widen(base, q_hat, nested=True)
     assert np.all(found[:, 0, 1:] <= found[:, 0, :-1])
     assert np.all(found[:, 1, 1:] >= found[:, 1, :-1])
     for j in range(k):
@@ -224,7 +232,7 @@ def test_larger_pads_of_one_base_contain_smaller_ones(base, pads, targets):
     postprocess = PostProcess.from_targets([GRADES, SMOOTH, SMOOTH[::2]][targets])
     interval = np.sort(np.array([base]), axis=1)[..., None]
     small, large = np.moveaxis(
-        postprocess.widen(np.repeat(interval, 2, axis=2), sorted(pads))[0], 1, 0
+        postprocess.engine.widen(np.repeat(interval, 2, axis=2), sorted(pads))[0], 1, 0
     )
     assert large[0] <= small[0] + 1e-12
     assert large[1] >= small[1] - 1e-12

@@ -81,6 +81,6 @@ def test_bases_quantiles_and_widths_are_known(
     assert_allclose([narrowest.q_hat, 2 * narrowest.scale], [q_hat, width], atol=2e-6)
     read = model.fitted_forest().scorer if base[0] == "raw" else source.centred_forest()
     of_test = read.intervals(np.float32(X[test]), [base[2]], [base[1]], n_threads=1)
-    lower, upper = postprocess.widen(of_test, [narrowest.q_hat])[..., 0].T
+    lower, upper = postprocess.engine.widen(of_test, [narrowest.q_hat])[..., 0].T
     assert round(((lower <= y[test]) & (y[test] <= upper)).mean(), 4) == test_coverage
     assert_allclose((upper - lower).mean(), test_width, atol=2e-6)

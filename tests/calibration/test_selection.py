@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdiforest.calibration._bases import Base, Candidates
-from hdiforest.calibration._postprocess import PostProcess, nested
+from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import (
     OBJECTIVES,
     Selected,
@@ -129,7 +129,7 @@ def test_each_objective_finds_what_it_is_named_for(objective):
 
     def loss(selected):
         own = candidates.ends_of(selected.base)[..., np.newaxis]
-        found = postprocess.widen(own, [selected.q_hat])
+        found = postprocess.engine.widen(own, [selected.q_hat])
         width, score = np.ptp(found, axis=1).mean(), interval_score(y, found, [0.9])[0]
         return {"width": width, "interval_score": score, "balanced": width * score**1.5}[objective]
 
@@ -139,7 +139,8 @@ def test_each_objective_finds_what_it_is_named_for(objective):
     ]
     found = best(candidates, 0.9, objective)
     assert loss(found) == pytest.approx(min(map(loss, of_each)))
-    assert found in of_each
+    # The scale is a mean, whose last bits depend on how many levels are compared at once.
+    assert found[:3] in [each[:3] for each in of_each]
 
 
 def test_the_score_and_the_width_may_choose_differently():
@@ -241,7 +242,8 @@ def test_calibrated_intervals_are_nested(seed, n):
         again = calibrate_oob(ends, y, y, (0.8, 0.3, 0.95), selected=selected)
     for calibration in (found, again):
         intervals = calibration.intervals(ends_for(calibration, ends))
-        np.testing.assert_array_equal(intervals, nested(intervals))
+        assert (intervals[:, 0, 1:] <= intervals[:, 0, :-1]).all()
+        assert (intervals[:, 1, 1:] >= intervals[:, 1, :-1]).all()
         assert calibration.bases == tuple(own)
     assert [e.q_hat for e in found.levels] == [e.q_hat for e in again.levels]
 

@@ -15,10 +15,10 @@ from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import predict_calibrated
 from hdiforest._tables.frames import BLOCK_CELLS
-from hdiforest._utils import Array, Kind
+from hdiforest._utils import Array, BaseKind
 from hdiforest._utils.checks import check_whole_number
 from hdiforest.calibration import Calibration
-from hdiforest.calibration._bases import Base, read_bases
+from hdiforest.calibration._bases import Base
 from hdiforest.displays._distribution import ExplanationDisplay
 
 Rows = NDArray[np.floating[Any]]
@@ -123,16 +123,20 @@ class Explanation:
             calibration = calibration.first(int(calibration.positions(self._coverage)) + 1)
             bases, own = calibration.bases, calibration.levels[-1].base
         # An end that is the middle of two is pinned by either.
-        parts = [own._replace(kind=kind, level=level) for kind, level in own.parts]
-
-        def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
-            values, row_weights = atoms[family]
-            own_weights = None if row_weights is None else row_weights[support]
-            sample = counts, values[support], own_weights
-            return intervals_without_each(*sample, levels, kinds, n_threads)
-
-        ends = read_bases([*bases, *parts], 1 + len(support), read)
-        values = atoms[own.family][0][support]
+        either: tuple[BaseKind, ...] = ("hdi", "equal_tailed")
+        kinds = either if own.kind == "averaged" else (own.kind,)
+        parts = [own._replace(kind=kind) for kind in kinds]
+        values, row_weights = atoms[own.family]
+        own_weights = None if row_weights is None else row_weights[support]
+        ends = intervals_without_each(
+            counts,
+            values[support],
+            own_weights,
+            [base.level for base in (*bases, *parts)],
+            [base.kind for base in (*bases, *parts)],
+            n_threads,
+        )
+        values = values[support]
         lower, upper = (np.isin(values, each) for each in ends[0, :, len(bases) :])
         pins = np.select([lower & upper, lower, upper], ["both", "lower", "upper"], "")
         # Ends move around their centre, which stays.

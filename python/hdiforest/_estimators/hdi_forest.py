@@ -417,6 +417,10 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
     ) -> Array:
         fitted = self.fitted_forest()
+        groups = (*fitted.outputs, fitted)[0].groups
+        if not with_mean and by is None and groups is None and is_plain(X, self, fitted):
+            n_threads = self._n_threads(len(X))
+            return predict.predict_calibrated(fitted, X, coverage, n_threads, joint=joint)
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
         of_new_groups: list[NDArray[np.bool_]] = []
 

@@ -228,7 +228,7 @@ class LeafModel(DistributionModel):
         *,
         coverage: float | Sequence[float] = bases.DEFAULT_COVERAGES,
         method: Split | Literal["split"] | None = None,
-        base: tuple[bases.BaseKind, float] = ("equal_tailed", 0.8),
+        base: tuple[Literal["hdi", "equal_tailed"], float] = ("equal_tailed", 0.8),
         mean: None = None,
     ) -> Self:
         """Widen intervals so that they cover what they say, by rows that took no part in the fit.

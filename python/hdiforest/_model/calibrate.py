@@ -16,7 +16,7 @@ from hdiforest._model.fitted import FittedForest, GroupSource, Jackknife, base_i
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TreeBlock, draw_rows
-from hdiforest._utils import Array, checks
+from hdiforest._utils import Array, BaseKind, checks
 from hdiforest._utils.checks import CallError
 from hdiforest._utils.hints import steps
 from hdiforest.calibration import Calibration, OutOfBag, _bases, _calibrate
@@ -110,7 +110,8 @@ def _calibrate_on(
     compared = draw_rows(drawn, n_compared, settings.random_state)
     # Bounds of leaves cannot be merged, and of the kinds this one alone is monotonic.
     is_monotonic = source.fitted.weights == "monotonic"
-    sizes, kind = ((1,), "equal_tailed") if is_monotonic else (LEAF_SIZES, "averaged")
+    sizes = (1,) if is_monotonic else LEAF_SIZES
+    kind: BaseKind = "equal_tailed" if is_monotonic else "averaged"
     sources = {m: source.pruned(m) for m in sizes}
     bases = [
         [_bases.Base(f, kind, level, m) for f in source.families for level in _bases.LEVELS]

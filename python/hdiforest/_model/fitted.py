@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdicore import Forest, LeafIndex, Scorer
+from hdicore import CalibratedScorer, Forest, LeafIndex, Scorer
 from hdicore._importance import importance_of
 from hdiforest._model.reference import Reference
 from hdiforest._model.residuals import CentredForest
@@ -18,8 +18,8 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._utils import Array, Kind
-from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
+from hdiforest._utils import Array
+from hdiforest.calibration._bases import FIXED_RAW, Base
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
 from hdiforest.exceptions import TrainingRowsWarning
@@ -58,8 +58,7 @@ class Jackknife:
 
     def read(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
         """Return the base intervals of rows in given leaves, -1 in trees left out, (n, 2)."""
-        kind = cast("Kind", FIXED_RAW.kind)
-        return self.index.intervals(leaves, FIXED_RAW.level, kind, n_threads=n_threads)
+        return self.index.intervals(leaves, FIXED_RAW.level, FIXED_RAW.kind, n_threads=n_threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +162,19 @@ class FittedForest:
         index = rows.index(self.scorer.forest, None, self.weights, n_threads=n_threads)
         own: dict[str, Any] = {"scorer": Scorer(self.scorer.forest, index), "training_rows": rows}
         return self.uncalibrated(**own, encoder=None, target_names=None, check_file=None)
+
+    @cached_property
+    def calibrated(self) -> CalibratedScorer:
+        """What answers calibrated intervals of one output, but for folds."""
+        levels, centred = cast("Calibration", self.calibration).levels, self.centred
+        return CalibratedScorer(
+            self.scorer if centred is None else centred.scorer,
+            [level.base.kind for level in levels],
+            [level.base.level for level in levels],
+            [level.q_hat for level in levels],
+            cast("Calibration", self.calibration).postprocess.engine,
+            centres=None if centred is None else centred.centres,
+        )
 
     @cached_property
     def boxes(self) -> tuple[FittedForest, ...]:
@@ -382,20 +394,16 @@ def base_intervals(
     mean: Array | None = None,
     leaves: NDArray[np.int32] | None = None,
 ) -> Array:
-    """Return the intervals of rows by each of k bases, (n, 2, k).
+    """Return the intervals of rows by each of k bases of one distribution, (n, 2, k).
 
     All but raw ones need `fitted.centred`. `mean` (n,) is filled with the means of the rows, which
     are routed unless their `leaves` are given.
     """
-    if mean is not None and all(base.family != "raw" for base in bases):
-        fitted.scorer.mean(X, out=mean, n_threads=n_threads)
-
-    def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
-        if family != "raw":
-            centred = cast("CentredForest", fitted.centred)
-            return centred.intervals(X, levels, kinds, n_threads, leaves)
-        if leaves is not None:
-            return fitted.scorer.index.intervals(leaves, levels, kinds, n_threads=n_threads)
-        return fitted.scorer.intervals(X, levels, kinds, mean=mean, n_threads=n_threads)
-
-    return read_bases(bases, len(X), read)
+    levels, kinds = [base.level for base in bases], [base.kind for base in bases]
+    if bases[0].family != "raw":
+        if mean is not None:
+            fitted.scorer.mean(X, out=mean, n_threads=n_threads)
+        return cast("CentredForest", fitted.centred).intervals(X, levels, kinds, n_threads, leaves)
+    if leaves is not None:
+        return fitted.scorer.index.intervals(leaves, levels, kinds, n_threads=n_threads)
+    return fitted.scorer.intervals(X, levels, kinds, mean=mean, n_threads=n_threads)

@@ -16,8 +16,8 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.prune import Leaves, leaf_sizes, prune_to
 from hdiforest._model.residuals import CentredForest, OutOfBagMeans, Stacking
 from hdiforest._model.training_rows import IN_BAG, TrainingRows, TreeBlock
-from hdiforest._utils import Array, Kind
-from hdiforest.calibration._bases import Base, read_bases
+from hdiforest._utils import Array, BaseKind
+from hdiforest.calibration._bases import Base
 
 # A training row with fewer such trees has a distribution unlike that of a new row.
 MIN_OOB_TREES = 20
@@ -203,27 +203,20 @@ class OutOfBagIntervals:
         families = list(dict.fromkeys(base.family for base in bases))
         if self._equal_rows is None and "raw" in families:
             families.remove("raw")
-        parts = list(
-            dict.fromkeys(part for base in bases if base.family in families for part in base.parts)
-        )
-        ends: dict[str, Array] = {}
+        parts = list(dict.fromkeys((base.kind, base.level) for base in bases))
+        found: dict[str, Array] = {}
         while families:  # one merge serves raw and centred intervals, or stacked ones
             together = [f for f in families if f == "raw" or f == families[-1]]
             families = [f for f in families if f not in together]
-            ends |= zip(together, self._merged_intervals(rows, together, parts), strict=True)
-
-        def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
-            if family not in ends:
-                raw: Array = self.query_raw("intervals", rows, levels, kinds)
-                return raw
-            return ends[family][
-                ..., [parts.index(part) for part in zip(kinds, levels, strict=True)]
-            ]
-
-        return read_bases(bases, len(rows), read)
+            found |= zip(together, self._merged_intervals(rows, together, parts), strict=True)
+        if "raw" not in found and any(base.family == "raw" for base in bases):
+            kinds, levels = zip(*parts, strict=True)
+            found["raw"] = self.query_raw("intervals", rows, levels, kinds)
+        columns = [found[b.family][..., parts.index((b.kind, b.level))] for b in bases]
+        return np.stack(columns, axis=-1)
 
     def _merged_intervals(
-        self, rows: NDArray[np.intp], families: list[str], parts: list[tuple[str, float]]
+        self, rows: NDArray[np.intp], families: list[str], parts: list[tuple[BaseKind, float]]
     ) -> Array:
         """Return k intervals from one merge of a row's leaves, (families, rows, 2, k)."""
         scale, offsets = self._scale_and_offsets(families[-1])
@@ -237,7 +230,7 @@ class OutOfBagIntervals:
             self.leaves[rows],
             cast("Counts", self.counts)[rows],
             [level for _, level in parts],
-            [cast("Kind", kind) for kind, _ in parts],
+            [kind for kind, _ in parts],
             ["raw" if family == "raw" else "centred" for family in families],
             draw_weight=self.rows.draw_weight,
             scale=scale,

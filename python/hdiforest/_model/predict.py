@@ -94,13 +94,41 @@ def predict_calibrated(
             return predict_calibrated(part, X, coverage, n_threads, codes=codes)
 
         return of_outputs(fitted, answer, joint=joint)
-    calibration, at = _calibration_up_to(fitted, coverage)
-    if isinstance(calibration, CrossCalibration):
+    if fitted.calibration is None:
+        raise AttributeError("this model has no calibration_; call calibrate first")
+    at = fitted.calibration.positions(coverage)
+    if isinstance(fitted.calibration, CrossCalibration):
+        # Intervals contain those of lower coverages; higher ones are not needed.
+        calibration = fitted.calibration.first(int(at.max(initial=0)) + 1)
         if mean is not None:
             fitted.scorer.mean(X, out=mean, n_threads=n_threads)
         return _predict_by_folds(calibration, fitted, X, n_threads, of_folds)[..., at]
-    ends = base_intervals(fitted, X, calibration.bases, n_threads, mean)
-    return calibration.intervals(ends, codes)[..., at]
+    return calibrated_rows(fitted, X, at, n_threads, mean, codes)
+
+
+def calibrated_rows(
+    fitted: FittedForest,
+    X: Rows,
+    at: NDArray[np.intp],
+    n_threads: int,
+    mean: Array | None = None,
+    codes: NDArray[np.intp] | None = None,
+) -> Array:
+    """Return intervals (n, 2) or (n, 2, k) of coverages at positions () or (k,)."""
+    groups, centred, scorer = fitted.groups, fitted.centred, fitted.calibrated
+    options: dict[str, Any] = {"n_threads": n_threads}
+    if groups is not None and codes is not None:
+        options["q_hat"] = groups.quantiles(codes, cast("Calibration", fitted.calibration).q_hat)
+    positions = at.reshape(-1)
+    if centred is None:
+        means = None if mean is None else mean.reshape(-1)
+        ends = scorer.intervals(X, positions, mean=means, **options)
+    else:
+        if mean is not None:
+            fitted.scorer.mean(X, out=mean, n_threads=n_threads)
+        options["shifts"] = centred.shifts(X, n_threads)
+        ends = centred.read(scorer.intervals, X, positions, **options)
+    return ends.reshape(len(X), 2, *at.shape)
 
 
 def predict_calibrated_out_of_bag(
@@ -112,12 +140,14 @@ def predict_calibrated_out_of_bag(
     `FittedForest.group_codes` takes them.
     """
     source = _out_of_bag(fitted, n_threads)
-    calibration, at = _calibration_up_to(fitted, coverage)
-    ends = source.intervals(np.arange(len(source.rows.y)), cast("Calibration", calibration).bases)
+    calibration = cast("Calibration", fitted.calibration)
+    at = calibration.positions(coverage)
+    calibration = calibration.first(int(at.max(initial=0)) + 1)
+    ends = source.intervals(np.arange(len(source.rows.y)), calibration.bases)
     if labels is None and fitted.by is not None and calibration.method == "oob":
         labels = fitted.by.array
     codes = fitted.group_codes(source.rows.X, labels)
-    return cast("Calibration", calibration).intervals(ends, codes)[..., at]
+    return calibration.intervals(ends, codes)[..., at]
 
 
 def read_distributions(
@@ -207,8 +237,7 @@ def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
     if not isinstance(fold.calibration, Calibration):
         ends = base_intervals(fold, X, [FIXED_RAW], n_threads)
         return np.broadcast_to(ends, (len(X), 2, k))
-    calibration = fold.calibration.first(k)
-    return calibration.intervals(base_intervals(fold, X, calibration.bases, n_threads))
+    return calibrated_rows(fold, X, np.arange(k), n_threads)
 
 
 def _out_of_bag(fitted: FittedForest, n_threads: int) -> OutOfBagIntervals:
@@ -219,18 +248,6 @@ def _out_of_bag(fitted: FittedForest, n_threads: int) -> OutOfBagIntervals:
             "without a regressor as mean"
         )
     return OutOfBagIntervals(fitted, n_threads)
-
-
-def _calibration_up_to(
-    fitted: FittedForest, coverage: ArrayLike
-) -> tuple[Calibration | CrossCalibration, NDArray[np.intp]]:
-    """Return the calibration up to the highest coverage asked for, and the positions of all."""
-    if fitted.calibration is None:
-        raise AttributeError("this model has no calibration_; call calibrate first")
-    calibration = cast("Calibration | CrossCalibration", fitted.calibration)  # of one output
-    at = calibration.positions(coverage)
-    # Intervals contain those of lower coverages; higher ones are not needed.
-    return calibration.first(int(at.max(initial=0)) + 1), at
 
 
 def _predict_by_folds(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Scorer
-from hdiforest._utils import Array, Kind
+from hdiforest._utils import Array, BaseKind
 from hdiforest._utils.optional import need
 
 _ROWS_AT_ONCE = 1 << 15  # of the other regressor, so that memory stays flat
@@ -58,14 +58,32 @@ class CentredForest:
         return "centred" if self.mean is None else "stacked"
 
     @cached_property
-    def _centres(self) -> Array:
+    def centres(self) -> Array:
+        """What the mean of a row's leaves is taken of, (n_leaves.sum(),)."""
         return self.leaf_means if self.mean is None else (1 - self.share) * self.leaf_means
+
+    def shifts(self, X: NDArray[Any], n_threads: int) -> Array | None:
+        """Return what the other mean adds to the centres of the rows of X, (n,); None: nothing."""
+        if self.mean is None or self.share == 0:
+            return None
+        parts = range(0, max(1, len(X)), _ROWS_AT_ONCE)
+        means = [self.mean.predict(X[at : at + _ROWS_AT_ONCE], n_threads) for at in parts]
+        return np.asarray(self.share * np.concatenate(means))
+
+    def read(self, query: Callable[..., Array], *args: Any, **options: Any) -> Array:
+        """Return the answer of a query of the scorer; its errors name the leaf means of a file."""
+        try:
+            return query(*args, **options)
+        except ValueError:
+            if self.lazy:
+                self._require_finite(f"{self.source}: ")
+            raise
 
     def intervals(
         self,
         X: NDArray[np.float32] | Array,
         coverage: Sequence[float],
-        kinds: Sequence[Kind],
+        kinds: Sequence[BaseKind],
         n_threads: int,
         leaves: NDArray[np.int32] | None = None,
     ) -> Array:
@@ -74,20 +92,11 @@ class CentredForest:
         One merge of a row's leaves serves all, and its centre: O(depth + entries) for each tree.
         The forest routes the rows unless their `leaves` (n, n_trees) are given.
         """
-        options: dict[str, Any] = {"centres": self._centres, "n_threads": n_threads}
-        try:
-            if leaves is None:
-                ends = self.scorer.intervals(X, coverage, kinds, **options)
-            else:
-                ends = self.scorer.index.intervals(leaves, coverage, kinds, **options)
-        except ValueError:
-            if self.lazy:
-                self._require_finite(f"{self.source}: ")
-            raise
-        if self.mean is not None and self.share > 0:
-            for begin in range(0, len(X), _ROWS_AT_ONCE):
-                part = slice(begin, begin + _ROWS_AT_ONCE)
-                ends[part] += self.share * self.mean.predict(X[part], n_threads)[:, None, None]
+        source, rows = (self.scorer, X) if leaves is None else (self.scorer.index, leaves)
+        options: dict[str, Any] = {"centres": self.centres, "n_threads": n_threads}
+        ends = self.read(source.intervals, rows, coverage, kinds, **options)
+        if (shifts := self.shifts(X, n_threads)) is not None:
+            ends += shifts[:, np.newaxis, np.newaxis]
         return ends
 
     def _require_finite(self, source: str = "") -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils import Array
+from hdiforest._utils import Array, BaseKind
 from hdiforest._utils.checks import (
     check_choice,
     check_targets,
@@ -21,15 +21,13 @@ from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import BASE_LEVELS
 
 FAMILIES = ("raw", "centred", "stacked")
-BaseKind = Literal["hdi", "equal_tailed", "averaged"]
-KINDS: tuple[BaseKind, ...] = get_args(BaseKind)
+KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "averaged")
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 # Compared. Low ones are nearly of constant width once they are widened, high ones as the forest has
 # it; the last two are for a coverage of 0.99.
 LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94, 0.97, 0.985)
-_AVERAGED = ("hdi", "equal_tailed")
 
 Group = tuple[str, int]
 
@@ -51,7 +49,7 @@ class Base(NamedTuple):
     """
 
     family: str
-    kind: str
+    kind: BaseKind
     level: float
     min_samples_leaf: int = 1
 
@@ -63,12 +61,6 @@ class Base(NamedTuple):
     def group(self) -> Group:
         """The distribution that it is of: a family, of trees of one leaf size."""
         return self.family, self.min_samples_leaf
-
-    @property
-    def parts(self) -> tuple[tuple[str, float], ...]:
-        """Kind and level of the intervals whose ends are averaged."""
-        kinds = _AVERAGED if self.kind == "averaged" else (self.kind,)
-        return tuple((kind, self.level) for kind in kinds)
 
     def quantiles(self, levels: Sequence[float] = BASE_LEVELS) -> list[Base]:
         """Return quantiles of its distribution, as upper ends of one-sided intervals.
@@ -90,35 +82,12 @@ class Base(NamedTuple):
 FIXED_RAW = Base("raw", "equal_tailed", 0.8)
 
 
-# A further coordinate is a field of `Base`, checked here. The ends are read by it, in
-# `base_intervals` and `OutOfBagIntervals`, or moved, by `PostProcess`.
 def check_base(base: Base) -> None:
     """Raise ValueError unless each coordinate is one that a base may have."""
     check_choice("family", base.family, FAMILIES)
     check_choice("kind", base.kind, KINDS)
     one_share("level", base.level)
     check_whole_number("min_samples_leaf", base.min_samples_leaf, 1)
-
-
-def read_bases(
-    bases: Sequence[Base],
-    n_rows: int,
-    read: Callable[[str, list[Any], list[float]], Array],
-) -> Array:
-    """Return the ends of bases, (n_rows, 2, m).
-
-    ``read(family, kinds, levels)`` returns the ends (n_rows, 2, p) of p intervals of a family; it
-    is called once for each family. The bases must be of trees of one size.
-    """
-    ends = np.empty((n_rows, 2, len(bases)))
-    for family in dict.fromkeys(base.family for base in bases):
-        at = [j for j, base in enumerate(bases) if base.family == family]
-        parts = list(dict.fromkeys(part for j in at for part in bases[j].parts))
-        of_parts = read(family, [kind for kind, _ in parts], [level for _, level in parts])
-        for j in at:
-            columns = [parts.index(part) for part in bases[j].parts]
-            ends[..., j] = of_parts[..., columns].mean(axis=-1)
-    return ends
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from hdiforest.calibration import Calibration, CrossCalibration, CrossCheck, Fix
 from hdiforest.calibration import _selection as selection
 from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._groups import Groups, divide
-from hdiforest.calibration._postprocess import PostProcess, nested
+from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
 from hdiforest.calibration._recalibrate import scores_to_start
 from hdiforest.calibration._selection import Objective, Selected, calibrated_intervals
@@ -86,7 +86,7 @@ def calibrate_cross(
     weights (n_fold,). The cross-check widens each fold by the scores of the others. Warns of
     infinite intervals.
     """
-    scores = [postprocess.scores(*fold) for fold in zip(ends, y, strict=True)]
+    scores = [postprocess.engine.scores(*fold) for fold in zip(ends, y, strict=True)]
 
     def without(fold: int, parts: Sequence[Array]) -> Array:
         return np.concatenate([part for f, part in enumerate(parts) if f != fold])
@@ -99,7 +99,7 @@ def calibrate_cross(
             float(conformal_quantile(own, c, weights=others_weights))
             for own, c in zip(of_others, coverages, strict=True)
         ]
-        by_others.append(nested(postprocess.widen(fold_ends, q_hat)))
+        by_others.append(postprocess.engine.widen(fold_ends, q_hat, nested=True))
     intervals, targets = np.concatenate(by_others), np.concatenate(y)
     row_weights = None if weights is None else np.concatenate(weights)
     zeros = np.zeros(len(targets))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from functools import cached_property, partial
+from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+import hdicore
 from hdiforest._utils import Array
 from hdiforest._utils.checks import reals
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import BASE_LEVELS, rank
-
-_KNOWN = np.array(BASE_LEVELS)  # with straight lines between them
 
 # Levels that are known exactly, of more rows; others have the next larger one.
 _N_KNOTS = 500
@@ -22,8 +22,6 @@ _KNOTS = np.concatenate([[0.001], np.arange(1, _N_KNOTS) / _N_KNOTS, [0.999]])
 
 _SEED = 0  # of the ranks among ties, so that a calibration repeats
 _ROUNDING = 1e-9  # of a level that should equal a knot
-_ROUNDINGS = 16  # of the operations between a quantile and its level
-_HUGE = 1e300  # infinite points are moved here
 
 
 class Reading(NamedTuple):
@@ -56,13 +54,7 @@ class PredictiveDistribution:
     postprocess: PostProcess
 
     def __post_init__(self) -> None:
-        levels, scores = self.levels, self.scores
-        if levels.ndim != 1 or len(levels) == 0 or levels.shape != scores.shape:
-            raise ValueError("levels and scores of the distribution must be as many, and some")
-        if not (np.diff(levels) > 0).all() or not 0 < levels[0] <= levels[-1] < 1:
-            raise ValueError("levels of the distribution must ascend between 0 and 1")
-        if np.isnan(scores).any() or (scores[1:] < scores[:-1]).any():
-            raise ValueError("scores of the distribution must be numbers and ascend")
+        _ = self._engine  # which checks the numbers
 
     @classmethod
     def fitted(
@@ -79,8 +71,10 @@ class PredictiveDistribution:
         Their base quantiles are (n, 19), their targets and perhaps positive weights (n,). Levels
         that bounds of these coverages have are kept exactly. O(n log n).
         """
-        below = _scores(base, y, postprocess, strictly=True)
-        at = _scores(base, y, postprocess, strictly=False)
+        below, at = (
+            hdicore.PredictiveDistribution.scores(base, y, postprocess.engine, strictly=strictly)
+            for strictly in (True, False)
+        )
         draws = np.random.default_rng(_SEED).random(len(y))
         scores = below + draws * (at - below)
         if postprocess.clip:  # no quantile reaches them
@@ -97,48 +91,28 @@ class PredictiveDistribution:
         rises = np.diff(levels, prepend=0) > 0  # not where a weight is lost in the sum
         return cls(levels[rises], scores[rises], postprocess)
 
+    @cached_property
+    def _engine(self) -> hdicore.PredictiveDistribution:
+        return hdicore.PredictiveDistribution(self.levels, self.scores, self.postprocess.engine)
+
     def quantiles(self, levels: Array, outwards: int = 1) -> Reading:
         """Return what reads quantiles (n, k) at levels (k,) in [0, 1], or at the next known ones.
 
         Points of the lattice that no training target has are moved `outwards`: 1 up, -1 down.
         """
-        position = np.searchsorted(self.levels, levels - _ROUNDING)
-        scores = np.where(levels > 0, np.append(self.scores, np.inf)[position], -np.inf)
-        below, above, share = _places(scores)
-        needed = np.unique([below, above])
-        low, high = np.searchsorted(needed, below), np.searchsorted(needed, above)
-
-        def read(base: Array) -> Array:
-            return self._between(base[:, low], base[:, high], share, scores, outwards)
-
-        return Reading(tuple(_KNOWN[needed].tolist()), read)
+        read = partial(self._engine.quantiles, levels=levels, outwards=outwards)
+        return Reading(tuple(self._engine.base_levels(levels).tolist()), read)
 
     def cdf(self, *, inclusive: bool = True) -> Reading:
         """Return what reads P(Y <= y), or P(Y < y), from further points y, (n,) or (n, k).
 
         It is the largest level that is known whose quantile is at most, or below, y.
         """
-
-        def read(base: Array, y: Array) -> Array:
-            values = np.empty(y.shape)
-            for column in np.ndindex(y.shape[1:]):
-                values[:, *column] = self._cdf_of(base, y[:, *column], inclusive)
-            return values
-
-        return Reading(BASE_LEVELS, read)
+        return Reading(BASE_LEVELS, partial(self._engine.cdf, inclusive=inclusive))
 
     def draws(self) -> Reading:
         """Return what reads draws from further numbers (n, k), uniform in [0, 1)."""
-
-        def read(base: Array, uniforms: Array) -> Array:
-            # Of the levels that are known, as the others may be infinite.
-            levels = (1 - uniforms) * self.levels[-1]
-            scores = self.scores[np.searchsorted(self.levels, levels - _ROUNDING)]
-            below, above, share = _places(scores)
-            low, high = (np.take_along_axis(base, at, axis=1) for at in (below, above))
-            return self._between(low, high, share, scores)
-
-        return Reading(BASE_LEVELS, read)
+        return Reading(BASE_LEVELS, self._engine.draws)
 
     def bounds(self, coverages: Array, kind: str, n: int, confidence: float | None) -> Reading:
         """Return what reads one-sided intervals (n_rows, 2, k), by n calibration rows.
@@ -161,37 +135,6 @@ class PredictiveDistribution:
 
         return Reading(quantiles.levels, read)
 
-    def _between(
-        self, low: Array, high: Array, share: Array, scores: Array, outwards: int = 1
-    ) -> Array:
-        """Return Q at scores, a share of the way from one base quantile to the next, finished."""
-        inside = np.minimum(low + share * (high - low), high)  # not beyond it by rounding
-        beyond = scores - scores.clip(_KNOWN[0], _KNOWN[-1])
-        values = self.postprocess.nearest(inside + _unit(self.postprocess) * beyond, outwards)
-        return np.where(np.isnan(inside), np.nan, values)
-
-    def _cdf_of(self, base: Array, y: Array, inclusive: bool) -> Array:
-        finite = np.clip(y, -_HUGE, _HUGE)
-        scale = np.maximum(np.abs(base[:, [0, -1]]).max(axis=1), np.abs(finite))
-        # What rounding may have taken from a quantile, or added to it.
-        allowance = scale * _ROUNDINGS * np.finfo(np.float64).eps
-        moved = finite + np.where(inclusive, allowance, -allowance)
-        scores = _scores(base, moved, self.postprocess, strictly=not inclusive)
-        side: Literal["left", "right"] = "right" if inclusive else "left"
-        values = np.append(0.0, self.levels)[np.searchsorted(self.scores, scores, side)]
-        clips = self.postprocess.clip
-        low, high = (self.postprocess.low, self.postprocess.high) if clips else (-np.inf, np.inf)
-        none, everything = (y < low, y >= high) if inclusive else (y <= low, y > high)
-        cases = [np.isnan(base[:, 0]), none, everything]
-        return np.select(cases, [np.nan, 0.0, 1.0], values)
-
-
-def _places(scores: Array) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
-    """Return between which base levels scores are, and which share of the way; all may be one."""
-    cell = np.clip(np.searchsorted(_KNOWN, scores, side="right") - 1, 0, len(_KNOWN) - 2)
-    share = np.clip((scores - _KNOWN[cell]) / (_KNOWN[cell + 1] - _KNOWN[cell]), 0, 1)
-    return np.where(share == 1, cell + 1, cell), np.where(share == 0, cell, cell + 1), share
-
 
 def _levels_of_bounds(coverages: ArrayLike, n: int, confidence: float | None) -> Array:
     """Return the levels of the quantiles that are upper bounds, by n calibration rows."""
@@ -199,27 +142,6 @@ def _levels_of_bounds(coverages: ArrayLike, n: int, confidence: float | None) ->
         return np.asarray(coverages, dtype=np.float64)
     ranks = [rank(n, c, confidence=confidence) for c in np.asarray(coverages).tolist()]
     return np.array(ranks) / (n + 1)
-
-
-def _unit(postprocess: PostProcess) -> float:
-    """Return what a score of one is beyond the base quantiles, in the unit of y."""
-    return (postprocess.high / 2 - postprocess.low / 2) or 1.0
-
-
-def _scores(base: Array, y: Array, postprocess: PostProcess, *, strictly: bool) -> Array:
-    """Return the largest s with Q(x, s) <= y, or least with >= y, (n,); Q is not clipped here."""
-    below, above = postprocess.cells(y)
-    z = below if strictly else above
-    known, last = _KNOWN, len(_KNOWN) - 1
-    points = z[:, np.newaxis]
-    count = ((base < points) if strictly else (base <= points)).sum(axis=1)
-    rows, cell = np.arange(len(z)), np.clip(count - 1, 0, last - 1)
-    low, high = base[rows, cell], base[rows, cell + 1]
-    unit = _unit(postprocess)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # where another case holds
-        between = known[cell] + (known[cell + 1] - known[cell]) * ((z - low) / (high - low))
-        tails = [known[0] + (z - base[:, 0]) / unit, known[-1] + (z - base[:, -1]) / unit]
-    return np.asarray(np.select([count == 0, count > last], tails, between))
 
 
 def checked_levels(levels: ArrayLike) -> Array:

@@ -78,7 +78,7 @@ def recalibrated(
     levels: list[FixedLevel] = []
     scores, misses, coverage = [], [], []
     for j, level in enumerate(calibration.levels):
-        own = postprocess.scores(ends[..., j], y)
+        own = postprocess.engine.scores(ends[..., j], y)
         target = 1 - level.coverage
         miss, moves = (recent.misses[j] if continues else target), rate if method == "aci" else 0.0
         quantiles, miss = _moving_quantiles(recent.scores[:, j], own, window, target, miss, moves)

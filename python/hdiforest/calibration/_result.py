@@ -27,7 +27,7 @@ from hdiforest._utils.checks import (
 from hdiforest.calibration._bases import Base, check_base
 from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
-from hdiforest.calibration._postprocess import PostProcess, nested
+from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed
 
 METHODS = ("oob", "split")
@@ -413,6 +413,10 @@ class Calibration(CalibrationResult):
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
         self._check_coverages()
+        if len({base.group for base in self.bases}) > 1:
+            raise ValueError(
+                "levels must be of one distribution, that is of one family and min_samples_leaf"
+            )
         if self.n < 1:
             raise ValueError(f"n must be positive, got {self.n}")
         if self.confidence is not None:
@@ -428,6 +432,11 @@ class Calibration(CalibrationResult):
     def bases(self) -> tuple[Base, ...]:
         """The base of each coverage: what `intervals` expects the ends of."""
         return tuple(level.base for level in self.levels)
+
+    @property
+    def q_hat(self) -> Array:
+        """The conformal quantile of each coverage, (k,)."""
+        return np.array([level.q_hat for level in self.levels])
 
     @property
     def history(self) -> tuple[Step, ...]:
@@ -469,10 +478,10 @@ class Calibration(CalibrationResult):
             Widened, post-processed, and nested: each coverage contains the lower ones. NaN where an
             end of this or of a lower coverage is.
         """
-        q_hat = np.array([level.q_hat for level in self.levels])
+        q_hat = self.q_hat
         if self.groups is not None and codes is not None:
             q_hat = self.groups.quantiles(codes, q_hat)
-        return self.postprocess.intervals(ends, q_hat)
+        return self.postprocess.engine.widen(ends, q_hat, nested=True)
 
     @property
     def later(self) -> tuple[LaterCheck | None, ...]:
@@ -614,7 +623,7 @@ class CrossCalibration(CalibrationResult):
                 k = weight_needed(np.concatenate(weights), level.coverage)
             result[:, 0, j] = -kth_shifted(-ends[:, :, 0, j], scores, k, weights)
             result[:, 1, j] = kth_shifted(ends[:, :, 1, j], scores, k, weights)
-        return nested(np.stack(self.postprocess.apply(result[:, 0], result[:, 1]), axis=1))
+        return self.postprocess.engine.widen(result, np.zeros(len(self.levels)), nested=True)
 
     def _describe(self, level: Level) -> str:  # noqa: ARG002 (each fold has its own)
         what = "folds" if self.method == "cv+" else "rows"

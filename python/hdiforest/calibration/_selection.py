@@ -101,8 +101,8 @@ def best(candidates: Candidates, coverage: float, objective: Objective | None) -
         at = sorted(range(len(levels)), key=lambda j: -levels[j])
     postprocess, y, weights = candidates.postprocess, candidates.y, candidates.weights
     ends = candidates.ends[..., at]
-    q_hat = conformal_quantile(postprocess.scores(ends, y).T, coverage, weights=weights)
-    lower, upper = np.moveaxis(postprocess.widen(ends, q_hat), 1, 0)
+    q_hat = conformal_quantile(postprocess.engine.scores(ends, y).T, coverage, weights=weights)
+    lower, upper = np.moveaxis(postprocess.engine.widen(ends, q_hat), 1, 0)
     scored = interval_scores(y[:, np.newaxis], lower, upper, 1 - coverage)
     width, score = (weighted_mean(of, weights) for of in (upper - lower, scored))
     width = np.where(width > _POINT * (postprocess.high - postprocess.low), width, 0.0)
@@ -143,7 +143,7 @@ def reselected(selected: Sequence[Selected]) -> Rule:
 
 def scores_of(candidates: Candidates, selected: Selected) -> Array:
     """Return the scores (n,) that the quantile of what was selected is one of."""
-    return candidates.postprocess.scores(candidates.ends_of(selected.base), candidates.y)
+    return candidates.postprocess.engine.scores(candidates.ends_of(selected.base), candidates.y)
 
 
 def quantiles_by_group(
@@ -167,7 +167,8 @@ def calibrated_intervals(
     """Return intervals (n, 2, k) for k ascending coverages, by quantiles (n, k) if given."""
     ends = np.stack([candidates.ends_of(each.base) for each in selected], axis=-1)
     common = np.array([each.q_hat for each in selected])
-    return candidates.postprocess.intervals(ends, common if q_hat is None else q_hat)
+    quantiles = common if q_hat is None else q_hat
+    return candidates.postprocess.engine.widen(ends, quantiles, nested=True)
 
 
 def first_half(n: int) -> NDArray[np.bool_]:

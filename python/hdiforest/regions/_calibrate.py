@@ -114,8 +114,9 @@ class RegionCalibration:
         row = np.repeat(np.arange(len(regions)), regions.n_pieces)
         is_inside = (regions.upper >= of_all.low) & (regions.lower <= of_all.high)
         kept = is_inside | (np.bincount(row[is_inside], minlength=len(regions)) == 0)[row]
-        ends = of_all.apply(regions.lower[kept], regions.upper[kept])
-        return Regions(offsets_of(np.bincount(row[kept], minlength=len(regions))), *ends)
+        ends = np.stack([regions.lower[kept], regions.upper[kept]], axis=1)
+        lower, upper = of_all.engine.widen(ends[..., np.newaxis], [0.0])[..., 0].T.copy()
+        return Regions(offsets_of(np.bincount(row[kept], minlength=len(regions))), lower, upper)
 
 
 def calibrate_region(

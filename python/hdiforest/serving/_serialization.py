@@ -402,8 +402,6 @@ def calibration_from_arrays(facts: Facts, arrays: Arrays) -> Calibration | Cross
     if facts.get("method") in results.CROSS_METHODS:
         return schema.unpack(CrossCalibration, facts, arrays)
     calibration = schema.unpack(Calibration, facts, arrays)
-    if len({base.min_samples_leaf for base in calibration.bases}) > 1:
-        raise ValueError("levels must be of trees with one min_samples_leaf")
     if (known := calibration.distribution) is None:
         return calibration
     known = replace(known, postprocess=calibration.postprocess)

@@ -28,8 +28,8 @@ extern "C" {
 #endif
 
 // 2: interpolations from 7 on, 3: a kind of number 4, 4: index_priced_intervals, index_regions,
-// 5: models of files, 6: no kind of number 4
-#define HDICORE_API_VERSION 6
+// 5: models of files, 6: no kind of number 4, 7: hdicore_averaged
+#define HDICORE_API_VERSION 7
 
 typedef enum hdicore_status {
     hdicore_ok = 0,
@@ -46,8 +46,9 @@ typedef enum hdicore_kind {
     hdicore_hdi = 0,           // shortest closed interval that holds the coverage
     hdicore_equal_tailed = 1,  // from the (1 - coverage) / 2 to the (1 + coverage) / 2 quantile
     hdicore_lower = 2,         // largest lower bound; the upper end is infinity
-    hdicore_upper = 3          // smallest upper bound; the lower end is -infinity
+    hdicore_upper = 3,         // smallest upper bound; the lower end is -infinity
     // 4 was a kind that is gone. It is refused, and no other kind ever gets it.
+    hdicore_averaged = 5  // midway between the HDI and the equal-tailed interval
 } hdicore_kind;
 
 // How to read quantiles between atoms; the names are numpy's.

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "calibrated/calibrated_scorer.hpp"
 #include "check.hpp"
-#include "model_file/calibration.hpp"
+#include "model_file/stored_calibration.hpp"
 
 using namespace hdicore;
 
@@ -50,29 +51,37 @@ void what_is_out_of_range_is_refused() {
 }
 
 void intervals_are_widened_and_nested() {
-    const BaseInterval base{false, {Kind::hdi}, 0.5};
-    Calibration calibration{{{0.5, base, 1}, {0.8, base, -1}, {0.9, base, -3}},
-                            PostProcess(-100, 100, false, {}, {}),
-                            {}};
-    CHECK(calibration.bases(2).size() == 2 && calibration.bases(3).size() == 3);
+    const Calibration calibration{
+        {{0.5, Kind::hdi, 0.5, 1}, {0.8, Kind::hdi, 0.5, -1}, {0.9, Kind::hdi, 0.5, -3}},
+        PostProcess(-100, 100, false, {}, {})};
     CHECK(calibration.find(0.8 + 1e-8) == 1u && !calibration.find(0.81));
-    Interval ends[] = {{0, 2}, {0, 6}, {2, 6}};
-    calibration.widen(ends, 3, 0);
-    CHECK(std::fabs(ends[0].lower + 1) < 1e-12 && ends[0].lower < -1 && ends[0].upper > 3);
+    double lower[] = {0, 0, 2}, upper[] = {2, 6, 6};
+    const double q_hat[] = {1, -1, -3};
+    calibrate(lower, upper, q_hat, calibration.postprocess);
+    CHECK(std::fabs(lower[0] + 1) < 1e-12 && lower[0] < -1 && upper[0] > 3);
     // Both ends move inwards, and the interval contains the one before.
-    CHECK(ends[1].lower == ends[0].lower && std::fabs(ends[1].upper - 5) < 1e-12);
+    CHECK(lower[1] == lower[0] && std::fabs(upper[1] - 5) < 1e-12);
     // Its ends cross.
-    CHECK(ends[2].lower == ends[1].lower && ends[2].upper == ends[1].upper);
+    CHECK(lower[2] == lower[1] && upper[2] == upper[1]);
+}
 
-    calibration.groups =
-        CalibrationGroups{0, {3.0, std::nullopt, nan}, {0, 0, 0, nan, 7, 7, 0, 0, 0}};
-    CHECK(calibration.groups->find(3) == 0 && calibration.groups->find(nan) == 1 &&
-          calibration.groups->find(4) == 3);
-    for (const auto& [group, lower] : {std::pair(0, 0.0), std::pair(1, -1.0), std::pair(3, -1.0)}) {
-        Interval one[] = {{0, 2}};
-        calibration.widen(one, 1, static_cast<std::size_t>(group));
-        CHECK(std::fabs(one[0].lower - lower) < 1e-12);
-    }
+void scores_are_what_widens_enough() {
+    const double targets[] = {0, 1, 2, 4};
+    const PostProcess plain(0, 10, false, {}, {}), clips(0, 10, true, {}, {}),
+        points(0, 4, false, Lattice{0, 1, 1e-6}, targets);
+    CHECK(conformity_score({2, 5}, plain.reach(7)) == 2);
+    CHECK(conformity_score({2, 5}, plain.reach(3)) == -1);
+    CHECK(conformity_score({2, 5}, clips.reach(11)) == infinity);
+    // Between 1 and 2 the farther counts.
+    CHECK(conformity_score({2, 4}, points.reach(1.4)) == 1);
+    CHECK(points.cell(1).lower == 0.5 && points.cell(1).upper == 1.5);
+    CHECK(points.nearest(1.4, 1) == 1 && clips.nearest(-infinity, 1) == 0);
+    CHECK(std::isnan(clips.nearest(nan, 1)));
+}
+
+void groups_are_found_by_their_label() {
+    const CalibrationGroups groups{0, {3.0, std::nullopt, nan}, {}};
+    CHECK(groups.find(3) == 0 && groups.find(nan) == 1 && groups.find(4) == 3);
 }
 
 }  // namespace
@@ -82,5 +91,7 @@ int main() {
     ends_are_targets_on_a_lattice();
     what_is_out_of_range_is_refused();
     intervals_are_widened_and_nested();
+    scores_are_what_widens_enough();
+    groups_are_found_by_their_label();
     return check::finish();
 }

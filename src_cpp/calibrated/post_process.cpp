@@ -1,6 +1,6 @@
-// model_file/calibration.cpp: arithmetic in the order in which models are calibrated, bit for bit
+// calibrated/post_process.cpp: arithmetic in one order, so that all doors agree bit for bit
 // SPDX-License-Identifier: BSD-3-Clause
-#include "model_file/calibration.hpp"
+#include "calibrated/post_process.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,7 @@
 namespace hdicore {
 namespace {
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding_of_places = 1e-6;
 // Of the operations between a score and an end, relative to both.
 constexpr double allowance = 4 * std::numeric_limits<double>::epsilon();
@@ -22,13 +23,13 @@ double greatest(double a, double b) noexcept {
     return std::isnan(a) || a > b ? a : b;
 }
 
-Interval widened(Interval base, double q) noexcept {
-    const double share = q == 0 ? 0 : allowance;
-    return {base.lower - q - share * (std::fabs(base.lower) + std::fabs(q)),
-            base.upper + q + share * (std::fabs(base.upper) + std::fabs(q))};
-}
-
 }  // namespace
+
+Interval widened(Interval base, double q) noexcept {
+    if (q == 0) return base;
+    return {base.lower - q - allowance * (std::fabs(base.lower) + std::fabs(q)),
+            base.upper + q + allowance * (std::fabs(base.upper) + std::fabs(q))};
+}
 
 PostProcess::PostProcess(double low, double high, bool clip, std::optional<Lattice> lattice,
                          std::span<const double> targets)
@@ -57,10 +58,14 @@ PostProcess::PostProcess(double low, double high, bool clip, std::optional<Latti
     }
 }
 
-double PostProcess::clipped(double end) const noexcept {
-    if (!clip_ || !std::isfinite(end)) return end;
-    const double above = end > low_ ? end : low_;
+double PostProcess::in_range(double value) const noexcept {
+    if (!clip_ || std::isnan(value)) return value;
+    const double above = value > low_ ? value : low_;
     return above < high_ ? above : high_;
+}
+
+double PostProcess::clipped(double end) const noexcept {
+    return std::isinf(end) ? end : in_range(end);
 }
 
 double PostProcess::point(double k, double outwards) const noexcept {
@@ -84,39 +89,38 @@ Interval PostProcess::apply(Interval interval) const noexcept {
     return {clipped(point(first, -1)), clipped(point(last, 1))};
 }
 
-std::size_t CalibrationGroups::find(double label) const noexcept {
-    const auto is_of = [&](const std::optional<double>& own) {
-        return own ? *own == label : std::isnan(label);
-    };
-    return static_cast<std::size_t>(std::find_if(labels.begin(), labels.end(), is_of) -
-                                    labels.begin());
-}
-
-std::optional<std::size_t> Calibration::find(double coverage) const noexcept {
-    for (std::size_t j = 0; j < levels.size(); ++j) {
-        if (std::fabs(levels[j].coverage - coverage) <= 1e-7) return j;  // float32 will do
-    }
-    return std::nullopt;
-}
-
-std::vector<BaseInterval> Calibration::bases(std::size_t k) const {
-    std::vector<BaseInterval> found;
-    for (std::size_t j = 0; j < k; ++j) found.push_back(levels[j].base);
-    return found;
-}
-
-void Calibration::widen(std::span<Interval> ends, std::size_t k, std::size_t group) const noexcept {
-    for (std::size_t j = 0; j < k; ++j) {
-        double q = levels[j].q_hat;
-        if (groups && group < groups->labels.size()) {
-            const double own = groups->q_hat[group * levels.size() + j];
-            if (!std::isnan(own)) q = own;
+Interval PostProcess::reach(double y) const noexcept {
+    Interval reach{y, y};
+    if (lattice_) {
+        const double nearest = std::nearbyint(lattice_->place(y));
+        const bool below = y<point(nearest, -1), above = y> point(nearest, 1);
+        if (below || above) {
+            reach = {point(nearest - (below ? 1 : 0), -1), point(nearest + (above ? 1 : 0), 1)};
         }
-        ends[j] = postprocess.apply(widened(ends[j], q));
-        if (j == 0) continue;
-        ends[j] = {least(ends[j - 1].lower, ends[j].lower),
-                   greatest(ends[j - 1].upper, ends[j].upper)};
     }
+    if (clip_ && (y < low_ || y > high_)) reach = {-infinity, infinity};
+    return reach;
+}
+
+double PostProcess::nearest(double value, double outwards) const noexcept {
+    if (lattice_) value = point(std::nearbyint(lattice_->place(value)), outwards);
+    return in_range(value);
+}
+
+Interval PostProcess::cell(double y) const noexcept {
+    if (!lattice_) return {y, y};
+    const auto& [base, step, slack] = *lattice_;
+    const double place = lattice_->place(y);
+    return {base + step * (std::ceil(place - slack) - 0.5),
+            base + step * (std::floor(place + slack) + 0.5)};
+}
+
+double conformity_score(const Interval& base, const Interval& reach) noexcept {
+    return greatest(base.lower - reach.lower, reach.upper - base.upper);
+}
+
+Interval hull(const Interval& a, const Interval& b) noexcept {
+    return {least(a.lower, b.lower), greatest(a.upper, b.upper)};
 }
 
 }  // namespace hdicore

@@ -1,0 +1,284 @@
+// register_calibrated.cpp: the Python classes PostProcess, PredictiveDistribution, CalibratedScorer
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include "bound_classes.hpp"
+#include "register_queries.hpp"
+#include "registration.hpp"
+#include "stub.hpp"
+
+namespace hdicore::bindings {
+namespace {
+
+template <class Bound, class Class>
+void pickle(Class& cls) {
+    cls.def("__reduce__", [](const py::object& self) {
+        return py::make_tuple(py::type::of(self), self.cast<const Bound&>().made_of);
+    });
+}
+
+// Base intervals of rows, by one base or m of them.
+py::array_t<double> base_ends(const py::object& object, std::size_t& n_bases) {
+    auto ends = reals(object, "ends");
+    const bool has_bases = ends.ndim() == 3;
+    n_bases = has_bases ? static_cast<std::size_t>(ends.shape(2)) : 1;
+    if ((ends.ndim() != 2 && !has_bases) || ends.shape(1) != 2) {
+        throw py::value_error("ends must have shape (n, 2) or (n, 2, m), got " +
+                              shape_text(shape_of(ends)));
+    }
+    return ends;
+}
+
+BoundPostProcess make_postprocess(double low, double high, bool clip, const py::object& lattice,
+                                  const py::object& targets) {
+    std::optional<Lattice> points;
+    if (!lattice.is_none()) {
+        const auto given = reals(lattice, "lattice");
+        check_shape(given, "lattice", {3});
+        points = {given.data()[0], given.data()[1], given.data()[2]};
+    }
+    py::array_t<double> values(0);
+    if (!targets.is_none()) values = reals(targets, "targets");
+    check_ndim(values, "targets", 1);
+    return {PostProcess(low, high, clip, points, span_of(values)),
+            py::make_tuple(low, high, clip, lattice, targets)};
+}
+
+py::array_t<double> scores(const BoundPostProcess& self, const py::object& given,
+                           const py::object& y) {
+    std::size_t m = 0;
+    const auto ends = base_ends(given, m);
+    const auto targets = reals(y, "y");
+    check_shape(targets, "y", {ends.shape(0)});
+    Shape shape{ends.shape(0)};
+    if (ends.ndim() == 3) shape.push_back(ends.shape(2));
+    py::array_t<double> result(shape);
+    const double* base = ends.data();
+    double* score = result.mutable_data();
+    for (const double target : span_of(targets)) {
+        const Interval reach = self.engine.reach(target);
+        for (std::size_t j = 0; j < m; ++j) {
+            *score++ = conformity_score({base[j], base[m + j]}, reach);
+        }
+        base += 2 * m;
+    }
+    return result;
+}
+
+py::array_t<double> widen(const BoundPostProcess& self, const py::object& given,
+                          const py::object& q_hat, bool nested) {
+    std::size_t m = 0;
+    const auto ends = base_ends(given, m);
+    check_ndim(ends, "ends", 3);
+    const auto q = reals(q_hat, "q_hat");
+    const Shape common{ends.shape(2)}, of_rows{ends.shape(0), ends.shape(2)};
+    check_shape(q, "q_hat", q.ndim() == 2 ? of_rows : common);
+    py::array_t<double> result({ends.shape(0), py::ssize_t{2}, ends.shape(2)});
+    std::ranges::copy(span_of(ends), result.mutable_data());
+    const std::span all = mutable_span_of(result);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(ends.shape(0)); ++i) {
+        const std::span own = all.subspan(i * 2 * m, 2 * m);
+        const std::span quantiles = span_of(q).subspan(q.ndim() == 2 ? i * m : 0, m);
+        const std::size_t step = nested ? m : 1;  // each by itself, or all together
+        for (std::size_t j = 0; j < m; j += step) {
+            calibrate(own.subspan(j, step), own.subspan(m + j, step), quantiles.subspan(j, step),
+                      self.engine);
+        }
+    }
+    return result;
+}
+
+BoundDistribution make_distribution(const py::object& levels, const py::object& scores,
+                                    const py::object& postprocess) {
+    const auto& known = held<BoundPostProcess>(postprocess, "postprocess");
+    const auto as_vector = [](const py::object& given, const char* name) {
+        const auto values = reals(given, name);
+        check_ndim(values, name, 1);
+        return std::vector<double>(values.data(), values.data() + values.size());
+    };
+    return {PredictiveDistribution(as_vector(levels, "levels"), as_vector(scores, "scores"),
+                                   known.engine),
+            py::make_tuple(levels, scores, postprocess)};
+}
+
+std::vector<PredictiveDistribution::Place> places_of(const BoundDistribution& self,
+                                                     const py::object& levels) {
+    std::vector<PredictiveDistribution::Place> places;
+    for (const double level : levels_of(levels, "levels", true).values) {
+        places.push_back(self.engine.place(level));
+    }
+    return places;
+}
+
+py::array_t<double> base_levels(const BoundDistribution& self, const py::object& levels) {
+    const auto needed = PredictiveDistribution::needed(places_of(self, levels));
+    std::vector<double> found;
+    for (const std::size_t k : needed) found.push_back(base_level(k));
+    return array_from(std::move(found));
+}
+
+// Base quantiles of rows, (n, n_columns).
+py::array_t<double> base_of_rows(const py::object& object, std::size_t n_columns) {
+    auto base = reals(object, "base");
+    check_ndim(base, "base", 2);
+    check_shape(base, "base", {base.shape(0), static_cast<py::ssize_t>(n_columns)});
+    return base;
+}
+
+py::array_t<double> quantiles_of(const BoundDistribution& self, const py::object& given,
+                                 const py::object& levels, int outwards) {
+    const auto places = places_of(self, levels);
+    const auto needed = PredictiveDistribution::needed(places);
+    const auto base = base_of_rows(given, needed.size());
+    const auto column = [&](std::size_t k) {
+        return static_cast<std::size_t>(std::ranges::lower_bound(needed, k) - needed.begin());
+    };
+    py::array_t<double> result({base.shape(0), static_cast<py::ssize_t>(places.size())});
+    const Matrix<double> quantiles = flat_matrix(result, places.size());
+    for (std::size_t j = 0; j < places.size(); ++j) {
+        const std::size_t below = column(places[j].below), above = column(places[j].above);
+        for (std::size_t i = 0; i < quantiles.rows(); ++i) {
+            const auto row = matrix_of(base).row(i);
+            quantiles(i, j) = self.engine.quantile(places[j], row[below], row[above], outwards);
+        }
+    }
+    return result;
+}
+
+// Calls answer(base quantiles of the row, value) for each value of each row.
+template <class Answer>
+py::array_t<double> of_values(const py::object& given, const py::object& values, const char* name,
+                              const Answer& answer) {
+    const auto base = base_of_rows(given, n_base_levels);
+    const auto own = reals(values, name);
+    if (own.ndim() < 1 || own.ndim() > 2 || own.shape(0) != base.shape(0)) {
+        throw py::value_error(std::string(name) + " must have shape (n,) or (n, k), got " +
+                              shape_text(shape_of(own)));
+    }
+    const auto owned = shape_of(own);
+    py::array_t<double> result(Shape(owned.begin(), owned.end()));
+    const std::size_t k = own.ndim() == 2 ? static_cast<std::size_t>(own.shape(1)) : 1;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(own.size()); ++at) {
+        const BaseQuantiles row(base.data() + at / k * n_base_levels, n_base_levels);
+        result.mutable_data()[at] = answer(row, own.data()[at]);
+    }
+    return result;
+}
+
+py::array_t<double> cdf_of(const BoundDistribution& self, const py::object& base,
+                           const py::object& y, bool inclusive) {
+    return of_values(base, y, "y", [&](BaseQuantiles row, double point) {
+        return self.engine.cdf(row, point, inclusive);
+    });
+}
+
+py::array_t<double> draws_of(const BoundDistribution& self, const py::object& base,
+                             const py::object& uniforms) {
+    return of_values(base, uniforms, "uniforms", [&](BaseQuantiles row, double uniform) {
+        if (!(uniform >= 0 && uniform <= 1)) throw py::value_error("uniforms must lie in [0, 1]");
+        const auto place = self.engine.drawn(uniform);
+        return self.engine.quantile(place, row[place.below], row[place.above], 1);
+    });
+}
+
+py::array_t<double> scores_of_targets(const py::object& base, const py::object& y,
+                                      const py::object& postprocess, bool strictly) {
+    const auto& known = held<BoundPostProcess>(postprocess, "postprocess");
+    return of_values(base, y, "y", [&](BaseQuantiles row, double target) {
+        return score_of_target(row, target, known.engine, strictly);
+    });
+}
+
+BoundCalibrated make_calibrated(const py::object& scorer, const py::object& kinds,
+                                const py::object& levels, const py::object& q_hat,
+                                const py::object& postprocess, const py::object& centres) {
+    const auto& bound = held<BoundScorer>(scorer, "scorer");
+    const LeafIndex& index = bound.bound_index.current();
+    if (index.n_outputs() != 1) throw py::value_error("scorer must be of one output");
+    const auto& known = held<BoundPostProcess>(postprocess, "postprocess");
+    const Levels shares = levels_of(levels, "levels", false);
+    const std::vector<Kind> of_levels = kinds_of(kinds, shares.values.size());
+    const auto q = reals(q_hat, "q_hat");
+    check_shape(q, "q_hat", {static_cast<py::ssize_t>(shares.values.size())});
+    Calibration calibration{{}, known.engine};
+    for (std::size_t j = 0; j < shares.values.size(); ++j) {
+        if (std::isnan(q.data()[j])) throw py::value_error("q_hat must be numbers, got NaN");
+        calibration.levels.push_back({0, of_levels[j], shares.values[j], q.data()[j]});
+    }
+    py::array_t<double> of_leaves(0);
+    if (!centres.is_none()) {
+        of_leaves = reals(centres, "centres");
+        check_shape(of_leaves, "centres", {static_cast<py::ssize_t>(index.n_leaves())});
+    }
+    return {&bound, std::move(calibration), of_leaves,
+            py::make_tuple(scorer, kinds, levels, q_hat, postprocess, centres)};
+}
+
+py::array_t<double> calibrated(const BoundCalibrated& self, const py::object& X,
+                               const py::object& positions, const py::object& q_hat,
+                               const py::object& shifts, const py::object& mean,
+                               const py::object& n_threads) {
+    Query query(*self.scorer, X, py::none(), n_threads);
+    const auto n = static_cast<py::ssize_t>(query.n_rows());
+    const auto n_levels = static_cast<py::ssize_t>(self.calibration.levels.size());
+    const auto asked = integers<std::int64_t>(positions, "positions");
+    check_ndim(asked, "positions", 1);
+    std::vector<std::size_t> at;
+    for (const std::int64_t position : span_of(asked)) {
+        if (position < 0 || position >= n_levels) {
+            throw py::value_error("positions must be from 0 to " + std::to_string(n_levels - 1) +
+                                  ", got " + std::to_string(position));
+        }
+        at.push_back(static_cast<std::size_t>(position));
+    }
+    if (at.empty()) throw py::value_error("positions must be one or more");
+    CalibratedRequest request{.positions = at, .centres = span_of(self.centres)};
+    py::array_t<double> of_rows(0), added(0), means(0);
+    if (!q_hat.is_none()) {
+        of_rows = reals(q_hat, "q_hat");
+        check_shape(of_rows, "q_hat", {n, n_levels});
+        request.q_hat = matrix_of(of_rows);
+    }
+    if (!shifts.is_none()) {
+        added = reals(shifts, "shifts");
+        check_shape(added, "shifts", {n});
+        request.shifts = span_of(added);
+    }
+    if (!mean.is_none()) {
+        means = output_array<double>(mean, {n}, "mean");
+        request.mean = mutable_span_of(means);
+    }
+    py::array_t<double> result({n, py::ssize_t{2}, static_cast<py::ssize_t>(at.size())});
+    request.results = flat_matrix(result, 2 * at.size());
+    query.calibrate(self.calibration, request);
+    return result;
+}
+
+}  // namespace
+
+void register_calibrated(py::module_& module) {
+    py::class_<BoundPostProcess> postprocess(module, stub::PostProcess::name,
+                                             stub::PostProcess::doc);
+    stub::PostProcess::init(postprocess, constructor(&make_postprocess));
+    stub::PostProcess::scores(postprocess, &scores);
+    stub::PostProcess::widen(postprocess, &widen);
+    pickle<BoundPostProcess>(postprocess);
+
+    using Distribution = stub::PredictiveDistribution;
+    py::class_<BoundDistribution> distribution(module, Distribution::name, Distribution::doc);
+    Distribution::init(distribution, constructor(&make_distribution));
+    Distribution::base_levels(distribution, &base_levels);
+    Distribution::quantiles(distribution, &quantiles_of);
+    Distribution::cdf(distribution, &cdf_of);
+    Distribution::draws(distribution, &draws_of);
+    Distribution::scores(distribution, &scores_of_targets);
+    pickle<BoundDistribution>(distribution);
+
+    using Scorer = stub::CalibratedScorer;
+    py::class_<BoundCalibrated> scorer(module, Scorer::name, Scorer::doc);
+    Scorer::init(scorer, constructor(&make_calibrated));
+    Scorer::intervals(scorer, &calibrated);
+    pickle<BoundCalibrated>(scorer);
+}
+
+}  // namespace hdicore::bindings
