@@ -205,8 +205,8 @@ void Model::calibrated_intervals(const RowMatrix& rows, std::span<const double> 
         const RowMatrix some = slice(rows, begin, std::min(rows_at_once, rows.n_rows() - begin));
         for (std::size_t o = 0; o < parts.size(); ++o) {
             parts[o].calibrated(some, at, n_threads,
-                                          {intervals.row(begin * parts.size() + o).data(),
-                                           some.n_rows(), parts.size() * intervals.cols()});
+                                {intervals.row(begin * parts.size() + o).data(), some.n_rows(),
+                                 parts.size() * intervals.cols()});
         }
     }
 }

@@ -159,7 +159,7 @@ ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const Mo
 }
 
 void ModelPart::calibrated(const RowMatrix& rows, std::span<const std::size_t> positions,
-                                     unsigned n_threads, Matrix<double> results) const {
+                           unsigned n_threads, Matrix<double> results) const {
     const Calibration& calibration = *stored_.calibration;
     const std::size_t k = calibration.levels.size();
     std::vector<double> q_hat;

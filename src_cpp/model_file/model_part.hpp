@@ -32,7 +32,7 @@ class ModelPart {
     // Calibrated intervals of all rows at `positions` among the calibrated coverages, (n_rows, 2 *
     // n_positions at least), lower ends first. There must be a calibration.
     void calibrated(const RowMatrix& rows, std::span<const std::size_t> positions,
-                              unsigned n_threads, Matrix<double> results) const;
+                    unsigned n_threads, Matrix<double> results) const;
 
   private:
     Forest forest_;

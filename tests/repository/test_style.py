@@ -51,7 +51,19 @@ def test_the_stub_matches_the_compiled_module(tmp_path):
     options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(tmp_path)}}
     # The metaclass that pybind11 gives its classes has no name that a stub could import.
     allowed = tmp_path / "allowed"
-    allowed.write_text("".join(f"hdicore._core.{c}\n" for c in ("Forest", "LeafIndex", "Scorer")))
+    allowed.write_text(
+        "".join(
+            f"hdicore._core.{c}\n"
+            for c in (
+                "CalibratedScorer",
+                "Forest",
+                "LeafIndex",
+                "PostProcess",
+                "PredictiveDistribution",
+                "Scorer",
+            )
+        )
+    )
     stubtest = (sys.executable, "-m", "mypy.stubtest", "hdicore._core", "--allowlist", allowed)
     run(*stubtest, **options)
     run(sys.executable, "-m", "mypy", "--strict", "-p", "hdicore", **options)

@@ -1,0 +1,195 @@
+"""Calibrated intervals of the engine: of rows as of ends, on any blocks, and what is refused."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hdicore import CalibratedScorer, LeafIndex, PostProcess, PredictiveDistribution, Scorer
+from hdicore._core import _set_block_rows
+
+from ..oracle import as_forest
+
+KINDS, LEVELS, Q_HAT = ["hdi", "averaged", "averaged"], [0.5, 0.5, 0.8], [0.3, -0.1, 2.0]
+ENDS = np.array([[[0.0], [2.0]], [[1.0], [5.0]]])
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A scorer, numbers of its leaves, and rows to score."""
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    rng = np.random.default_rng(5)
+    X = rng.random((800, 3), dtype=np.float32)
+    y = np.round(10 * X[:, 0] + rng.normal(size=len(X)), 1)
+    forest = as_forest(ExtraTreesRegressor(20, min_samples_leaf=3, random_state=0).fit(X, y))
+    index = LeafIndex(forest.leaves(X), y, n_leaves=forest.n_leaves)
+    return Scorer(forest, index), rng.normal(size=int(forest.n_leaves.sum())), rng.random((70, 3))
+
+
+def twin(ends, q_hat, low, high):
+    """Widen, clip and nest one row (2, k) at a time; without a lattice."""
+    found = []
+    for lower, upper, q in zip(*ends, q_hat, strict=True):
+        own = [lower - q, upper + q]
+        if own[0] > own[1]:
+            own = [sum(own) / 2] * 2
+        own = [min(max(end, low), high) for end in own]
+        if found:
+            own = [min(own[0], found[-1][0]), max(own[1], found[-1][1])]
+        found.append(own)
+    return np.transpose(found)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("positions", [[0, 1, 2], [2, 0], [1]])
+def test_rows_have_the_intervals_of_their_ends(made, centred, positions):
+    scorer, numbers, X = made
+    centres = numbers if centred else None
+    shifts = np.linspace(-1, 1, len(X))
+    postprocess = PostProcess(-2.0, 11.0)
+    calibrated = CalibratedScorer(scorer, KINDS, LEVELS, Q_HAT, postprocess, centres)
+    mean = np.empty(len(X))
+    found = calibrated.intervals(X, positions, shifts=shifts, mean=mean)
+    assert mean.tobytes() == scorer.mean(X).tobytes()
+    ends = scorer.intervals(X, LEVELS, KINDS, centres=centres) + shifts[:, None, None]
+    expected = postprocess.widen(ends, Q_HAT, nested=True)
+    np.testing.assert_array_equal(found, expected[..., positions])
+    by_hand = [twin(row, Q_HAT, -2.0, 11.0) for row in ends]
+    np.testing.assert_allclose(expected, by_hand, atol=1e-12)
+    of_rows = np.repeat([Q_HAT], len(X), axis=0)
+    of_rows[::2] = 0.5
+    found = calibrated.intervals(X, positions, shifts=shifts, q_hat=of_rows)
+    expected = postprocess.widen(ends, of_rows, nested=True)
+    np.testing.assert_array_equal(found, expected[..., positions])
+
+
+def test_no_bit_depends_on_threads_blocks_or_the_other_rows(made):
+    scorer, numbers, X = made
+    calibrated = CalibratedScorer(scorer, KINDS, LEVELS, Q_HAT, PostProcess(0.0, 9.0), numbers)
+    expected = calibrated.intervals(X, [0, 1, 2], n_threads=1)
+    try:
+        for block in (1, 7, 64):
+            _set_block_rows(block)
+            for n_threads in (1, 2, 3):
+                found = calibrated.intervals(X, [0, 1, 2], n_threads=n_threads)
+                assert found.tobytes() == expected.tobytes()
+    finally:
+        _set_block_rows(0)
+    alone = [calibrated.intervals(X[[i]], [0, 1, 2])[0] for i in range(len(X))]
+    assert np.array(alone).tobytes() == expected.tobytes()
+    assert calibrated.intervals(X[:0], [1]).shape == (0, 2, 1)
+
+
+def test_averaged_intervals_are_midway(made):
+    scorer, _, X = made
+    both = scorer.intervals(X, [0.6, 0.6], ["hdi", "equal_tailed"])
+    assert scorer.intervals(X, 0.6, "averaged").tobytes() == both.mean(axis=-1).tobytes()
+
+
+@given(st.lists(st.floats(-9, 9), min_size=4, max_size=4), st.booleans())
+def test_what_is_finished_stays(numbers, clip):
+    lower, upper = np.sort(np.reshape(numbers, (2, 2)), axis=0)
+    ends = np.stack([lower, upper])[np.newaxis]
+    lattice = PostProcess(0.0, 6.0, clip, (0.0, 2.0, 1e-6), [0.0, 2.0, 6.0])
+    found = lattice.widen(ends, [0.5, 0.7])
+    np.testing.assert_array_equal(lattice.widen(found, [0.0, 0.0]), found)
+
+
+def test_copies_answer_alike(made):
+    scorer, numbers, X = made
+    postprocess = PostProcess(0.0, 9.0, True, (0.0, 0.1, 1e-6), [0.0, 0.1, 9.0])
+    calibrated = CalibratedScorer(scorer, KINDS, LEVELS, Q_HAT, postprocess, numbers)
+    distribution = PredictiveDistribution([0.2, 0.5, 0.9], [0.1, 0.4, 1.2], postprocess)
+    base = np.sort(np.random.default_rng(0).uniform(0, 9, (5, 19)), axis=1)
+    for copied in (copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):
+        again = copied(calibrated).intervals(X, [0, 2])
+        assert again.tobytes() == calibrated.intervals(X, [0, 2]).tobytes()
+        assert (copied(postprocess).scores(ENDS, [3.0, 4.0]) == [[1.0], [-1.0]]).all()
+        again = copied(distribution).cdf(base, base[:, :3])
+        assert again.tobytes() == distribution.cdf(base, base[:, :3]).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: PostProcess(1.0, 0.0), "low <= high"),
+        (lambda: PostProcess(0.0, np.inf), "finite"),
+        (lambda: PostProcess(0.0, 1.0, lattice=[0.0, 1.0]), r"lattice must have shape \(3,\)"),
+        (lambda: PostProcess(0.0, 1.0, lattice=[0.0, -1.0, 0.0]), "positive step"),
+        (lambda: PostProcess(0.0, 1.0, targets=[0.0]), "none without a lattice"),
+        (lambda: PostProcess(0.0, 1.0).scores(ENDS[..., 0], [1.0]), r"y must have shape \(2,\)"),
+        (lambda: PostProcess(0.0, 1.0).scores(ENDS[:, 0], [1.0, 2.0]), r"\(n, 2\) or \(n, 2, m\)"),
+        (lambda: PostProcess(0.0, 1.0).widen(ENDS, [1.0, 2.0]), r"q_hat must have shape \(1,\)"),
+        (lambda: PostProcess(0.0, 1.0).widen(ENDS, [[1.0]]), r"q_hat must have shape \(2, 1\)"),
+        (lambda: PostProcess(0.0, 1.0).widen(ENDS, ["a"]), "q_hat must be an array of numbers"),
+    ],
+)
+def test_refused_post_processing(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kinds": ["hdi"] * 2}, "one for each of 3 coverages, got 2"),
+        ({"kinds": ["hdi", "hdi", "narrow"]}, "kind must be 'hdi'"),
+        ({"levels": [0.5, 0.8, 1.2]}, "levels must be above 0 and at most 1, got 1.2"),
+        ({"q_hat": [0.0]}, r"q_hat must have shape \(3,\)"),
+        ({"q_hat": [0.0, np.nan, 1.0]}, "q_hat must be numbers, got NaN"),
+        ({"centres": [1.0]}, "centres must have shape"),
+    ],
+)
+def test_refused_calibrations(made, options, message):
+    arguments = {"kinds": KINDS, "levels": LEVELS, "q_hat": Q_HAT, "centres": None} | options
+    with pytest.raises(ValueError, match=message):
+        CalibratedScorer(made[0], postprocess=PostProcess(0.0, 1.0), **arguments)
+
+
+def test_other_objects_are_no_parts(made):
+    with pytest.raises(TypeError, match="postprocess must be a PostProcess, got tuple"):
+        CalibratedScorer(made[0], KINDS, LEVELS, Q_HAT, (0.0, 1.0))
+    with pytest.raises(TypeError, match="scorer must be a Scorer, got NoneType"):
+        CalibratedScorer(None, KINDS, LEVELS, Q_HAT, PostProcess(0.0, 1.0))
+    with pytest.raises(TypeError, match="__init__ was not called"):
+        CalibratedScorer.__new__(CalibratedScorer).intervals(made[2], [0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"positions": [3]}, "positions must be from 0 to 2, got 3"),
+        ({"positions": [-1]}, "positions must be from 0 to 2, got -1"),
+        ({"positions": []}, "positions must be one or more"),
+        ({"positions": 0}, "positions must have 1 dimensions"),
+        ({"q_hat": [[1.0]]}, r"q_hat must have shape \(70, 3\)"),
+        ({"shifts": [1.0]}, r"shifts must have shape \(70,\)"),
+        ({"mean": np.empty(3)}, r"mean must have shape \(70,\)"),
+        ({"n_threads": -1}, "n_threads must be a whole number"),
+    ],
+)
+def test_refused_queries(made, options, message):
+    calibrated = CalibratedScorer(made[0], KINDS, LEVELS, Q_HAT, PostProcess(0.0, 9.0))
+    with pytest.raises(ValueError, match=message):
+        calibrated.intervals(made[2], **({"positions": [0]} | options))
+
+
+def test_distributions_refuse_what_does_not_fit():
+    distribution = PredictiveDistribution([0.5], [0.4], PostProcess(0.0, 1.0))
+    base = np.zeros((2, 19))
+    with pytest.raises(ValueError, match="levels must be from 0 to 1, got 2"):
+        distribution.base_levels([2.0])
+    with pytest.raises(ValueError, match=r"base must have shape \(2, 1\)"):
+        distribution.quantiles(base, [0.5])
+    with pytest.raises(ValueError, match=r"base must have shape \(2, 19\)"):
+        distribution.cdf(base[:, :3], [0.0, 1.0])
+    with pytest.raises(ValueError, match=r"y must have shape \(n,\) or \(n, k\), got \(3,\)"):
+        distribution.cdf(base, [0.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match=r"uniforms must lie in \[0, 1\]"):
+        distribution.draws(base, [0.5, np.nan])
+    with pytest.raises(TypeError, match="postprocess must be a PostProcess"):
+        PredictiveDistribution.scores(base, [0.0, 1.0], None)
