@@ -176,7 +176,7 @@ class CalibrationResult(ABC):
         if not coverages or any(a >= b for a, b in pairwise(coverages)):
             raise ValueError(f"coverages must be one or more and ascend, got {coverages}")
 
-    @property
+    @cached_property
     def coverages(self) -> tuple[float, ...]:
         """The coverages that were calibrated, ascending."""
         return tuple(level.coverage for level in self.levels)
@@ -194,6 +194,9 @@ class CalibrationResult(ABC):
         () or (k,) intp
             From 0 on.
         """
+        known: Any = coverage
+        if isinstance(known, float) and known in self.coverages:  # one row would wait for checks
+            return np.array(self.coverages.index(known))
         levels = shares("coverage", coverage)
         if levels.ndim > 1 or levels.size == 0:
             raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
