@@ -156,6 +156,11 @@ class Distinct(argparse.Action):
         setattr(namespace, self.dest, together)
 
 
+_COVERAGE: dict[str, Any] = {
+    "nargs": "+", "action": Distinct, "type": coverages, "metavar": "C"
+}  # fmt: skip
+
+
 def require_writable(output: Path, *inputs: Path) -> None:
     """Refuse early what would fail, or destroy an input, after the work is done."""
     name = os.path.realpath(output)
@@ -272,9 +277,9 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help="how intervals are made to cover what they say: by the trees that did not draw a row "
         "(oob), by a fifth of the rows held out of the fit (split), or by a forest for each fold "
         "(cv+) (default: oob)")  # fmt: skip
-    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
-        help="shares of new targets to cover by calibrated intervals, above 0 and below 1 (default:"
-        f" those of {_LEVELS} that there are enough rows for)")  # fmt: skip
+    add("--coverage", **_COVERAGE, help="shares of new targets to cover by calibrated intervals, "
+        f"above 0 and below 1 (default: those of {_LEVELS} that there are enough "
+        "rows for)")  # fmt: skip
     add("--groups", metavar="COL", help="column of groups (persons, sites) that are not divided, "
         "so that intervals are for new ones; with cv+ and split")  # fmt: skip
     add("--folds", type=partial(whole, least=2), metavar="N", help="of cv+ (default: 10)")
@@ -314,7 +319,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add("--resume", action="store_true", help="leave outputs that are there and were made by this "
         "model, with these arguments, of the same inputs")  # fmt: skip
     add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
-    add("--coverage", nargs="+", action=Distinct, type=partial(coverages, one=True), metavar="C",
+    add("--coverage", **_COVERAGE | {"type": partial(coverages, one=True)},
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
         "calibrated; of others, of the distribution to hold (default: 0.9, or the lowest that was "
         "calibrated if 0.9 was not)")  # fmt: skip
@@ -336,11 +341,9 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_labelled(add)
-    add("-o", "--output", type=path, metavar="MODEL2",
-        help="model file to write (default: MODEL is replaced)")  # fmt: skip
-    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
-        help="shares of new targets to cover, above 0 and below 1 (default: those that were "
-        f"calibrated, or {_LEVELS})")  # fmt: skip
+    _add_output(add)
+    add("--coverage", **_COVERAGE, help="shares of new targets to cover, above 0 and below 1 "
+        f"(default: those that were calibrated, or {_LEVELS})")  # fmt: skip
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
         "draws of TABLE (default: on average over them)")  # fmt: skip
     _add_calibrating(add)
@@ -350,8 +353,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
 def _add_recalibrate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_labelled(add)
-    add("-o", "--output", type=path, metavar="MODEL2",
-        help="model file to write (default: MODEL is replaced)")  # fmt: skip
+    _add_output(add)
     add("--method", choices=("rolling", "aci"), default="rolling", help="quantiles of the last "
         "rows, or adaptive conformal inference, whose intervals may be infinite (default: "
         "rolling)")  # fmt: skip
@@ -364,8 +366,8 @@ def _add_recalibrate(parser: argparse.ArgumentParser) -> None:
 def _add_check(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_labelled(add)
-    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
-        help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
+    add("--coverage", **_COVERAGE, help="nominal levels, above 0 and below 1 (default: of "
+        "calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
     add("--kind", choices=("calibrated", "hdi", "equal_tailed"), help="calibrated, shortest or "
         "equal-tailed intervals (default: calibrated if the model is, else hdi)")  # fmt: skip
@@ -405,6 +407,11 @@ def _add_labelled(add: Any) -> None:
     _add_tables(add, "TABLE", "with the target")
     add("--target", required=True, metavar="COL", help="column of the target")
     _add_thousands(add)
+
+
+def _add_output(add: Any) -> None:
+    add("-o", "--output", type=path, metavar="MODEL2",
+        help="model file to write (default: MODEL is replaced)")  # fmt: skip
 
 
 def _add_calibrating(add: Any) -> None:

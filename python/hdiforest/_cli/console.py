@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from hdiforest._utils.checks import printable
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.training_rows import WEIGHTINGS
+from hdiforest._utils.checks import count_text, printable
 from hdiforest._utils.hints import telling
 from hdiforest._utils.optional import MissingPackageError, need
 
@@ -47,6 +49,17 @@ def _report(what: str, message: Warning | str) -> None:
 def thirds(shares: Sequence[float | None]) -> list[str]:
     """Return cells of coverages by width; those that are not known are "-"."""
     return ["-" if share is None else f"{share:.3f}" for share in shares]
+
+
+def facts_of(fitted: FittedForest) -> dict[str, str]:
+    """Return by a title what a forest is."""
+    forest = fitted.scorer.forest
+    return {
+        "trees": f"{forest.n_trees:,}",
+        "leaves": count_text(int(forest.n_leaves.sum())),
+        "training rows": count_text(fitted.n_training_rows),
+        "weights": f"{fitted.weights}: {WEIGHTINGS[fitted.weights]}",
+    }
 
 
 # Takes a number of rows that are done, and the share of all work, None if that is not known.

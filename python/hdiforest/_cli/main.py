@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from types import FrameType, SimpleNamespace
 from typing import Any
 
@@ -128,18 +129,11 @@ def _code_of(argv: Sequence[str] | None) -> int:
     return 0
 
 
+# By their subcommands; those of others are not imported.
+_MODULES = {"score": "score", "demo": "demo", "check": "report", "inspect": "report"}
+
+
 def _subcommand(name: str) -> Callable[[Any], None]:
-    """Return what runs a subcommand; modules of others are not imported."""
-    if name == "score":
-        from hdiforest._cli.score import run_score as run
-    elif name == "demo":
-        from hdiforest._cli.demo import run_demo as run
-    elif name in ("check", "inspect"):
-        from hdiforest._cli import report
-
-        run = report.run_check if name == "check" else report.run_inspect
-    else:
-        from hdiforest._cli import fit
-
-        run = getattr(fit, f"run_{name}")
+    module = import_module(f"hdiforest._cli.{_MODULES.get(name, 'fit')}")
+    run: Callable[[Any], None] = getattr(module, f"run_{name}")
     return run
