@@ -65,13 +65,6 @@ class Report:
         rows = [[f"{level:g}", f"{share:.3f}", significant(size)] for level, share, size in cells]
         return [["coverage", "raw HDI inside", "mean width"], *rows]
 
-    def rows_by_width(self) -> list[list[str]]:
-        """Return the coverage of each third of the intervals by width, if it was cross-checked."""
-        levels = () if self.calibration is None else self.calibration.levels
-        checks = [(level.coverage, level.cross_check) for level in levels]
-        rows = [[f"{coverage:g}", *thirds(c.thirds)] for coverage, c in checks if c is not None]
-        return [["coverage", *THIRDS], *rows] if rows else []
-
     def text(self) -> str:
         """Return the calibration and the record as text."""
         calibration = "" if self.calibration is None else f"{self.calibration!r}\n\n"
@@ -119,8 +112,12 @@ def _coverage(report: Report) -> str:
             "rows that are predicted by the trees that did not draw them (out of bag). Widths are "
             f"means, in the unit of the target.</p>{_scrolled(html_table(report.rows()))}"
         )
-    if by_width := report.rows_by_width():
-        shown += f"<h2>Calibrated coverage by width</h2>{_scrolled(html_table(by_width))}"
+    levels = () if report.calibration is None else report.calibration.levels
+    checks = [(level.coverage, level.cross_check) for level in levels]
+    rows = [[f"{coverage:g}", *thirds(c.thirds)] for coverage, c in checks if c is not None]
+    if rows:
+        by_width = html_table([["coverage", *THIRDS], *rows])
+        shown += f"<h2>Calibrated coverage by width</h2>{_scrolled(by_width)}"
     return shown
 
 
@@ -149,8 +146,8 @@ def _figures(report: Report, target: str) -> str:
 
 def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
     """Yield captions and pictures of training rows out of bag; one alone without intervals."""
-    model = report.model
-    kind, (level,) = resolve_kind_and_levels(model.fitted_forest(), None, None)
+    model, fitted = report.model, report.model.fitted_forest()
+    kind, (level,) = resolve_kind_and_levels(fitted, None, None)
     after = "" if kind == "hdi" else ", before and after the calibration"
     coverages = partial(CalibrationDisplay.from_out_of_bag, model, coverages=report.levels)
     yield (
@@ -158,19 +155,16 @@ def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
         "exact intervals give by chance.",
         _image(coverages, (5, 4.6)),
     )
-    try:
-        found = out_of_bag_of(model, [level], kind, None)
-    except ValueError:
+    if fitted.why_not_out_of_bag() is not None:
         return
     name = f"{percent(level)} {'HDI' if kind == 'hdi' else 'calibrated interval'}"
-    drawn: Any = (found.y, found.intervals[..., 0])
-    options: dict[str, Any] = {"coverage": level, "target_name": target}
-    rows = partial(IntervalDisplay.from_predictions, *drawn, prediction=found.prediction)
-    by_width = partial(WidthDisplay.from_predictions, *drawn, **options)
+    options: dict[str, Any] = {"coverage": level, "kind": kind, "target_name": target}
+    rows = partial(IntervalDisplay.from_out_of_bag, model, subsample=150, **options)
+    by_width = partial(WidthDisplay.from_out_of_bag, model, **options)
     yield (
         f"Training rows sorted by their prediction, with their {name} out of bag; 150 of them, "
         "chosen at random, if there are more.",
-        _image(partial(rows, subsample=150, **options), (6, 4.6)),
+        _image(rows, (6, 4.6)),
     )
     widths = _image(partial(by_width, what="width"), (5, 3.6))
     yield f"Widths of the {name} of the training rows.", widths
@@ -186,8 +180,7 @@ def _image(draw: partial[Any], size: tuple[float, float]) -> str:
 def _importance(model: HDIForestRegressor) -> dict[str, str]:
     """Return the bars of the page, and how many features have none."""
     shares: Array = model.estimator_.feature_importances_
-    known = model.fitted_forest().feature_names
-    names: Any = range(len(shares)) if known is None else known
+    names = model.fitted_forest().names_of_features
     ranked = sorted(zip(shares.tolist(), names, strict=True), key=lambda pair: -pair[0])
     most = max(float(np.max(shares)), 1e-300)
     bars = "".join(
