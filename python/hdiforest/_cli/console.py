@@ -116,5 +116,5 @@ def progress() -> Iterator[Progress]:
         yield show
 
 
-def no_progress(n_rows: int, share: float | None) -> None:
+def no_progress(*_: object) -> None:
     """Show nothing."""

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+from sklearn.model_selection import GroupShuffleSplit
 
 from hdiforest._cli.arguments import UsageError, in_options, require_writable, written_form
 from hdiforest._cli.console import say, stages
@@ -101,9 +101,8 @@ def _check_calibration(options: Any) -> None:
 
 def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options: Any) -> str:
     """Fit and calibrate a model; say in a line why, or at which levels, that could not be done."""
-    how: dict[str, Any] = {"method": options.calibrate, "objective": options.objective}
-    how |= {"mean": options.mean, "random_state": options.seed}
-    how |= {"by": options.by, "order": options.order}
+    how = {name: getattr(options, name) for name in ("objective", "mean", "by", "order")}
+    how |= {"method": options.calibrate, "random_state": options.seed}
     columns = table.X.column_names
     for name in ("by", "order"):
         if how[name] is not None and how[name] not in columns:
@@ -147,10 +146,10 @@ def _held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], N
     n, what = _units(table)
     if n < 2:
         raise UsageError(f"--calibrate split needs two {what} or more, and the table has {n}")
-    splitter = ShuffleSplit if table.groups is None else GroupShuffleSplit
-    split = splitter(1, test_size=1 / 5, random_state=seed).split(table.y, groups=table.groups)
-    kept, held_out = next(split)
-    return np.sort(kept), np.sort(held_out)
+    groups = np.arange(n) if table.groups is None else table.groups
+    splitter = GroupShuffleSplit(1, test_size=1 / 5, random_state=seed)
+    kept, held_out = next(splitter.split(table.y, groups=groups))
+    return kept, held_out
 
 
 def _require_rows(coverages: Any, n_rows: int, confidence: float | None = None) -> None:

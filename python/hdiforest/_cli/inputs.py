@@ -350,8 +350,8 @@ def read_model(options: Any) -> HDIForestRegressor:
 
 def read_labelled_tables(
     model: HDIForestRegressor, options: Any, kept: Sequence[str] = ()
-) -> tuple[Any, Array, RowCounts, list[Any]]:
-    """Read X, y (n,), counts of the rows, and the columns of pyarrow to be `kept`, from tables.
+) -> tuple[Any, Array, RowCounts, Any]:
+    """Read X, y (n,), counts of the rows, and a pyarrow Table of the columns `kept`, from tables.
 
     X has raw columns if the model has an encoder, and no names if it was fitted without. UsageError
     if the target is a feature; TableError if a column or the target cannot be read, or a table
@@ -378,7 +378,7 @@ def read_labelled_tables(
         what = f"{source.path}: target '{target}'"
         y = numbers_of(without_words(column, words), what, written_form(options))
         counts.add(more)
-        own = whole.select(list(range(whole.num_columns))[-len(features.kept_names) :][: len(kept)])
+        own = pa.table(features.kept(whole)[: len(kept)], list(kept))
         found.append((part, y, (source.path, features.raw(whole)), (source.path, own)))
     if not found:
         raise TableError(f"{options.tables} has no rows")
@@ -388,7 +388,7 @@ def read_labelled_tables(
         X = joined(raw)
     elif fitted.columns is not None:
         X = with_names(X, list(fitted.columns))
-    return X, np.concatenate(y_parts), counts, joined(others).columns
+    return X, np.concatenate(y_parts), counts, joined(others)
 
 
 def _rows(

@@ -17,7 +17,7 @@ from hdiforest._cli.arguments import UsageError, kind_and_levels, written_form
 from hdiforest._cli.console import facts_of, say, thirds
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._model.fitted import FittedForest
-from hdiforest._tables.columns import DateColumn, NumberColumn, is_text, plain
+from hdiforest._tables.columns import DateColumn, NumberColumn, is_text
 from hdiforest._tables.described import described
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.forms import ISO_DATE, ColumnError, Form, NumberForm, form_of
@@ -57,7 +57,7 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
     given = [(options.over, _N_PERIODS), (options.by, None)]
     names = list(dict.fromkeys(name for name, _ in given if name is not None))
     X, y, counts, kept = read_labelled_tables(model, options, names)
-    columns = {n: plain(each.combine_chunks()) for n, each in zip(names, kept, strict=True)}
+    columns = {name: kept[name].combine_chunks() for name in names}
     form, sorted_as = None, None
     for name, _ in options.date_format:
         if name != options.over:
@@ -226,48 +226,46 @@ def run_inspect(options: Any) -> None:
 def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) -> str:
     """Say what a model file holds, if all of it is sound; raises as `HDIForestRegressor.load`."""
     loaded = model_file.load(path, verify=True, trusted=trusted)
-    facts, fitted, size = loaded.facts, loaded.content, path.stat().st_size
+    facts, fitted = loaded.facts, loaded.content
     forest, index = fitted.scorer.forest, fitted.scorer.index
-    encoder, calibration = fitted.encoder, fitted.calibration
-    names = None if fitted.feature_names is None else list(map(str, fitted.feature_names))
-    has_rows = fitted.training_rows is not None
-    coverages = [] if calibration is None else list(calibration.coverages)
+    names, encoder, calibration = fitted.feature_names, fitted.encoder, fitted.calibration
     atoms = map(index.atoms, range(fitted.n_outputs))
-    ranges = [{"min": float(a[0]), "max": float(a[-1]), "n_distinct": len(a)} for a in atoms]
+    found: dict[str, Any] = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        **{name: facts[name] for name in ("hdicore", "scikit_learn", "format_version")},
+        "trees": forest.n_trees,
+        "leaves": int(forest.n_leaves.sum()),
+        "training_rows": fitted.n_training_rows,
+        "has_training_rows": fitted.training_rows is not None,
+        "weights": fitted.weights,
+        "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
+        "targets": [{"min": a[0], "max": a[-1], "n_distinct": len(a)} for a in atoms],
+        "n_features": fitted.n_features,
+        "features": None if names is None else list(map(str, names)),
+        "encoder": None if encoder is None else encoder.facts(),
+        "calibration": None,
+    }
+    if calibration is not None:
+        levels = {"rows": calibration.n, "coverages": list(calibration.coverages)}
+        found["calibration"] = {"method": calibration.method} | levels
     if as_json:
-        levels: dict[str, Any] | None = None
-        if calibration is not None:
-            levels = {"method": calibration.method, "rows": calibration.n, "coverages": coverages}
-        found = {
-            "file": str(path),
-            "bytes": size,
-            **{name: facts[name] for name in ("hdicore", "scikit_learn", "format_version")},
-            "trees": forest.n_trees,
-            "leaves": int(forest.n_leaves.sum()),
-            "training_rows": fitted.n_training_rows,
-            "has_training_rows": has_rows,
-            "weights": fitted.weights,
-            "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
-            "targets": ranges,
-            "n_features": fitted.n_features,
-            "features": names,
-            "encoder": None if encoder is None else encoder.facts(),
-            "calibration": levels,
-        }
         return json.dumps(found, indent=2, allow_nan=False)
     told = {
-        "file": f"{path} ({size_text(size)})",
+        "file": f"{path} ({size_text(found['bytes'])})",
         "written by": f"hdicore {facts['hdicore']}, scikit-learn {facts['scikit_learn']}",
         "format version": str(facts["format_version"]),
         **facts_of(fitted),
         "in memory": f"forest {size_text(forest.nbytes)}, leaf index {size_text(index.nbytes)}",
     }
-    told["training rows"] += " (in the file)" if has_rows else " (not in the file)"
-    for output, (low, high, n) in enumerate(each.values() for each in ranges):
+    told["training rows"] += f" ({'' if found['has_training_rows'] else 'not '}in the file)"
+    for output, (low, high, n) in enumerate(each.values() for each in found["targets"]):
         name = "target" if fitted.n_outputs == 1 else f"target {output}"
         told[name] = f"{significant(low)} to {significant(high)}, {n:,} distinct values"
-    told["calibration"] = f"at {', '.join(f'{c:g}' for c in coverages)}" if coverages else "none"
-    features = "without names" if names is None else ", ".join(names)
+    told["calibration"] = "none"
+    if calibration is not None:
+        told["calibration"] = f"at {', '.join(f'{c:g}' for c in calibration.coverages)}"
+    features = "without names" if names is None else ", ".join(found["features"])
     told["features"] = f"{fitted.n_features}: {features if encoder is None else encoder}"
     if names is not None:
         own = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
