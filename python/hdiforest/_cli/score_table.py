@@ -122,9 +122,9 @@ def score_table(
             pipeline = Pipeline(chain(first, slices), work, n_threads, max(1, n_rows // most))
             parts = map(finished, pipeline)
         n_done = 0
-        first_part = next(parts, None)  # before anything is written: a pipe cannot be emptied
+        head = list(islice(parts, 1))  # before anything is written: a pipe cannot be emptied
         with write_table(out, schema, within) as write:
-            for scored in () if first_part is None else chain([first_part], parts):
+            for scored in chain(head, parts):
                 write(scored)
                 n_done += scored.num_rows
                 share = n_done / table.n_rows if table.n_rows else table.share_read()
