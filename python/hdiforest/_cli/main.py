@@ -60,11 +60,8 @@ def _passed_on(numbers: Sequence[int]) -> Iterator[None]:
 
     def pass_on() -> None:
         while number := os.read(receiver, 1):
-            for _ in range(20):  # in which the main thread mostly runs the handler
-                if _signals.heard or number[0] not in numbers:
-                    break
-                time.sleep(0.01)
-            else:
+            time.sleep(0.05)  # in which the main thread mostly runs the handler
+            if number[0] in numbers and not _signals.heard:
                 signal.pthread_kill(threading.main_thread().ident or 0, number[0])
 
     thread = threading.Thread(target=pass_on, name="hdiforest-signals", daemon=True)

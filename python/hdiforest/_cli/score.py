@@ -290,10 +290,9 @@ def _inputs(options: Any) -> Inputs:
             ending(options.output)
             if options.resume or options.part is not None:
                 raise ValueError("--resume and --part need a folder or several tables to score")
+            require_writable(options.output, *inputs.files, options.model)
         else:
             require_folder(inputs, options.output)
     except (TableError, ValueError) as error:
         raise UsageError(str(error)) from None
-    if inputs.is_one_file:
-        require_writable(options.output, *inputs.files, options.model)
     return inputs

@@ -14,7 +14,7 @@ from typing import Any
 from hdiforest._cli.console import Progress, no_progress
 from hdiforest._cli.inputs import Settings, features_of
 from hdiforest._tables.formats import write_table
-from hdiforest._tables.frames import Results, arrow_array
+from hdiforest._tables.frames import arrow_array
 from hdiforest._tables.read import TableReader, rows_of
 from hdiforest._utils.optional import pa
 from hdiforest.serving._batch_scorer import BatchScorer
@@ -106,21 +106,17 @@ def score_table(
             rows, first_row = part
             with features.naming_the_file():
                 results = scorer.score(features.raw(rows), features.encoder, first_row)
-            return features.kept(rows), results
-
-        def finished(scored: tuple[list[Any], Results]) -> Any:
-            columns, results = scored
-            columns = [*columns, *map(arrow_array, results.values())]
+            columns = [*features.kept(rows), *map(arrow_array, results.values())]
             return pa.Table.from_arrays(columns, schema=schema)
 
         most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
         slices = _slices(features.batches(settings.batch_rows), most, n_threads)
         first = list(islice(slices, 2))
         if len(first) < 2:
-            parts: Iterator[Any] = map(finished, map(work, first))
+            parts: Iterator[Any] = map(work, first)
         else:
             pipeline = Pipeline(chain(first, slices), work, n_threads, max(1, n_rows // most))
-            parts = map(finished, pipeline)
+            parts = iter(pipeline)
         n_done = 0
         head = list(islice(parts, 1))  # before anything is written: a pipe cannot be emptied
         with write_table(out, schema, within) as write:
