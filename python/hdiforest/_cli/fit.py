@@ -34,13 +34,11 @@ def run_fit(options: Any) -> None:
     """Fit a model to a table, calibrate it, and write what the arguments ask for."""
     start = time.perf_counter()
     need("safetensors")
-    if options.report is None:
-        _prepare_outputs(options)
-    else:
+    if options.report is not None:
         need("matplotlib.figure")
-        _prepare_outputs(options, options.report)
         if os.path.realpath(options.report) == os.path.realpath(options.output):
             raise UsageError(f"the report {options.report} must not be the model file")
+    _prepare_outputs(options, options.report)
     _check_calibration(options)
     named = ("target", "drop", "sample_weight", "groups", "missing", "drop_missing_target")
     roles = {name: getattr(options, name) for name in named}
@@ -76,11 +74,11 @@ def run_fit(options: Any) -> None:
     )
 
 
-def _prepare_outputs(options: Any, *further: Path) -> None:
+def _prepare_outputs(options: Any, report: Path | None = None) -> None:
     """Find the input tables, and refuse what cannot be written; the output may be the model."""
     options.tables = inputs_of(options.tables, options)
     options.output = options.output or options.model
-    for output in (options.output, *further):
+    for output in filter(None, (options.output, report)):
         require_writable(output, *options.tables.files)
 
 

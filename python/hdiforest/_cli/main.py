@@ -101,10 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 except Stopped as stop:
                     _signals.over = True  # the command ends, and a second signal changes nothing
                     return report_error(str(stop), 128 + stop.number)
-        except Stopped as stop:  # while the command begins or ends
-            return 128 + stop.number
-        except KeyboardInterrupt:  # by the handler that is ours no more
-            return 128 + signal.SIGINT
+        except KeyboardInterrupt as stop:  # while the command begins or ends
+            return 128 + (stop.number if isinstance(stop, Stopped) else signal.SIGINT)
 
 
 def _code_of(argv: Sequence[str] | None) -> int:
