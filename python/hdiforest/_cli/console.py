@@ -30,20 +30,16 @@ def say(text: str, file: TextIO | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
-def report_error(message: str, code: int) -> int:
-    """Print one line to standard error and return the code."""
-    _report("error", message)
-    return code
-
-
-def report_warning(message: Warning | str, *_args: object, **_kwargs: object) -> None:
-    """Print one line to standard error; called as `warnings.showwarning`."""
-    _report("warning", message)
-
-
-def _report(what: str, message: Warning | str) -> None:
+def report(what: str, message: object) -> None:
+    """Print an error or a warning as one line to standard error."""
     with suppress(BrokenPipeError):
         print(f"hdiforest: {what}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
+
+
+def report_error(message: str, code: int) -> int:
+    """Print an error to standard error and return the code."""
+    report("error", message)
+    return code
 
 
 def thirds(shares: Sequence[float | None]) -> list[str]:

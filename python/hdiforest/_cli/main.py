@@ -15,7 +15,7 @@ from types import FrameType, SimpleNamespace
 from typing import Any
 
 from hdiforest._cli.arguments import UsageError, command_parser, in_options
-from hdiforest._cli.console import report_error, report_warning
+from hdiforest._cli.console import report, report_error
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 # Plain attributes: a handler interrupts other handlers, and would wait for its own thread's lock.
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stopped. Failures are one line on standard error.
     """
     with warnings.catch_warnings():
-        warnings.showwarning = report_warning
+        warnings.showwarning = lambda message, *_, **__: report("warning", message)
         try:
             with stoppable():  # around the message too, which a second signal must not interrupt
                 try:
