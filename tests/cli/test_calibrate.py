@@ -84,14 +84,11 @@ def test_fit_calibrates_saves_and_prints_it(folder, tmp_path, capsys):
     expected.calibrate(coverage=LEVELS)
     loaded = HDIForestRegressor.load(tmp_path / "m")
     assert loaded.calibration_ == expected.calibration_
-    table = printed.partition("Calibrated on")[2]
-    for j, level in enumerate(expected.calibration_.levels):
-        line = next(line for line in table.splitlines() if line.startswith(f"{LEVELS[j]:g} "))
-        cells = line.replace(" ± ", "±").split()
-        if level.cross_check is not None:
-            assert cells[1].startswith(f"{level.cross_check.coverage:.3f}±")
-        assert cells[2:] == [
-            significant(level.mean_width),
+    calibration, _, record = printed.partition("Out-of-bag record of 510 training rows:\n")
+    assert f"\n{expected.calibration_!r}\n" in calibration
+    for j, level in enumerate(LEVELS):
+        line = next(line for line in record.splitlines() if line.startswith(f"{level:g} "))
+        assert line.split()[1:] == [
             f"{coverage_score(TRAIN['target'], hdi[..., j]):.3f}",
             significant(mean_width_score(hdi[..., j])),
         ]
@@ -410,10 +407,10 @@ def test_fit_keeps_groups_together(tmp_path, capsys, method):
     if method == "split":
         assert model.n_training_rows_ == 800
         assert "from 800 rows" in printed
-        assert "Calibrated on 200 rows held out" in printed
+        assert "Calibration, method split, 200 rows" in printed
     else:
         assert [len(own) for own in model.calibration_.scores] == [340, 330, 330]
-        assert "Calibrated on 1,000 training rows, each held out of a fold" in printed
+        assert "Calibration, method cv+, 1000 rows" in printed
 
 
 FIT = ["fit", "--target", "target", "--trees", 40]
@@ -426,7 +423,7 @@ def test_fit_by_groups_and_in_order(tmp_path, capsys):
     how = ["--by", "site", "--order", "noise", "--coverage", 0.5, 0.9, "--trees", 90]
     assert run([*FIT, tmp_path / "train.csv", "-o", tmp_path / "m", *how]) == 0
     printed = capsys.readouterr().out
-    assert "later rows inside" in printed
+    assert "later rows" in printed
     assert "2 groups with quantiles of their own" in printed
     calibration = HDIForestRegressor.load(tmp_path / "m").calibration_
     assert min(calibration.groups.counts) > 490  # rows that enough trees left out
@@ -469,7 +466,7 @@ def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
         (["--by", "site"], "--by must be a column that the forest is fitted on, got 'site'; they"),
         (["--by", "noise", "--calibrate", "cv+"], "--by needs --calibrate oob or split, got"),
         (["--order", "noise", "--calibrate", "split"], "--order needs --calibrate oob, got"),
-        (["--groups", "person"], r"--groups needs --calibrate cv\+ or --calibrate split"),
+        (["--groups", "person"], r"--groups needs --calibrate cv\+ or split, got --calibrate oob"),
         (
             ["--mean", "boosting", "--weights", "inbag"],
             "--mean needs --weights all, got --weights inbag",

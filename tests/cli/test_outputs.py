@@ -293,7 +293,7 @@ def test_a_folder_of_a_process_that_died_before_it_locked_it_is_removed(tmp_path
         temporary.write_text("first")
     abandoned.mkdir()
     if has_file:
-        (abandoned / "new").touch()
+        (abandoned / "lock").touch()
     with replacing(path) as temporary:
         temporary.write_text("second")
     assert path.read_text() == "second"

@@ -71,7 +71,7 @@ def coverages(text: str, *, one: bool = False) -> list[float]:
     return [share(each, one=one) for each in text.strip(",").split(",")]
 
 
-def whole(text: str, least: int) -> int:
+def whole(text: str, least: int = 1) -> int:
     """Return a whole number from the least on, as far as seeds go."""
     if not text.isdecimal() or int(text) < least:
         raise ArgumentTypeError(f"a whole number from {least} on is needed, got {text}")
@@ -80,18 +80,15 @@ def whole(text: str, least: int) -> int:
     return int(text)
 
 
-positive = partial(whole, least=1)
-
-
 def jobs(text: str) -> int:
     """Return a number of threads; -1 stands for all."""
-    return -1 if text == "-1" else positive(text)
+    return -1 if text == "-1" else whole(text)
 
 
 def number_or_share(text: str) -> int | float:
     """Return a whole number from 1 on, or a share in (0, 1]."""
     if text.isdecimal() and text.strip("0"):
-        return positive(text)
+        return whole(text)
     share = _number(text)
     if not 0 < share <= 1:
         needed = "a whole number from 1 on or a share in (0, 1]"
@@ -154,6 +151,11 @@ class Distinct(argparse.Action):
             if shown.count(text) > 1:
                 raise argparse.ArgumentError(self, f"{text} must not be given twice")
         setattr(namespace, self.dest, together)
+
+
+_COVERAGE: dict[str, Any] = {
+    "nargs": "+", "action": Distinct, "type": coverages, "metavar": "C"
+}  # fmt: skip
 
 
 def require_writable(output: Path, *inputs: Path) -> None:
@@ -246,12 +248,16 @@ def command_parser() -> argparse.ArgumentParser:
         ("inspect", "Check a model file and say what it holds.", _add_inspect),
         ("demo", "Compare both kinds of interval on a data set that comes along.", _add_demo),
     ):
-        add(commands.add_parser(name, help=summary, description=summary))
+        subcommand = commands.add_parser(name, help=summary, description=summary)
+        add(subcommand.add_argument)
+        if name not in ("inspect", "demo"):
+            _add_text_and_jobs(subcommand)
+        if name == "fit":
+            _add_forest(subcommand.add_argument_group("forest").add_argument)
     return parser
 
 
-def _add_fit(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+def _add_fit(add: Any) -> None:
     _add_tables(add, "TRAIN", "with the target and the features")
     add("--target", required=True, metavar="COL", help="column to predict")
     add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
@@ -272,9 +278,9 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help="how intervals are made to cover what they say: by the trees that did not draw a row "
         "(oob), by a fifth of the rows held out of the fit (split), or by a forest for each fold "
         "(cv+) (default: oob)")  # fmt: skip
-    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
-        help="shares of new targets to cover by calibrated intervals, above 0 and below 1 (default:"
-        f" those of {_LEVELS} that there are enough rows for)")  # fmt: skip
+    add("--coverage", **_COVERAGE, help="shares of new targets to cover by calibrated intervals, "
+        f"above 0 and below 1 (default: those of {_LEVELS} that there are enough "
+        "rows for)")  # fmt: skip
     add("--groups", metavar="COL", help="column of groups (persons, sites) that are not divided, "
         "so that intervals are for new ones; with cv+ and split")  # fmt: skip
     add("--folds", type=partial(whole, least=2), metavar="N", help="of cv+ (default: 10)")
@@ -292,11 +298,12 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=partial(whole, least=0), default=0, metavar="N",
         help="random seed (default: 0)")  # fmt: skip
     _add_thousands(add)
-    _add_text_and_jobs(parser)
-    add = parser.add_argument_group("forest").add_argument
-    add("--trees", type=positive, default=300, metavar="N", help="number (default: 300)")
-    add("--min-samples-leaf", type=positive, default=5, metavar="N", help="default: 5")
-    add("--max-depth", type=positive, metavar="N", help="default: no limit")
+
+
+def _add_forest(add: Any) -> None:
+    add("--trees", type=whole, default=300, metavar="N", help="number (default: 300)")
+    add("--min-samples-leaf", type=whole, default=5, metavar="N", help="default: 5")
+    add("--max-depth", type=whole, metavar="N", help="default: no limit")
     add("--max-features", type=max_features, default=1.0, metavar="F", help="features tried at "
         "a split: a number, a share, sqrt or log2 (default: 1.0)")  # fmt: skip
     add("--max-samples", type=number_or_share, metavar="S", help="rows drawn for a tree: a number "
@@ -304,8 +311,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add("--extra-trees", action="store_true", help="extremely randomised trees, with bootstrap")
 
 
-def _add_score(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+def _add_score(add: Any) -> None:
     _add_model(add)
     _add_tables(add, "IN", "to score")
     add("-o", "--output", required=True, type=path, metavar="OUT", help="table to write, all "
@@ -314,7 +320,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add("--resume", action="store_true", help="leave outputs that are there and were made by this "
         "model, with these arguments, of the same inputs")  # fmt: skip
     add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
-    add("--coverage", nargs="+", action=Distinct, type=partial(coverages, one=True), metavar="C",
+    add("--coverage", **_COVERAGE | {"type": partial(coverages, one=True)},
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
         "calibrated; of others, of the distribution to hold (default: 0.9, or the lowest that was "
         "calibrated if 0.9 was not)")  # fmt: skip
@@ -328,44 +334,35 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
         "(default: nothing; hdiforest_ if a repeated column has such a name)")  # fmt: skip
     add("--diagnose", action="store_true", help="add columns that tell which rows are unlike the "
         "training rows; MODEL must be fitted with --diagnostics or --training-rows")  # fmt: skip
-    add("--batch-rows", type=positive, metavar="N",
+    add("--batch-rows", type=whole, metavar="N",
         help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
-    _add_text_and_jobs(parser)
 
 
-def _add_calibrate(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+def _add_calibrate(add: Any) -> None:
     _add_labelled(add)
-    add("-o", "--output", type=path, metavar="MODEL2",
-        help="model file to write (default: MODEL is replaced)")  # fmt: skip
-    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
-        help="shares of new targets to cover, above 0 and below 1 (default: those that were "
-        f"calibrated, or {_LEVELS})")  # fmt: skip
+    _add_output(add)
+    add("--coverage", **_COVERAGE, help="shares of new targets to cover, above 0 and below 1 "
+        f"(default: those that were calibrated, or {_LEVELS})")  # fmt: skip
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
         "draws of TABLE (default: on average over them)")  # fmt: skip
     _add_calibrating(add)
-    _add_text_and_jobs(parser)
 
 
-def _add_recalibrate(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+def _add_recalibrate(add: Any) -> None:
     _add_labelled(add)
-    add("-o", "--output", type=path, metavar="MODEL2",
-        help="model file to write (default: MODEL is replaced)")  # fmt: skip
+    _add_output(add)
     add("--method", choices=("rolling", "aci"), default="rolling", help="quantiles of the last "
         "rows, or adaptive conformal inference, whose intervals may be infinite (default: "
         "rolling)")  # fmt: skip
-    add("--window", type=positive, default=500, metavar="N",
+    add("--window", type=whole, default=500, metavar="N",
         help="rows that quantiles are of (default: 500)")  # fmt: skip
     add("--rate", type=share, default=0.01, metavar="R", help="of aci (default: 0.01)")
-    _add_text_and_jobs(parser)
 
 
-def _add_check(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+def _add_check(add: Any) -> None:
     _add_labelled(add)
-    add("--coverage", nargs="+", action=Distinct, type=coverages, metavar="C",
-        help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
+    add("--coverage", **_COVERAGE, help="nominal levels, above 0 and below 1 (default: of "
+        "calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
     add("--kind", choices=("calibrated", "hdi", "equal_tailed"), help="calibrated, shortest or "
         "equal-tailed intervals (default: calibrated if the model is, else hdi)")  # fmt: skip
@@ -375,17 +372,16 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         "numbers, too")  # fmt: skip
     _add_date_format(add)
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
-    _add_text_and_jobs(parser)
 
 
-def _add_inspect(parser: argparse.ArgumentParser) -> None:
-    _add_model(parser.add_argument)
-    parser.add_argument("--json", action="store_true", help="print an object of JSON")
+def _add_inspect(add: Any) -> None:
+    _add_model(add)
+    add("--json", action="store_true", help="print an object of JSON")
 
 
-def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", type=path, default=Path("hdiforest-demo"),
-                        metavar="FOLDER", help="default: hdiforest-demo")  # fmt: skip
+def _add_demo(add: Any) -> None:
+    add("-o", "--output", type=path, default=Path("hdiforest-demo"), metavar="FOLDER",
+        help="default: hdiforest-demo")  # fmt: skip
 
 
 def _add_model(add: Any) -> None:
@@ -405,6 +401,11 @@ def _add_labelled(add: Any) -> None:
     _add_tables(add, "TABLE", "with the target")
     add("--target", required=True, metavar="COL", help="column of the target")
     _add_thousands(add)
+
+
+def _add_output(add: Any) -> None:
+    add("-o", "--output", type=path, metavar="MODEL2",
+        help="model file to write (default: MODEL is replaced)")  # fmt: skip
 
 
 def _add_calibrating(add: Any) -> None:

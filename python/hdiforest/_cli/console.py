@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from hdiforest._utils.checks import printable
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.training_rows import WEIGHTINGS
+from hdiforest._utils.checks import count_text, printable
 from hdiforest._utils.hints import telling
 from hdiforest._utils.optional import MissingPackageError, need
 
@@ -28,25 +30,32 @@ def say(text: str, file: TextIO | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
-def report_error(message: str, code: int) -> int:
-    """Print one line to standard error and return the code."""
-    _report("error", message)
-    return code
-
-
-def report_warning(message: Warning | str, *_args: object, **_kwargs: object) -> None:
-    """Print one line to standard error; called as `warnings.showwarning`."""
-    _report("warning", message)
-
-
-def _report(what: str, message: Warning | str) -> None:
+def report(what: str, message: object) -> None:
+    """Print an error or a warning as one line to standard error."""
     with suppress(BrokenPipeError):
         print(f"hdiforest: {what}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
+
+
+def report_error(message: str, code: int) -> int:
+    """Print an error to standard error and return the code."""
+    report("error", message)
+    return code
 
 
 def thirds(shares: Sequence[float | None]) -> list[str]:
     """Return cells of coverages by width; those that are not known are "-"."""
     return ["-" if share is None else f"{share:.3f}" for share in shares]
+
+
+def facts_of(fitted: FittedForest) -> dict[str, str]:
+    """Return by a title what a forest is."""
+    forest = fitted.scorer.forest
+    return {
+        "trees": f"{forest.n_trees:,}",
+        "leaves": count_text(int(forest.n_leaves.sum())),
+        "training rows": count_text(fitted.n_training_rows),
+        "weights": f"{fitted.weights}: {WEIGHTINGS[fitted.weights]}",
+    }
 
 
 # Takes a number of rows that are done, and the share of all work, None if that is not known.
@@ -103,5 +112,5 @@ def progress() -> Iterator[Progress]:
         yield show
 
 
-def no_progress(n_rows: int, share: float | None) -> None:
+def no_progress(*_: object) -> None:
     """Show nothing."""

@@ -109,10 +109,7 @@ def _compare(own: DataSet, found: Predicted, n_features: int) -> str:
         cells = [f"{level:g}", f"{share:.3f}", significant(float(mean_width_score(ends)))]
         for intervals in found.own.values():
             # Intervals at a higher level hold no fewer, up to some rows.
-            reached = (
-                coverage_score(found.y, intervals[..., i]) >= share for i in range(len(ASKED))
-            )
-            at = list(reached).index(True)
+            at = np.flatnonzero(np.ravel(coverage_score(found.y, intervals)) >= share)[0]
             cells += [f"{ASKED[at]:g}", significant(float(mean_width_score(intervals[..., at])))]
         rows.append(cells)
     title = f"{own.label[0].upper()}{own.label[1:]} of {len(found.y):,} {own.rows}"

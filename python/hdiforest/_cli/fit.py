@@ -7,18 +7,20 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+from sklearn.model_selection import GroupShuffleSplit
 
 from hdiforest._cli.arguments import UsageError, in_options, require_writable, written_form
 from hdiforest._cli.console import say, stages
 from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._cli.inputs import Inputs, inputs_of, read_labelled_tables, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
+from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import Roles, TrainingTable, read_training_tables
 from hdiforest._utils.checks import CallError, count_text, printable, size_text, time_text
 from hdiforest._utils.optional import need
@@ -31,8 +33,12 @@ from hdiforest.exceptions import InfiniteIntervalsWarning
 def run_fit(options: Any) -> None:
     """Fit a model to a table, calibrate it, and write what the arguments ask for."""
     start = time.perf_counter()
-    options.tables = inputs_of(options.tables, options)
-    _check_outputs(options)
+    need("safetensors")
+    if options.report is not None:
+        need("matplotlib.figure")
+        if os.path.realpath(options.report) == os.path.realpath(options.output):
+            raise UsageError(f"the report {options.report} must not be the model file")
+    _prepare_outputs(options, options.report)
     _check_calibration(options)
     named = ("target", "drop", "sample_weight", "groups", "missing", "drop_missing_target")
     roles = {name: getattr(options, name) for name in named}
@@ -68,22 +74,19 @@ def run_fit(options: Any) -> None:
     )
 
 
-def _check_outputs(options: Any) -> None:
-    need("safetensors")
-    require_writable(options.output, *options.tables.files)
-    if options.report is not None:
-        need("matplotlib.figure")
-        require_writable(options.report, *options.tables.files)
-        if os.path.realpath(options.report) == os.path.realpath(options.output):
-            raise UsageError(f"the report {options.report} must not be the model file")
+def _prepare_outputs(options: Any, report: Path | None = None) -> None:
+    """Find the input tables, and refuse what cannot be written; the output may be the model."""
+    options.tables = inputs_of(options.tables, options)
+    options.output = options.output or options.model
+    for output in filter(None, (options.output, report)):
+        require_writable(output, *options.tables.files)
 
 
 def _check_calibration(options: Any) -> None:
     """Raise UsageError if options of the calibration do not go together."""
     method = options.calibrate
-    if options.groups is not None and method not in ("cv+", "split"):
-        raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
-    for name, methods in {"folds": ["cv+"], "by": ["oob", "split"], "order": ["oob"]}.items():
+    needs = {"groups": ["cv+", "split"], "folds": ["cv+"], "by": ["oob", "split"], "order": ["oob"]}
+    for name, methods in needs.items():
         if getattr(options, name) is not None and method not in methods:
             needed = f"--calibrate {' or '.join(methods)}"
             raise UsageError(f"--{name} needs {needed}, got --calibrate {method}")
@@ -96,9 +99,8 @@ def _check_calibration(options: Any) -> None:
 
 def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options: Any) -> str:
     """Fit and calibrate a model; say in a line why, or at which levels, that could not be done."""
-    how: dict[str, Any] = {"method": options.calibrate, "objective": options.objective}
-    how |= {"mean": options.mean, "random_state": options.seed}
-    how |= {"by": options.by, "order": options.order}
+    how = {name: getattr(options, name) for name in ("objective", "mean", "by", "order")}
+    how |= {"method": options.calibrate, "random_state": options.seed}
     columns = table.X.column_names
     for name in ("by", "order"):
         if how[name] is not None and how[name] not in columns:
@@ -142,10 +144,10 @@ def _held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], N
     n, what = _units(table)
     if n < 2:
         raise UsageError(f"--calibrate split needs two {what} or more, and the table has {n}")
-    splitter = ShuffleSplit if table.groups is None else GroupShuffleSplit
-    split = splitter(1, test_size=1 / 5, random_state=seed).split(table.y, groups=table.groups)
-    kept, held_out = next(split)
-    return np.sort(kept), np.sort(held_out)
+    groups = np.arange(n) if table.groups is None else table.groups
+    splitter = GroupShuffleSplit(1, test_size=1 / 5, random_state=seed)
+    kept, held_out = next(splitter.split(table.y, groups=groups))
+    return kept, held_out
 
 
 def _require_rows(coverages: Any, n_rows: int, confidence: float | None = None) -> None:
@@ -197,43 +199,44 @@ def _words_of_the_command(table: Inputs, *, asked: bool) -> Iterator[None]:
 
 def run_calibrate(options: Any) -> None:
     """Calibrate a model of one target on a table, and write it."""
-    output = options.model if options.output is None else options.output
-    options.tables = inputs_of(options.tables, options)
-    require_writable(output, *options.tables.files)
+    _prepare_outputs(options)
     model = read_model(options)
-    if model.fitted_forest().training_rows is None:
+    fitted = model.fitted_forest()
+    if fitted.training_rows is None:
         raise ValueError(
             f"{options.model} must hold the training rows to be calibrated; fit it again with "
             "--training-rows"
         )
     X, y, counts, _ = read_labelled_tables(model, options)
     _require_rows(options.coverage, len(y), options.confidence)
-    known = model.fitted_forest().calibration
-    usual = DEFAULT_COVERAGES if known is None else known.coverages
+    usual = DEFAULT_COVERAGES if fitted.calibration is None else fitted.calibration.coverages
     how: dict[str, Any] = {"objective": options.objective, "mean": options.mean, "random_state": 0}
     how |= {"coverage": options.coverage or usual, "method": Split(options.confidence)}
     with _words_of_the_command(options.tables, asked=options.coverage is not None), stages():
         model.calibrate(X, y, **how)
-    model.save(output)
-    say(f"{model.calibration_!r}\n\nModel written to {printable(output)}\n{counts}".rstrip())
+    _write(model, options, counts)
 
 
 def run_recalibrate(options: Any) -> None:
     """Move the quantiles of a model of one target by a table in its order, and write it."""
-    output = options.model if options.output is None else options.output
-    options.tables = inputs_of(options.tables, options)
-    require_writable(output, *options.tables.files)
+    _prepare_outputs(options)
     model = read_model(options)
     if model.fitted_forest().calibration is None:
         raise ValueError(f"{options.model} has no calibration; 'hdiforest calibrate' makes one")
     X, y, counts, _ = read_labelled_tables(model, options)
     with _words_of_the_command(options.tables, asked=True):
         model.recalibrate(X, y, method=options.method, window=options.window, rate=options.rate)
-    has_rows = model.fitted_forest().training_rows is not None
-    model.save(output, training_rows=has_rows)
     calibration = cast("Calibration", model.calibration_)
     step = calibration.history[-1]
     pairs = zip(calibration.coverages, step.coverage, strict=True)
     covered = ", ".join(f"{share:.3f} at {level:g}" for level, share in pairs)
-    told = f"Covered of {step.n:,} rows, each before it was taken in: {covered}"
-    say(f"{calibration!r}\n\n{told}\nModel written to {printable(output)}\n{counts}".rstrip())
+    told = f"Covered of {step.n:,} rows, each before it was taken in: {covered}\n"
+    _write(model, options, counts, told)
+
+
+def _write(model: HDIForestRegressor, options: Any, counts: RowCounts, told: str = "") -> None:
+    """Write a model with the rows that it has, and say what its calibration is."""
+    has_rows = model.fitted_forest().training_rows is not None
+    model.save(options.output, training_rows=has_rows)
+    written = f"Model written to {printable(options.output)}"
+    say(f"{model.calibration_!r}\n\n{told}{written}\n{counts}".rstrip())

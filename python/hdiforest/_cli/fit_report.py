@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from html import escape
@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 
 from hdicore import __version__
-from hdiforest._cli.console import thirds
+from hdiforest._cli.console import facts_of, thirds
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.predict import resolve_kind_and_levels
-from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, html_table, printable, significant
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
-from hdiforest.calibration._result import Calibration, CalibrationResult, shown_check, shown_later
+from hdiforest.calibration._result import CalibrationResult
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain, svg_of
 from hdiforest.displays._coverage import THIRDS
@@ -34,11 +33,10 @@ MAX_FEATURES = 30  # of which the page shows the importance
 
 
 class Report:
-    """Coverage and width of the intervals of a model that was just fitted.
+    """What is told of a model that was just fitted: its calibration, and its own intervals.
 
-    Of calibrated ones if the model has them, because these are what it predicts, and of raw ones of
-    its own training rows, unless each tree was fitted on all of them. `not_calibrated` says why
-    levels could not be calibrated.
+    These are raw ones of its training rows, unless each tree was fitted on all of them.
+    `not_calibrated` says why levels could not be calibrated.
     """
 
     def __init__(self, model: HDIForestRegressor, not_calibrated: str = "") -> None:
@@ -52,57 +50,26 @@ class Report:
             self.record = out_of_bag_of(model, self.levels, "hdi", None)
 
     def title(self) -> str:
-        """Say of which rows the numbers are."""
-        if self.calibration is not None:
-            n_rows, how = count_text(self.calibration.n), _HOW[self.calibration.method]
-            return f"Calibrated on {n_rows} {how}:"
+        """Say of which rows the record is."""
         if self.record is None:
             return "No out-of-bag record: every tree saw every row."
         return f"Out-of-bag record of {count_text(len(self.record.y))} training rows:"
 
     def rows(self) -> list[list[str]]:
-        """Return cells by level, with a head; none if nothing is known."""
-        if self.calibration is None and self.record is None:
+        """Return cells of the record by level, with a head; none without it."""
+        if self.record is None:
             return []
-        shown = DEFAULT_COVERAGES if self.calibration is None else self.calibration.coverages
-        columns = [["coverage", *(f"{level:g}" for level in shown)]]
-        if self.calibration is not None:
-            levels = self.calibration.levels
-            columns.append(["calibrated inside", *(shown_check(e.cross_check) for e in levels)])
-            columns.append(["mean width", *(significant(e.mean_width) for e in levels)])
-            if isinstance(self.calibration, Calibration) and self.calibration.later:
-                columns.append(["later rows inside", *map(shown_later, self.calibration.later)])
-        if self.record is not None:
-            y, ends = self.record.y, self.record.intervals[..., [*map(self.levels.index, shown)]]
-            inside = [f"{share:.3f}" for share in np.ravel(coverage_score(y, ends))]
-            columns.append(["raw HDI inside", *inside])
-            columns.append(["mean width", *map(significant, np.ravel(mean_width_score(ends)))])
-        return [list(row) for row in zip(*columns, strict=True)]
-
-    def rows_by_width(self) -> list[list[str]]:
-        """Return the coverage of each third of the intervals by width, if it was cross-checked."""
-        levels = () if self.calibration is None else self.calibration.levels
-        checks = [(level.coverage, level.cross_check) for level in levels]
-        rows = [[f"{coverage:g}", *thirds(c.thirds)] for coverage, c in checks if c is not None]
-        return [["coverage", *THIRDS], *rows] if rows else []
+        y, ends = self.record.y, self.record.intervals
+        inside, width = np.ravel(coverage_score(y, ends)), np.ravel(mean_width_score(ends))
+        cells = zip(self.levels, inside, width, strict=True)
+        rows = [[f"{level:g}", f"{share:.3f}", significant(size)] for level, share, size in cells]
+        return [["coverage", "raw HDI inside", "mean width"], *rows]
 
     def text(self) -> str:
-        """Return the title and the rows as aligned text."""
+        """Return the calibration and the record as text."""
+        calibration = "" if self.calibration is None else f"{self.calibration!r}\n\n"
         rows = self.rows()
-        groups = self.calibration.groups if isinstance(self.calibration, Calibration) else None
-        by = "" if groups is None else f"\n{groups}"
-        return f"{self.title()}\n{aligned(rows)}{by}" if rows else self.title()
-
-
-# On which rows, and what "calibrated inside" is.
-_HOW = {
-    "oob": "training rows, out of bag; 'calibrated inside' is of intervals selected on the other "
-    "half of them",
-    "split": "rows held out of the fit; 'calibrated inside' is of intervals widened by the other "
-    "half of them",
-    "cv+": "training rows, each held out of a fold; 'calibrated inside' is of intervals widened by "
-    "the other folds",
-}
+        return f"{calibration}{self.title()}" + (f"\n{aligned(rows)}" if rows else "")
 
 
 def write_page(report: Report, options: Any, columns: dict[str, str]) -> None:
@@ -110,24 +77,16 @@ def write_page(report: Report, options: Any, columns: dict[str, str]) -> None:
 
     `columns` says what became of those of the table.
     """
-    model, calibration = report.model, report.calibration
-    fitted = model.fitted_forest()
-    how = calibration and f"method {calibration.method}, {count_text(calibration.n)} rows"
     facts = {
-        "Training table": options.tables,
-        "Target": options.target,
-        "Rows": count_text(model.n_training_rows_),
-        "Features": f"{fitted.n_features:,}",
-        "Forest": f"{type(model.estimator_).__name__}, {fitted.scorer.forest.n_trees:,} trees with "
-        f"{count_text(fitted.scorer.forest.n_leaves.sum())} leaves",
-        "Leaves count": WEIGHTINGS[fitted.weights],
-        "Calibration": how or "none",
-        "Model file": options.output,
-        "Made by": f"hdiforest {__version__}",
+        "training table": options.tables,
+        "target": options.target,
+        **facts_of(report.model.fitted_forest()),
+        "model file": options.output,
+        "made by": f"hdiforest {__version__}",
     }
     template = Template((files("hdiforest._cli") / "data" / "fit_report.html").read_text("utf-8"))
     page = template.substitute(
-        _importance(model),
+        _importance(report.model),
         title=_html(f"Intervals for {options.target}"),
         facts=_listed(facts),
         columns=_listed(columns),
@@ -143,23 +102,27 @@ def _listed(facts: Mapping[str, object]) -> str:
 
 def _coverage(report: Report) -> str:
     note = f'<p class="note">{_html(report.not_calibrated)}</p>' if report.not_calibrated else ""
-    shown = f"<h2>Coverage and width by level</h2>{note}<p>{_html(report.title())}</p>"
+    shown = f"<h2>Coverage and width by level</h2>{note}"
+    if report.calibration is not None:
+        shown += _scrolled(report.calibration._repr_html_())
+    shown += f"<p>{_html(report.title())}</p>"
     if report.record is not None:
         shown += (
             "<p>The raw HDI are the shortest intervals of the leaves, before any calibration, of "
-            f"{count_text(len(report.record.y))} training rows, each predicted by the trees that "
-            "did not draw it (out of bag). Widths are means, in the unit of the target.</p>"
+            "rows that are predicted by the trees that did not draw them (out of bag). Widths are "
+            f"means, in the unit of the target.</p>{_scrolled(html_table(report.rows()))}"
         )
-    shown += _table(report.rows())
-    if report.calibration is not None:
-        shown += f"<p>{_html(report.calibration.guarantee)}</p>"
-    if by_width := report.rows_by_width():
-        shown += f"<h2>Calibrated coverage by width</h2>{_table(by_width)}"
+    levels = () if report.calibration is None else report.calibration.levels
+    checks = [(level.coverage, level.cross_check) for level in levels]
+    rows = [[f"{coverage:g}", *thirds(c.thirds)] for coverage, c in checks if c is not None]
+    if rows:
+        by_width = html_table([["coverage", *THIRDS], *rows])
+        shown += f"<h2>Calibrated coverage by width</h2>{_scrolled(by_width)}"
     return shown
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    return f'<div class="scroll">{html_table(rows)}</div>' if rows else ""
+def _scrolled(table: str) -> str:
+    return f'<div class="scroll">{table}</div>'
 
 
 def _figures(report: Report, target: str) -> str:
@@ -183,8 +146,8 @@ def _figures(report: Report, target: str) -> str:
 
 def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
     """Yield captions and pictures of training rows out of bag; one alone without intervals."""
-    model = report.model
-    kind, (level,) = resolve_kind_and_levels(model.fitted_forest(), None, None)
+    model, fitted = report.model, report.model.fitted_forest()
+    kind, (level,) = resolve_kind_and_levels(fitted, None, None)
     after = "" if kind == "hdi" else ", before and after the calibration"
     coverages = partial(CalibrationDisplay.from_out_of_bag, model, coverages=report.levels)
     yield (
@@ -192,19 +155,16 @@ def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
         "exact intervals give by chance.",
         _image(coverages, (5, 4.6)),
     )
-    try:
-        found = out_of_bag_of(model, [level], kind, None)
-    except ValueError:
+    if fitted.why_not_out_of_bag() is not None:
         return
     name = f"{percent(level)} {'HDI' if kind == 'hdi' else 'calibrated interval'}"
-    drawn: Any = (found.y, found.intervals[..., 0])
-    options: dict[str, Any] = {"coverage": level, "target_name": target}
-    rows = partial(IntervalDisplay.from_predictions, *drawn, prediction=found.prediction)
-    by_width = partial(WidthDisplay.from_predictions, *drawn, **options)
+    options: dict[str, Any] = {"coverage": level, "kind": kind, "target_name": target}
+    rows = partial(IntervalDisplay.from_out_of_bag, model, subsample=150, **options)
+    by_width = partial(WidthDisplay.from_out_of_bag, model, **options)
     yield (
         f"Training rows sorted by their prediction, with their {name} out of bag; 150 of them, "
         "chosen at random, if there are more.",
-        _image(partial(rows, subsample=150, **options), (6, 4.6)),
+        _image(rows, (6, 4.6)),
     )
     widths = _image(partial(by_width, what="width"), (5, 3.6))
     yield f"Widths of the {name} of the training rows.", widths
@@ -220,8 +180,7 @@ def _image(draw: partial[Any], size: tuple[float, float]) -> str:
 def _importance(model: HDIForestRegressor) -> dict[str, str]:
     """Return the bars of the page, and how many features have none."""
     shares: Array = model.estimator_.feature_importances_
-    known = model.fitted_forest().feature_names
-    names: Any = range(len(shares)) if known is None else known
+    names = model.fitted_forest().names_of_features
     ranked = sorted(zip(shares.tolist(), names, strict=True), key=lambda pair: -pair[0])
     most = max(float(np.max(shares)), 1e-300)
     bars = "".join(

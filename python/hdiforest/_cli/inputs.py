@@ -165,8 +165,8 @@ class Inputs:
     def _remote(self, text: str) -> list[Source]:
         fs = need("pyarrow.fs")
         address, question, options = text.partition("?")
-        is_pattern = glob.has_magic(address)
-        base = "/".join(_fixed(address.split("/"))) if is_pattern else address
+        base = "/".join(_fixed(address.split("/")))
+        pattern = address.removeprefix(base).lstrip("/")
         try:
             system, root = fs.FileSystem.from_uri(f"{base}{question}{options}")
         except (pa.ArrowException, ValueError):
@@ -175,10 +175,10 @@ class Inputs:
                 "possible are file://, s3://, gs://, abfss:// and hdfs://"
             ) from None
         if isinstance(system, fs.LocalFileSystem):
-            return self._found(f"{root}{address.removeprefix(base)}")
+            return self._found(str(Path(root, pattern)))
         try:
             info = system.get_file_info(root)
-            if info.type == fs.FileType.File and not is_pattern:
+            if info.type == fs.FileType.File and not pattern:
                 path = Path(PurePosixPath(root))
                 ending(path)
                 return [Source(path, Path(path.name), system=system)]
@@ -192,11 +192,9 @@ class Inputs:
                 "AWS_ACCESS_KEY_ID or AWS_PROFILE"
             ) from None
         files = (Path(each.path) for each in entries if each.is_file)
-        if is_pattern:
-            rest = address.removeprefix(base).lstrip("/")
-            files = (f for f in files if fnmatch(f.relative_to(root).as_posix(), rest))
-        sources = _in_folder(Path(root), files, f"{text} has no tables")
-        return [replace(each, system=system) for each in sources]
+        if pattern:
+            files = (f for f in files if fnmatch(f.relative_to(root).as_posix(), pattern))
+        return _in_folder(Path(root), files, f"{text} has no tables", system)
 
 
 def inputs_of(names: Sequence[str], options: Any) -> Inputs:
@@ -207,7 +205,7 @@ def inputs_of(names: Sequence[str], options: Any) -> Inputs:
         raise UsageError(str(error)) from None
 
 
-def _in_folder(folder: Path, files: Iterable[Path], none: str) -> list[Source]:
+def _in_folder(folder: Path, files: Iterable[Path], none: str, system: Any = None) -> list[Source]:
     """Return the tables among files below a folder; TableError says `none` if there are none."""
     sources = []
     for path in sorted(files):
@@ -216,7 +214,7 @@ def _in_folder(folder: Path, files: Iterable[Path], none: str) -> list[Source]:
         if is_table and not any(part.startswith((".", "_")) for part in name.parts):
             pairs = (part.split("=", 1) for part in name.parts[:-1] if "=" in part)
             keys: Keys = {unquote(k): None if v == _MISSING else unquote(v) for k, v in pairs}
-            sources.append(Source(path, name, keys))
+            sources.append(Source(path, name, keys, system=system))
     if not sources:
         raise TableError(f"{none}; endings known are {ANY_ENDING}")
     return sources
@@ -257,29 +255,25 @@ class Features:
             ) from None
         entries = self.encoder.entries if isinstance(self.encoder, TableEncoder) else ()
         self._known = {e.name: e.values for e in entries if isinstance(e, CategoryColumn)}
-        self._table = table
-        self._more, self.kept_names = list(more), list(kept)
+        self.table, self._n_more, self.kept_names = table, len(more), list(kept)
         # The columns of a file with types are as they are, and the encoder checks them.
         numbers = self.encoder.number_columns
         self._numbers = [name for name in numbers if table.is_text or name in table.keys]
         numeric = set(self._numbers)
         self._others = [name for name in self.encoder.columns if name not in numeric]
-
-    def _read(self) -> tuple[list[str], list[str]]:
-        """Return the names of the columns to read: of numbers, and others."""
-        return [*self._more, *self._numbers], [*self._others, *self.kept_names]
+        self._read = [*more, *self._numbers], [*self._others, *kept]
 
     def batches(self, batch_rows: int | None = None) -> Iterator[Any]:
         """Yield Tables as `TableReader.batches`, for the methods below."""
-        return self._table.batches(*self._read(), batch_rows)
+        return self.table.batches(*self._read, batch_rows)
 
     def require(self) -> None:
         """Raise TableError if columns are missing, or known to be of other types."""
-        self._table.require(*self._read())
-        if not self._table.is_text:
+        self.table.require(*self._read)
+        if not self.table.is_text:
             with self.naming_the_file():
                 numbers = [pa.field(name, pa.float64()) for name in self._numbers]
-                fields = pa.schema([*numbers, *self._table.fields(self._others)])
+                fields = pa.schema([*numbers, *self.table.fields(self._others)])
                 # `empty_table` would import pandas.
                 columns = [pa.nulls(0, field.type) for field in fields]
                 self.encoder.encode(pa.Table.from_arrays(columns, schema=fields))
@@ -290,16 +284,12 @@ class Features:
 
     def raw(self, batch: Any) -> Any:
         """Return the columns of the features as a pyarrow Table that `encoder` takes."""
-        begin = len(self._more)
+        begin = self._n_more
         table = batch.select(range(begin, begin + len(self.encoder.columns)))
         for j, name in enumerate(self._others, len(self._numbers)):
             known = self._known.get(name, ())
-            table = table.set_column(j, name, self.without_missing(table.column(j), known))
+            table = table.set_column(j, name, self.table.without_missing(table.column(j), known))
         return table
-
-    def without_missing(self, column: Any, known: Iterable[Any] = ()) -> Any:
-        """Return a column of the file, of a CSV with null for what means missing."""
-        return self._table.without_missing(column, known)
 
     @contextmanager
     def naming_the_file(self) -> Iterator[None]:
@@ -307,7 +297,7 @@ class Features:
         try:
             yield
         except EncodingError as error:
-            raise TableError(f"{self._table.path}: {error}", error.columns) from None
+            raise TableError(f"{self.table.path}: {error}", error.columns) from None
 
 
 class Settings(NamedTuple):
@@ -350,8 +340,8 @@ def read_model(options: Any) -> HDIForestRegressor:
 
 def read_labelled_tables(
     model: HDIForestRegressor, options: Any, kept: Sequence[str] = ()
-) -> tuple[Any, Array, RowCounts, list[Any]]:
-    """Read X, y (n,), counts of the rows, and the columns of pyarrow to be `kept`, from tables.
+) -> tuple[Any, Array, RowCounts, Any]:
+    """Read X, y (n,), counts of the rows, and a pyarrow Table of the columns `kept`, from tables.
 
     X has raw columns if the model has an encoder, and no names if it was fitted without. UsageError
     if the target is a feature; TableError if a column or the target cannot be read, or a table
@@ -370,7 +360,7 @@ def read_labelled_tables(
             if target not in error.columns or not source.path.is_file():
                 raise
             features, whole = _rows(fitted, source, [], [*kept, target])
-            column = features.without_missing(whole.column(whole.num_columns - 1))
+            column = features.table.without_missing(whole.column(whole.num_columns - 1))
         if whole.num_rows == 0:
             continue
         with features.naming_the_file():
@@ -378,7 +368,7 @@ def read_labelled_tables(
         what = f"{source.path}: target '{target}'"
         y = numbers_of(without_words(column, words), what, written_form(options))
         counts.add(more)
-        own = whole.select(list(range(whole.num_columns))[-len(features.kept_names) :][: len(kept)])
+        own = pa.table(features.kept(whole)[: len(kept)], list(kept))
         found.append((part, y, (source.path, features.raw(whole)), (source.path, own)))
     if not found:
         raise TableError(f"{options.tables} has no rows")
@@ -388,7 +378,7 @@ def read_labelled_tables(
         X = joined(raw)
     elif fitted.columns is not None:
         X = with_names(X, list(fitted.columns))
-    return X, np.concatenate(y_parts), counts, joined(others).columns
+    return X, np.concatenate(y_parts), counts, joined(others)
 
 
 def _rows(

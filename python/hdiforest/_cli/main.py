@@ -10,11 +10,12 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from types import FrameType, SimpleNamespace
 from typing import Any
 
 from hdiforest._cli.arguments import UsageError, command_parser, in_options
-from hdiforest._cli.console import report_error, report_warning
+from hdiforest._cli.console import report, report_error
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 # Plain attributes: a handler interrupts other handlers, and would wait for its own thread's lock.
@@ -59,11 +60,8 @@ def _passed_on(numbers: Sequence[int]) -> Iterator[None]:
 
     def pass_on() -> None:
         while number := os.read(receiver, 1):
-            for _ in range(20):  # in which the main thread mostly runs the handler
-                if _signals.heard or number[0] not in numbers:
-                    break
-                time.sleep(0.01)
-            else:
+            time.sleep(0.05)  # in which the main thread mostly runs the handler
+            if number[0] in numbers and not _signals.heard:
                 signal.pthread_kill(threading.main_thread().ident or 0, number[0])
 
     thread = threading.Thread(target=pass_on, name="hdiforest-signals", daemon=True)
@@ -95,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stopped. Failures are one line on standard error.
     """
     with warnings.catch_warnings():
-        warnings.showwarning = report_warning
+        warnings.showwarning = lambda message, *_, **__: report("warning", message)
         try:
             with stoppable():  # around the message too, which a second signal must not interrupt
                 try:
@@ -103,10 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 except Stopped as stop:
                     _signals.over = True  # the command ends, and a second signal changes nothing
                     return report_error(str(stop), 128 + stop.number)
-        except Stopped as stop:  # while the command begins or ends
-            return 128 + stop.number
-        except KeyboardInterrupt:  # by the handler that is ours no more
-            return 128 + signal.SIGINT
+        except KeyboardInterrupt as stop:  # while the command begins or ends
+            return 128 + (stop.number if isinstance(stop, Stopped) else signal.SIGINT)
 
 
 def _code_of(argv: Sequence[str] | None) -> int:
@@ -128,18 +124,11 @@ def _code_of(argv: Sequence[str] | None) -> int:
     return 0
 
 
+# By their subcommands; those of others are not imported.
+_MODULES = {"score": "score", "demo": "demo", "check": "report", "inspect": "report"}
+
+
 def _subcommand(name: str) -> Callable[[Any], None]:
-    """Return what runs a subcommand; modules of others are not imported."""
-    if name == "score":
-        from hdiforest._cli.score import run_score as run
-    elif name == "demo":
-        from hdiforest._cli.demo import run_demo as run
-    elif name in ("check", "inspect"):
-        from hdiforest._cli import report
-
-        run = report.run_check if name == "check" else report.run_inspect
-    else:
-        from hdiforest._cli import fit
-
-        run = getattr(fit, f"run_{name}")
+    module = import_module(f"hdiforest._cli.{_MODULES.get(name, 'fit')}")
+    run: Callable[[Any], None] = getattr(module, f"run_{name}")
     return run

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from hdiforest import metrics
 from hdiforest._cli.arguments import UsageError, kind_and_levels, written_form
-from hdiforest._cli.console import say, thirds
+from hdiforest._cli.console import facts_of, say, thirds
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.training_rows import WEIGHTINGS
-from hdiforest._tables.columns import DateColumn, NumberColumn, is_text, plain
+from hdiforest._tables.columns import DateColumn, NumberColumn, is_text
 from hdiforest._tables.described import described
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.forms import ISO_DATE, ColumnError, Form, NumberForm, form_of
@@ -34,7 +33,7 @@ from hdiforest.serving import _model_file as model_file
 _N_PERIODS = 10
 _MAX_GROUPS = 30  # in a text
 
-Groups = list[tuple[str, NDArray[np.intp]]]  # their names and their rows
+Groups = tuple[list[str], NDArray[np.intp]]  # their names, and which of them each row is of
 
 
 def run_check(options: Any) -> None:
@@ -58,7 +57,7 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
     given = [(options.over, _N_PERIODS), (options.by, None)]
     names = list(dict.fromkeys(name for name, _ in given if name is not None))
     X, y, counts, kept = read_labelled_tables(model, options, names)
-    columns = {n: plain(each.combine_chunks()) for n, each in zip(names, kept, strict=True)}
+    columns = {name: kept[name].combine_chunks() for name in names}
     form, sorted_as = None, None
     for name, _ in options.date_format:
         if name != options.over:
@@ -70,8 +69,7 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
         made = model.fitted_forest().calibration
         level = levels[0] if made is None else made.coverages[0]  # no flag depends on it
         flag = model.diagnose(X, level)["flag"]
-        unlike = ("unlike the training rows", np.flatnonzero(flag))
-        groups.append(("flag", [unlike, ("others", np.flatnonzero(~flag))]))
+        groups.append(("flag", (["unlike the training rows", "others"], np.where(flag, 0, 1))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewGroupsWarning)  # counts tell it
         intervals = model.predict_interval(X, levels, kind=kind)
@@ -79,11 +77,11 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
     if not has_interval.any():
         raise ValueError(f"none of {len(y)} rows has an interval: all leaves of each are empty")
     usual = int(np.argmin(np.abs(np.array(levels) - USUAL_COVERAGE)))
-    groupings = [
-        _grouping(column, own, has_interval, y, intervals[..., usual], levels[usual])
-        for column, own in groups
-    ]
     y, intervals = y[has_interval], intervals[has_interval]
+    groupings = [
+        _grouping(column, names, of_row[has_interval], y, intervals[..., usual], levels[usual])
+        for column, (names, of_row) in groups
+    ]
     found = {
         "kind": kind,
         "rows": len(y),
@@ -115,18 +113,19 @@ def _of_level(y: Array, ends: Array, level: float) -> dict[str, Any]:
 
 
 def _grouping(
-    column: str, groups: Groups, known: NDArray[np.bool_], y: Array, ends: Array, level: float
+    column: str, names: list[str], of_row: NDArray[np.intp], y: Array, ends: Array, level: float
 ) -> dict[str, Any]:
-    """Return what `check` tells of groups of rows, of those rows that are known."""
-    of_row = np.full(len(y), -1)
-    for number, (_, rows) in enumerate(groups):
-        of_row[rows] = number
-    found = metrics.coverage_by_group(y[known], ends[known], of_row[known], level)
-    names = "name", "rows", "coverage", "chance", "mean_width"
-    columns = found.counts.tolist(), found.coverage.tolist(), found.chance.T.tolist()
-    cells = zip(found.groups, *columns, map(_finite, found.mean_width), strict=True)
-    told = [dict(zip(names, [groups[g][0], *own], strict=True)) for g, *own in cells]
-    return {"column": column, "nominal": level, "groups": told}
+    """Return what `check` tells of groups of rows."""
+    found = metrics.coverage_by_group(y, ends, of_row, level)
+    told = {
+        "name": [names[group] for group in found.groups],
+        "rows": found.counts.tolist(),
+        "coverage": found.coverage.tolist(),
+        "chance": found.chance.T.tolist(),
+        "mean_width": map(_finite, found.mean_width),
+    }
+    groups = [dict(zip(told, cells, strict=True)) for cells in zip(*told.values(), strict=True)]
+    return {"column": column, "nominal": level, "groups": groups}
 
 
 def _finite(value: Any) -> float | None:
@@ -191,7 +190,7 @@ def _how_sorted(fitted: FittedForest, column: Any, options: Any) -> tuple[Form |
 
 
 def groups_of(column: Any, n_periods: int | None = None, form: Form | None = None) -> Groups:
-    """Return the rows of each value of a pyarrow column, or of so many periods of its values.
+    """Group the rows by each value of a pyarrow column, or by so many periods of its values.
 
     Values are ordered by what their `form` says, or as numbers if all are, else as texts, as dates
     such as 2024-05-31 may be.
@@ -216,8 +215,7 @@ def groups_of(column: Any, n_periods: int | None = None, form: Form | None = Non
         periods = np.split(np.array(names, dtype=object), begins[1:])
         names = [" to ".join(dict.fromkeys([own[0], own[-1]])) for own in periods]
         of_row = of_value[of_row]
-    rows = np.split(np.argsort(of_row, kind="stable"), np.cumsum(np.bincount(of_row))[:-1])
-    return list(zip(names, rows, strict=True))
+    return names, of_row
 
 
 def run_inspect(options: Any) -> None:
@@ -228,57 +226,49 @@ def run_inspect(options: Any) -> None:
 def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) -> str:
     """Say what a model file holds, if all of it is sound; raises as `HDIForestRegressor.load`."""
     loaded = model_file.load(path, verify=True, trusted=trusted)
-    facts, fitted, size = loaded.facts, loaded.content, path.stat().st_size
+    facts, fitted = loaded.facts, loaded.content
     forest, index = fitted.scorer.forest, fitted.scorer.index
-    encoder, calibration = fitted.encoder, fitted.calibration
-    names = None if fitted.feature_names is None else list(map(str, fitted.feature_names))
-    n_leaves, has_rows = int(forest.n_leaves.sum()), fitted.training_rows is not None
-    coverages = [] if calibration is None else list(calibration.coverages)
+    names, encoder, calibration = fitted.feature_names, fitted.encoder, fitted.calibration
     atoms = map(index.atoms, range(fitted.n_outputs))
-    ranges = [{"min": float(a[0]), "max": float(a[-1]), "n_distinct": len(a)} for a in atoms]
+    found: dict[str, Any] = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        **{name: facts[name] for name in ("hdicore", "scikit_learn", "format_version")},
+        "trees": forest.n_trees,
+        "leaves": int(forest.n_leaves.sum()),
+        "training_rows": fitted.n_training_rows,
+        "has_training_rows": fitted.training_rows is not None,
+        "weights": fitted.weights,
+        "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
+        "targets": [{"min": a[0], "max": a[-1], "n_distinct": len(a)} for a in atoms],
+        "n_features": fitted.n_features,
+        "features": None if names is None else list(map(str, names)),
+        "encoder": None if encoder is None else encoder.facts(),
+        "calibration": None,
+    }
+    if calibration is not None:
+        levels = {"rows": calibration.n, "coverages": list(calibration.coverages)}
+        found["calibration"] = {"method": calibration.method} | levels
     if as_json:
-        levels: dict[str, Any] | None = None
-        if calibration is not None:
-            levels = {"method": calibration.method, "rows": calibration.n, "coverages": coverages}
-        found = {
-            "file": str(path),
-            "bytes": size,
-            **{name: facts[name] for name in ("hdicore", "scikit_learn", "format_version")},
-            "trees": forest.n_trees,
-            "leaves": n_leaves,
-            "training_rows": fitted.n_training_rows,
-            "has_training_rows": has_rows,
-            "weights": fitted.weights,
-            "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
-            "targets": ranges,
-            "n_features": fitted.n_features,
-            "features": names,
-            "encoder": None if encoder is None else encoder.facts(),
-            "calibration": levels,
-        }
         return json.dumps(found, indent=2, allow_nan=False)
-    kept = "in the file" if has_rows else "not in the file"
-    rows = [
-        ["file", f"{path} ({size_text(size)})"],
-        ["written by", f"hdicore {facts['hdicore']}, scikit-learn {facts['scikit_learn']}"],
-        ["format version", str(facts["format_version"])],
-        ["trees", f"{forest.n_trees:,}"],
-        ["leaves", count_text(n_leaves)],
-        ["training rows", f"{count_text(fitted.n_training_rows)} ({kept})"],
-        ["weights", f"{fitted.weights}: {WEIGHTINGS[fitted.weights]}"],
-        ["in memory", f"forest {size_text(forest.nbytes)}, leaf index {size_text(index.nbytes)}"],
-    ]
-    for output, (low, high, n) in enumerate(each.values() for each in ranges):
+    told = {
+        "file": f"{path} ({size_text(found['bytes'])})",
+        "written by": f"hdicore {facts['hdicore']}, scikit-learn {facts['scikit_learn']}",
+        "format version": str(facts["format_version"]),
+        **facts_of(fitted),
+        "in memory": f"forest {size_text(forest.nbytes)}, leaf index {size_text(index.nbytes)}",
+    }
+    told["training rows"] += f" ({'' if found['has_training_rows'] else 'not '}in the file)"
+    for output, (low, high, n) in enumerate(each.values() for each in found["targets"]):
         name = "target" if fitted.n_outputs == 1 else f"target {output}"
-        ends = f"{significant(low)} to {significant(high)}"
-        rows.append([name, f"{ends}, {n:,} distinct values"])
-    known = f"at {', '.join(f'{coverage:g}' for coverage in coverages)}" if coverages else "none"
-    features = "without names" if names is None else ", ".join(names)
-    if encoder is not None:
-        features = str(encoder)
-    rows += [["calibration", known], ["features", f"{fitted.n_features}: {features}"]]
+        told[name] = f"{significant(low)} to {significant(high)}, {n:,} distinct values"
+    told["calibration"] = "none"
+    if calibration is not None:
+        told["calibration"] = f"at {', '.join(f'{c:g}' for c in calibration.coverages)}"
+    features = "without names" if names is None else ", ".join(found["features"])
+    told["features"] = f"{fitted.n_features}: {features if encoder is None else encoder}"
     if names is not None:
         own = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
-        rows += map(list, described(own, fitted.feature_range).items())
-    shown = aligned(rows, left=2)
+        told |= described(own, fitted.feature_range)
+    shown = aligned([*told.items()], left=2)
     return shown if calibration is None else f"{shown}\n\n{calibration!r}"

@@ -38,14 +38,10 @@ _PREFIX = "hdiforest_"  # of results whose names are taken
 _SMALL_AT_ONCE = 4
 _ROWS_FOR_A_RATE = 5000  # of fewer the time is that of the start
 
-# What of a record may differ, and what is said then.
+# What is said where an entry of a record differs, if not that it is another one.
 _DIFFERENCES = {
-    "model": "the model is another one",
-    "kind": "the kind is another one",
-    "coverage": "the coverage is another one",
     "diagnose": "--diagnose is given to one of both",
     "keep": "other columns are kept",
-    "prefix": "the prefix is another one",
     "input": "it was made from another input",
     "size": "the input has changed",
     "changed": "the input has changed",
@@ -72,17 +68,6 @@ def origin_of(source: Source, scorer: BatchScorer, keep: Keep) -> Origin:
     }
 
 
-def keep_beside(origin: Origin, out: Path) -> None:
-    """Write an origin to a hidden file beside an output whose format has no metadata.
-
-    The file is written in place and not synced: if it is cut or lost, the output is made again.
-    """
-    if _is_parquet(out):
-        return
-    record = {"origin": origin, "output": _identity(out)}
-    _beside(out).write_bytes(json.dumps(record, sort_keys=True).encode())
-
-
 def why_again(origin: Origin, out: Path) -> str | None:
     """Say why an output must be made again: None if it is there and equal, empty if missing."""
     if not out.exists():
@@ -90,9 +75,9 @@ def why_again(origin: Origin, out: Path) -> str | None:
     found = _found(out)
     if found is None:
         return "what it was made from is not known"
-    for name, difference in _DIFFERENCES.items():
-        if found.get(name) != origin[name]:
-            return difference
+    for name, value in origin.items():
+        if found.get(name) != value:
+            return _DIFFERENCES.get(name, f"the {name} is another one")
     return None
 
 
@@ -106,6 +91,10 @@ def _found(out: Path) -> Mapping[str, Any] | None:
     except (OSError, KeyError, RecursionError, TypeError, ValueError):  # as ArrowInvalid is
         return None
     return found if isinstance(found, dict) else None
+
+
+def _json(record: Any) -> bytes:
+    return json.dumps(record, sort_keys=True).encode()
 
 
 def _identity(out: Path) -> list[int]:
@@ -230,16 +219,12 @@ def _score_into(
 ) -> int:
     """Score a table to its output in a folder, and keep its origin; see `score_table`."""
     source, origin = table
-    n_rows = score_table(
-        scorer,
-        source.open(),
-        folder / source.name,
-        settings,
-        metadata={KEY: json.dumps(origin, sort_keys=True).encode()},
-        within=within,
-        advance=advance,
-    )
-    keep_beside(origin, folder / source.name)
+    out, metadata = folder / source.name, {KEY: _json(origin)}
+    own: dict[str, Any] = {"metadata": metadata, "within": within, "advance": advance}
+    n_rows = score_table(scorer, source.open(), out, settings, **own)
+    if not _is_parquet(out):
+        # In place and not synced: if it is cut or lost, the output is made again.
+        _beside(out).write_bytes(_json({"origin": origin, "output": _identity(out)}))
     return n_rows
 
 
@@ -305,10 +290,9 @@ def _inputs(options: Any) -> Inputs:
             ending(options.output)
             if options.resume or options.part is not None:
                 raise ValueError("--resume and --part need a folder or several tables to score")
+            require_writable(options.output, *inputs.files, options.model)
         else:
             require_folder(inputs, options.output)
     except (TableError, ValueError) as error:
         raise UsageError(str(error)) from None
-    if inputs.is_one_file:
-        require_writable(options.output, *inputs.files, options.model)
     return inputs

@@ -14,7 +14,7 @@ from typing import Any
 from hdiforest._cli.console import Progress, no_progress
 from hdiforest._cli.inputs import Settings, features_of
 from hdiforest._tables.formats import write_table
-from hdiforest._tables.frames import Results, arrow_array
+from hdiforest._tables.frames import arrow_array
 from hdiforest._tables.read import TableReader, rows_of
 from hdiforest._utils.optional import pa
 from hdiforest.serving._batch_scorer import BatchScorer
@@ -33,8 +33,8 @@ class Pipeline:
         self, slices: Iterable[_Slice], work: Callable[[_Slice], Any], n_workers: int, n_ahead: int
     ) -> None:
         self._slices, self._work = slices, work
-        self._results: queue.Queue[Future[Any] | None] = queue.Queue(n_ahead)
-        self._stop = threading.Event()
+        self._results: queue.SimpleQueue[Future[Any] | None] = queue.SimpleQueue()
+        self._ahead, self._is_stopped = threading.Semaphore(n_ahead), False
         self._workers = ThreadPoolExecutor(n_workers, thread_name_prefix="hdiforest-score")
         # A read of a pipe may wait for ever, so the interpreter must not wait for this thread.
         self._reader = threading.Thread(target=self._read, name="hdiforest-read", daemon=True)
@@ -48,11 +48,13 @@ class Pipeline:
                 continue
             if future is None:
                 return
+            self._ahead.release()
             yield future.result()
 
     def close(self, *, read_may_wait: bool) -> bool:
         """Stop all threads; return whether none reads any more, as one may if `read_may_wait`."""
-        self._stop.set()
+        self._is_stopped = True
+        self._ahead.release()
         self._workers.shutdown(cancel_futures=True)
         if self._reader.ident is not None:
             self._reader.join(_POLL if read_may_wait else None)
@@ -61,25 +63,16 @@ class Pipeline:
     def _read(self) -> None:
         try:
             for part in self._slices:
-                if self._stop.is_set():
+                self._ahead.acquire()
+                if self._is_stopped:
                     return
-                if not self._hand_on(self._workers.submit(self._work, part)):
-                    return
+                self._results.put(self._workers.submit(self._work, part))
         except BaseException as error:
             failed: Future[Any] = Future()
             failed.set_exception(error)
-            self._hand_on(failed)
+            self._results.put(failed)
         finally:
-            self._hand_on(None)
-
-    def _hand_on(self, future: Future[Any] | None) -> bool:
-        while not self._stop.is_set():
-            try:
-                self._results.put(future, timeout=_POLL)
-            except queue.Full:
-                continue
-            return True
-        return False
+            self._results.put(None)
 
 
 def score_table(
@@ -113,29 +106,21 @@ def score_table(
             rows, first_row = part
             with features.naming_the_file():
                 results = scorer.score(features.raw(rows), features.encoder, first_row)
-            return features.kept(rows), results
-
-        def finished(scored: tuple[list[Any], Results]) -> Any:
-            columns, results = scored
-            columns = [*columns, *map(arrow_array, results.values())]
+            columns = [*features.kept(rows), *map(arrow_array, results.values())]
             return pa.Table.from_arrays(columns, schema=schema)
 
         most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
-        batches = features.batches(settings.batch_rows)
-        first = list(islice(batches, 1))
-        if sum(batch.num_rows for batch in first) <= _FIRST_ROWS:
-            first += islice(batches, 1)
-        slices = _slices(first, batches, most, n_threads)
-        if sum(batch.num_rows for batch in first) <= _FIRST_ROWS:  # short, or small batches
-            parts: Iterator[Any] = map(finished, map(work, slices))
+        slices = _slices(features.batches(settings.batch_rows), most, n_threads)
+        first = list(islice(slices, 2))
+        if len(first) < 2:
+            parts: Iterator[Any] = map(work, first)
         else:
-            n_ahead = max(1, n_rows // most)
-            pipeline = Pipeline(slices, work, n_threads, n_ahead)
-            parts = map(finished, pipeline)
+            pipeline = Pipeline(chain(first, slices), work, n_threads, max(1, n_rows // most))
+            parts = iter(pipeline)
         n_done = 0
-        first_part = next(parts, None)  # before anything is written: a pipe cannot be emptied
+        head = list(islice(parts, 1))  # before anything is written: a pipe cannot be emptied
         with write_table(out, schema, within) as write:
-            for scored in () if first_part is None else chain([first_part], parts):
+            for scored in chain(head, parts):
                 write(scored)
                 n_done += scored.num_rows
                 share = n_done / table.n_rows if table.n_rows else table.share_read()
@@ -146,13 +131,11 @@ def score_table(
             table.close()
 
 
-def _slices(
-    first: list[Any], batches: Iterator[Any], most: int, n_threads: int
-) -> Iterator[_Slice]:
-    """Cut Tables, the `first` and then the others, into slices that grow, for all threads."""
+def _slices(batches: Iterator[Any], most: int, n_threads: int) -> Iterator[_Slice]:
+    """Cut Tables into slices that grow, for all threads."""
     n_done = 0
     with closing(batches):  # type: ignore[type-var]
-        for batch in chain(first, batches):
+        for batch in batches:
             begin = 0
             while begin < batch.num_rows:
                 n_rows = min(most, max(_FIRST_ROWS, n_done // n_threads), batch.num_rows - begin)

@@ -19,7 +19,7 @@ from typing import cast
 if sys.platform != "win32":
     import fcntl
 
-_UNLOCKED, _LOCKED = "new", "lock"  # what the file in a folder is called
+_LOCK = "lock"  # what the file in a folder is called
 
 
 @contextmanager
@@ -48,12 +48,11 @@ def _make_locked_folder(
 ) -> tuple[tempfile.TemporaryDirectory[str], BufferedIOBase]:
     while True:
         folder = tempfile.TemporaryDirectory(".tmp", beginning, parent, ignore_cleanup_errors=True)
-        unlocked, locked = (Path(folder.name, name) for name in (_UNLOCKED, _LOCKED))
-        lock = None
+        path, lock = Path(folder.name, _LOCK), None
         try:
-            lock = unlocked.open("xb")
+            lock = path.open("xb")
             if _is_locked(lock):
-                unlocked.rename(locked)
+                path.stat()
             return folder, lock
         except (BlockingIOError, FileNotFoundError):
             if lock is not None:
@@ -65,10 +64,9 @@ def _remove_abandoned(parent: Path, beginning: str) -> None:
     for folder in [each for each in parent.iterdir() if each.name.startswith(beginning)]:
         with suppress(OSError):
             folder.rmdir()  # of a process that died before it made a file
-        for name in (_UNLOCKED, _LOCKED):
-            with suppress(OSError), (folder / name).open("rb+") as lock:
-                if _is_locked(lock):
-                    shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError), (folder / _LOCK).open("rb+") as lock:
+            if _is_locked(lock):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_locked(file: BufferedIOBase) -> bool:
