@@ -6,9 +6,12 @@ try:
     from hdicore._core import (
         Forest,
         LeafIndex,
+        OutOfBagScorer,
         Scorer,
         available_threads,
+        find_mismatch,
         instructions,
+        moving_quantiles,
         weighted_hdi,
     )
 except ModuleNotFoundError as error:
@@ -21,11 +24,14 @@ except ModuleNotFoundError as error:
 __all__ = [
     "Forest",
     "LeafIndex",
+    "OutOfBagScorer",
     "Scorer",
     "__version__",
     "available_threads",
+    "find_mismatch",
     "get_include",
     "instructions",
+    "moving_quantiles",
     "weighted_hdi",
 ]
 
