@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import CapsuleType
 
 _Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
-_Family = Literal["raw", "centred"]
 _Interpolation = Literal[
     "inverted_cdf",
     "averaged_inverted_cdf",
@@ -30,6 +29,7 @@ _Interpolation = Literal[
 ]
 _Floats = NDArray[np.float64]
 _Leaves = NDArray[np.int32]  # (n, n_trees)
+_Family = Literal["raw", "centred"]
 _Blocks = Iterable[tuple[ArrayLike, ArrayLike | None]]  # leaves and counts of some trees
 
 class _TreeArrays(TypedDict):
