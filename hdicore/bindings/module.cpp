@@ -38,9 +38,7 @@ PYBIND11_MODULE(_table, module, pybind11::mod_gil_not_used()) {
     hdicore::bindings::register_scorer(module);
     hdicore::bindings::register_calibrated(module);
     hdicore::bindings::register_weighted_hdi(module);
-    hdicore::bindings::register_centred_oob_intervals(module);
-    hdicore::bindings::register_leaf_sums(module);
-    hdicore::bindings::register_tree_spread(module);
+    hdicore::bindings::register_out_of_bag(module);
     hdicore::bindings::register_fit_record(module);
     hdicore::bindings::register_moving_quantiles(module);
     module.attr("c_api") = pybind11::capsule(hdicore_get_api(), "hdicore._core.c_api");

@@ -1,4 +1,4 @@
-// register_fit_record.cpp: the Python function _find_mismatch
+// register_fit_record.cpp: the Python function find_mismatch
 // SPDX-License-Identifier: BSD-3-Clause
 #include "arrays.hpp"
 #include "forest/fit_record.hpp"

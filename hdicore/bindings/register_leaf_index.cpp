@@ -113,6 +113,18 @@ py::capsule c_index(const BoundIndex& index) {
         "hdicore.index", release);
 }
 
+py::tuple spread_and_mass(const BoundIndex& self, const py::object& leaves,
+                          const py::object& intervals, const py::object& n_threads) {
+    Query query(self, leaves, py::none(), n_threads);
+    const auto ends = reals(intervals, "intervals");
+    check_shape(ends, "intervals", query.shape({2}));
+    auto spread = query.output(py::none(), {});
+    auto mass = query.output(py::none(), {});
+    const std::span spreads = mutable_span_of(spread);
+    query.find_spread({{ends.data(), spreads.size(), 2}, spreads, mutable_span_of(mass)});
+    return py::make_tuple(spread, mass);
+}
+
 }  // namespace
 
 void register_leaf_index(py::module_& module) {
@@ -133,6 +145,7 @@ void register_leaf_index(py::module_& module) {
     Stub::scalar_output(cls, [](const BoundIndex& i) { return i.scalar_output; });
     Stub::pooled(cls, [](const BoundIndex& i) { return i.current().arrays().pooled; });
     register_queries<Stub>(cls);
+    Stub::spread_and_mass(cls, &spread_and_mass);
     cls.def("__hdicore_index__", &c_index, "Capsule \"hdicore.index\" of this index, for C.")
         .def("__getstate__",
              [](const py::object& self) {

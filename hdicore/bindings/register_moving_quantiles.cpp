@@ -1,4 +1,4 @@
-// register_moving_quantiles.cpp: the Python function _moving_quantiles
+// register_moving_quantiles.cpp: the Python function moving_quantiles
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cmath>

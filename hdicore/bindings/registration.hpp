@@ -13,9 +13,7 @@ void register_leaf_index(pybind11::module_& module);
 void register_scorer(pybind11::module_& module);
 void register_calibrated(pybind11::module_& module);
 void register_weighted_hdi(pybind11::module_& module);
-void register_centred_oob_intervals(pybind11::module_& module);
-void register_leaf_sums(pybind11::module_& module);
-void register_tree_spread(pybind11::module_& module);
+void register_out_of_bag(pybind11::module_& module);
 void register_fit_record(pybind11::module_& module);
 void register_moving_quantiles(pybind11::module_& module);
 

@@ -7,11 +7,14 @@ try:
         CalibratedScorer,
         Forest,
         LeafIndex,
+        OutOfBagScorer,
         PostProcess,
         PredictiveDistribution,
         Scorer,
         available_threads,
+        find_mismatch,
         instructions,
+        moving_quantiles,
         weighted_hdi,
     )
 except ModuleNotFoundError as error:
@@ -25,13 +28,16 @@ __all__ = [
     "CalibratedScorer",
     "Forest",
     "LeafIndex",
+    "OutOfBagScorer",
     "PostProcess",
     "PredictiveDistribution",
     "Scorer",
     "__version__",
     "available_threads",
+    "find_mismatch",
     "get_include",
     "instructions",
+    "moving_quantiles",
     "weighted_hdi",
 ]
 

@@ -29,6 +29,7 @@ _Interpolation = Literal[
 ]
 _Floats = NDArray[np.float64]
 _Leaves = NDArray[np.int32]  # (n, n_trees)
+_Family = Literal["raw", "centred"]
 _Blocks = Iterable[tuple[ArrayLike, ArrayLike | None]]  # leaves and counts of some trees
 
 class _TreeArrays(TypedDict):
@@ -732,6 +733,37 @@ class LeafIndex:
         self, leaves: ArrayLike, *, leave_out: ArrayLike | None = None, n_threads: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]: ...
     def n_samples(self, leaves: ArrayLike, *, n_threads: int = 0) -> NDArray[np.int64]: ...
+    def spread_and_mass(
+        self, leaves: ArrayLike, intervals: ArrayLike, *, n_threads: int = 0
+    ) -> tuple[_Floats, _Floats]:
+        """How far the trees of each row agree, and how much of its distribution an interval holds.
+
+        Parameters
+        ----------
+        leaves : (n, n_trees) int
+            Leaf of each row in each tree, or -1 for a tree that does not contribute.
+        intervals : (n, 2) or (n, n_outputs, 2) float
+            Lower and upper ends, both included.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        spread : (n,) or (n, n_outputs) float64
+            Standard deviation over trees of the means of the leaves; NaN if none has rows.
+        mass : (n,) or (n, n_outputs) float64
+            What `cdf` gives between the ends; NaN also where one is NaN.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+
+        Notes
+        -----
+        O(entries of the row's leaves + log atoms) for each row: nothing is merged. Sums overflow to
+        infinity.
+        """
 
 class Scorer:
     """A forest and its leaf index: from rows to their conditional distributions.
@@ -1165,6 +1197,138 @@ class Scorer:
             If an argument is out of range or of the wrong shape.
         """
 
+class OutOfBagScorer:
+    """Training rows of a forest: out-of-bag means, and intervals that do not see their own row.
+
+    A row is out of bag in the trees that did not draw it. Its distribution is that of the other
+    rows in its leaves of these trees, each of which has the weight of a row of the index.
+
+    Parameters
+    ----------
+    index : LeafIndex
+        Of the leaves of the same trees, with one output. It is used itself if it holds each row
+        once in each tree, no two targets are equal, all rows weigh alike and each is out of bag
+        somewhere; else another one is built.
+    leaves : (n, n_trees) int
+        Leaf of each training row in each tree.
+    counts : (n, n_trees) int
+        How often a tree drew a row; 0 is out of bag.
+    y : (n,) float
+        Finite targets.
+    sample_weight : (n,) float, optional
+        Weight of each row in its leaves; by default all weigh alike. Rows that every tree drew
+        weigh nothing.
+    draw_weight : (n,) float, optional
+        Weight of a row each time it is drawn, in the means of leaves; by default 1.
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape, if the sums of targets overflow, or if
+        no row is out of bag.
+
+    Notes
+    -----
+    Immutable, so safe to share between threads; not pickled. int32 leaves and uint8 or uint32
+    counts in Fortran order are not copied. O(n * (log n + n_trees)).
+
+    Examples
+    --------
+    >>> from hdicore import LeafIndex, OutOfBagScorer
+    >>> leaves, y = [[0, 0], [0, 1], [0, 0], [0, 1]], [1.0, 2.0, 4.0, 8.0]
+    >>> rows = OutOfBagScorer(LeafIndex(leaves, y), leaves, [[1, 0], [0, 1], [2, 0], [0, 1]], y)
+    >>> rows.centres
+    array([0., 3., 0., 3.])
+    >>> rows.intervals([1], 0.9, family=["raw", "centred"])
+    array([[[1., 8.]],
+    <BLANKLINE>
+           [[4., 8.]]])
+    """
+
+    def __init__(
+        self,
+        index: LeafIndex,
+        leaves: ArrayLike,
+        counts: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        draw_weight: ArrayLike | None = None,
+        n_threads: int = 0,
+    ) -> None: ...
+    @property
+    def centres(self) -> _Floats:
+        """Mean of the means of a row's leaves in the trees that did not draw it, (n,); or 0."""
+
+    @property
+    def n_oob(self) -> _Floats:
+        """Number of trees that did not draw a row, (n,)."""
+
+    @property
+    def leaf_means(self) -> _Floats:
+        """Mean of the targets that a tree drew into each leaf, (n_leaves.sum(),); or 0."""
+
+    @property
+    def leaf_weight(self) -> _Floats:
+        """Weight of the rows that a tree drew into each leaf, (n_leaves.sum(),)."""
+
+    @property
+    def has_raw(self) -> bool:
+        """Whether the rows weigh alike, as intervals of the family "raw" need."""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def intervals(
+        self,
+        rows: ArrayLike,
+        coverage: ArrayLike = 0.9,
+        kind: _Kind | Sequence[_Kind] = "hdi",
+        family: _Family | Sequence[_Family] = "centred",
+        *,
+        scale: float = 1.0,
+        offsets: ArrayLike | None = None,
+        n_threads: int = 0,
+    ) -> _Floats:
+        """Intervals of training rows from targets or residuals of others.
+
+        The atoms of row i are y[j], or s[i] + (y[j] - s[j]) with s = scale * centres + offsets. The
+        row is left out of its leaves, and its target out of the centres of the others.
+
+        Parameters
+        ----------
+        rows : (m,) int
+            Training rows to find intervals for.
+        coverage : float or list of k floats, default=0.9
+            Shares in (0, 1].
+        kind : str or list of k str, default="hdi"
+            Kind of interval, of each coverage, as `LeafIndex.intervals` names them.
+        family : {"raw", "centred"} or a list of them, default="centred"
+            What the atoms are: targets, or centres plus residuals. One merge serves both.
+        scale : float, default=1.0
+            Factor of the centres.
+        offsets : (n,) float, optional
+            Added to the centres after that, such as a share of another model's prediction of a
+            row; by default 0.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        (m, 2) or (m, 2, k) float64, with a first axis for a list of families
+            NaN for rows to which no tree contributes.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, or a family is "raw" where rows do not weigh alike.
+
+        Notes
+        -----
+        O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row,
+        O(n) in all besides.
+        """
+
 def available_threads() -> int:
     """Count the threads that ``n_threads=0`` stands for now.
 
@@ -1190,215 +1354,7 @@ def instructions() -> _Instructions:
         ``avx512``.
     """
 
-def _centred_oob_intervals(
-    index: LeafIndex,
-    rows_of_atoms: ArrayLike,
-    drawn: ArrayLike,
-    y: ArrayLike,
-    centres: ArrayLike,
-    n_oob: ArrayLike,
-    leaf_weight: ArrayLike,
-    rows: ArrayLike,
-    leaves: ArrayLike,
-    counts: ArrayLike,
-    coverage: ArrayLike,
-    kind: _Kind | Sequence[_Kind],
-    families: Sequence[Literal["raw", "centred"]],
-    *,
-    draw_weight: ArrayLike | None = None,
-    scale: float = 1.0,
-    offsets: ArrayLike | None = None,
-    n_threads: int = 0,
-) -> _Floats:
-    """Find intervals of training rows from targets or residuals of others, none seeing itself.
-
-    Row i is left out of the leaves of the trees that did not draw it, and its target out
-    of the centres of the others; its atoms are y[j], or s[i] + (y[j] - s[j]), where s[j]
-    is scale * c[j] + offsets[j], and c[j] is centres[j] without y[i].
-
-    Parameters
-    ----------
-    index : LeafIndex
-        Of the n training rows, with a target of its own for each; without units, or with
-        keep_row_weights.
-    rows_of_atoms : (n,) int
-        The row of each of these targets; ascending in y for the family "raw".
-    drawn : (n_trees, ceil(n / 8)) uint8
-        Bit k of a tree, as ``numpy.packbits(bitorder="little")`` packs it: whether it drew
-        row rows_of_atoms[k].
-    y : (n,) float
-        Finite targets.
-    centres : (n,) float
-        Mean of the leaf means of the trees that did not draw a row.
-    n_oob : (n,) float
-        How many these are.
-    leaf_weight : (n_leaves.sum(),) float
-        Weight of the rows that the trees drew, by leaf, tree after tree.
-    rows : (m,) int
-        Training rows to find intervals for.
-    leaves : (m, n_trees) int
-        Leaf of each of them.
-    counts : (m, n_trees) int
-        How often a tree drew them; 0 is out of bag.
-    coverage : float or list of k floats
-        Shares in (0, 1].
-    kind : str or list of k str
-        Kind of interval, of each coverage, as `LeafIndex.intervals` names them.
-    families : list of {"raw", "centred"}
-        What the atoms are: targets, or centres plus residuals.
-    draw_weight : (n,) float, optional
-        Weight of a row each time it is drawn; by default 1.
-    scale : float, default=1.0
-        Factor of the centres.
-    offsets : (n,) float, optional
-        Added to the centres after that, such as a share of another model's prediction of a
-        row; by default 0.
-    n_threads : int, default=0
-        0 means all that this process may use.
-
-    Returns
-    -------
-    (len(families), m, 2) or (len(families), m, 2, k) float64
-        NaN for rows to which no tree contributes.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the index is not one of these rows.
-
-    Notes
-    -----
-    O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row,
-    O(n) in all besides.
-    """
-
-def _relabel(
-    leaves: ArrayLike, new_leaves: ArrayLike, n_leaves: ArrayLike, *, n_threads: int = 0
-) -> _Leaves:
-    """Give rows the new numbers of their leaves.
-
-    Parameters
-    ----------
-    leaves : (n_trees, n) int
-        Leaf of each row.
-    new_leaves : (n_leaves.sum(),) int
-        Number of each leaf, tree after tree, as `Forest.prune` returns them.
-    n_leaves : (n_trees,) int
-        Leaves of each tree.
-    n_threads : int, default=0
-        0 means all that this process may use.
-
-    Returns
-    -------
-    (n_trees, n) int32
-        New leaf of each row.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    """
-
-def _count_drawn(
-    leaves: ArrayLike, counts: ArrayLike, n_leaves: ArrayLike, *, n_threads: int = 0
-) -> NDArray[np.int64]:
-    """Count the rows of each leaf that its tree drew, each once.
-
-    Parameters
-    ----------
-    leaves, n_leaves : arrays of int
-        As in `_relabel`.
-    counts : (n_trees, n) int
-        How often a tree drew a row.
-    n_threads : int, default=0
-        0 means all that this process may use.
-
-    Returns
-    -------
-    (n_leaves.sum(),) int64
-        Tree after tree.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    """
-
-def _out_of_bag_means(
-    leaves: ArrayLike,
-    counts: ArrayLike,
-    y: ArrayLike,
-    n_leaves: ArrayLike,
-    *,
-    draw_weight: ArrayLike | None = None,
-    n_threads: int = 0,
-) -> tuple[_Floats, _Floats, _Floats, _Floats]:
-    """Average the targets that trees drew into leaves, and these means for each row out of bag.
-
-    Parameters
-    ----------
-    leaves, counts, n_leaves : arrays of int
-        As in `_count_drawn`.
-    y : (n,) float
-        Targets.
-    draw_weight : (n,) float, optional
-        Weight of a row each time it is drawn; by default 1.
-    n_threads : int, default=0
-        0 means all that this process may use.
-
-    Returns
-    -------
-    centres, n_oob : (n,) float64
-        For each row the mean over the trees that did not draw it, 0 if there are none, and
-        how many they are.
-    leaf_means, leaf_weight : (n_leaves.sum(),) float64
-        Mean of the rows that the tree of a leaf drew, 0 if there are none, and their weight.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
-    Notes
-    -----
-    O(n * n_trees). Sums overflow to infinity.
-    """
-
-def _spread_and_mass(
-    index: LeafIndex, leaves: ArrayLike, intervals: ArrayLike, *, n_threads: int = 0
-) -> tuple[_Floats, _Floats]:
-    """Tell how far the trees of each row agree, and how much of its distribution an interval holds.
-
-    Parameters
-    ----------
-    index : LeafIndex
-        Of the training rows.
-    leaves : (n, n_trees) int
-        Leaf of each row in each tree; -1 is a tree that does not contribute.
-    intervals : (n, 2) or (n, n_outputs, 2) float
-        Lower and upper ends, both included.
-    n_threads : int, default=0
-        0 means all that this process may use.
-
-    Returns
-    -------
-    spread : (n,) or (n, n_outputs) float64
-        Standard deviation over trees of the means of the leaves; NaN if none has rows.
-    mass : (n,) or (n, n_outputs) float64
-        What `LeafIndex.cdf` gives between the ends; NaN also where one is NaN.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or of the wrong shape.
-
-    Notes
-    -----
-    O(entries of the row's leaves + log atoms) for each row: nothing is merged. Sums overflow to
-    infinity.
-    """
-
-def _find_mismatch(
+def find_mismatch(
     trees: Sequence[_FitRecord],
     leaves: ArrayLike,
     targets: ArrayLike,
@@ -1451,7 +1407,7 @@ def _find_mismatch(
     it likewise. Sums that overflow prove nothing.
     """
 
-def _moving_quantiles(
+def moving_quantiles(
     start: ArrayLike, scores: ArrayLike, size: int, target: float, miss: float, rate: float
 ) -> tuple[_Floats, float]:
     """Conformal quantiles of a window of scores that moves row by row.

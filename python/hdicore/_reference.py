@@ -862,18 +862,6 @@ def moving_quantiles(
     return quantiles, miss
 
 
-def relabel(leaves: ArrayLike, new_leaves: ArrayLike, n_leaves: ArrayLike) -> NDArray[Any]:
-    """Look up the new leaves of rows in leaves (n_trees, n); `new_leaves` are of all trees."""
-    of_trees = np.split(np.asarray(new_leaves), np.cumsum(n_leaves)[:-1])
-    return np.array([new[old] for new, old in zip(of_trees, np.asarray(leaves), strict=True)])
-
-
-def count_drawn(leaves: ArrayLike, counts: ArrayLike, n_leaves: ArrayLike) -> list[int]:
-    """Count the rows of each leaf that its tree drew; leaves and counts are (n_trees, n)."""
-    pairs = zip(np.asarray(leaves), np.asarray(counts), np.asarray(n_leaves), strict=True)
-    return [sum((own == leaf) & (times > 0)) for own, times, n in pairs for leaf in range(n)]
-
-
 def out_of_bag_means(
     leaves: ArrayLike,
     counts: ArrayLike,

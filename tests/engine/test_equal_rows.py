@@ -9,7 +9,6 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
 from hdicore import LeafIndex, Scorer, _reference
-from hdicore._core import _spread_and_mass
 
 from ..oracle import as_forest
 
@@ -140,7 +139,7 @@ def test_what_depends_on_the_row_is_its_own(name):
 
     def call(rows, numbers):
         ends = np.stack([numbers % 7, numbers % 7 + numbers % 5], 1).astype(float)
-        spread, mass = _spread_and_mass(scorer.index, scorer.forest.leaves(rows), ends)
+        spread, mass = scorer.index.spread_and_mass(scorer.forest.leaves(rows), ends)
         return [
             scorer.intervals(rows, 0.9, leave_out=left_out[numbers]),
             spread,

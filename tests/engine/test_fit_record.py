@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from hdicore import _reference
-from hdicore._clipped import bounds_of_leaves
-from hdicore._core import _find_mismatch
+from hdicore import _reference, find_mismatch
+from hdicore.monotonic import bounds_of_leaves
 
 from ..oracle import as_forest, bag_counts
 
@@ -65,7 +64,7 @@ def defined(trees, leaves, targets, *, counts=None, sample_weight=None, in_float
 def assert_as_defined(trees, leaves, targets, **rows):
     expected = defined(trees, leaves, targets, **rows)
     for n_threads in (1, 3):
-        assert _find_mismatch(trees, leaves, targets, n_threads=n_threads, **rows) == expected
+        assert find_mismatch(trees, leaves, targets, n_threads=n_threads, **rows) == expected
     return expected
 
 
@@ -294,7 +293,7 @@ def test_bad_rows_are_refused(change, message):
     fit = fitted(0, "squared_error")
     given_rows = {"leaves": fit.leaves, "targets": fit.targets} | change
     with pytest.raises(ValueError, match=message):
-        _find_mismatch(fit.trees, **given_rows, n_threads=1)
+        find_mismatch(fit.trees, **given_rows, n_threads=1)
 
 
 @pytest.mark.parametrize(
@@ -310,10 +309,10 @@ def test_bad_trees_are_refused(change, message):
     zeros = np.zeros(3)
     tree = {"weight": zeros, "value": zeros[:, None], "bounds": None, "medians": False}
     with pytest.raises(ValueError, match=message):
-        _find_mismatch([tree | change], np.zeros((1, 4)), np.zeros((1, 4)))
+        find_mismatch([tree | change], np.zeros((1, 4)), np.zeros((1, 4)))
 
 
 def test_no_trees_and_no_rows():
-    assert _find_mismatch([], np.zeros((0, 4)), np.zeros((1, 4))) is None
+    assert find_mismatch([], np.zeros((0, 4)), np.zeros((1, 4))) is None
     with pytest.raises(ValueError, match="a tree must have its arrays by name, such as 'weight'"):
-        _find_mismatch([None], np.zeros((1, 4)), np.zeros((1, 4)))
+        find_mismatch([None], np.zeros((1, 4)), np.zeros((1, 4)))

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hdicore import LeafIndex
 from hdicore import _reference as reference
-from hdicore._core import _spread_and_mass
 
 pytestmark = pytest.mark.engine
 RNG = np.random.default_rng(0)
@@ -17,7 +16,7 @@ def test_example_by_hand():
     y = [1.0, 2, 3, 7, 8, 20]
     leaves = [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1], [1, 0, 0], [1, 1, 0]]
     index = LeafIndex(leaves, y)
-    spread, mass = _spread_and_mass(index, [[0, 0, 0]], [[1.0, 7.0]])
+    spread, mass = index.spread_and_mass([[0, 0, 0]], [[1.0, 7.0]])
     assert spread[0] ** 2 == pytest.approx(97 / 24)
     assert mass[0] == pytest.approx(9 / 12)
 
@@ -35,7 +34,7 @@ def test_the_kernel_is_the_definition(case):
     index = LeafIndex(leaves, y, n_leaves=[3] * n_trees, **options)
     query = RNG.integers(-1, 3, (9, n_trees))
     ends = np.sort(RNG.choice([*y, 2.5], (9, 2)), axis=1)
-    spread, mass = _spread_and_mass(index, query, ends, n_threads=2)
+    spread, mass = index.spread_and_mass(query, ends, n_threads=2)
     cdf = index.cdf(query, np.column_stack([np.nextafter(ends[:, 0], -np.inf), ends[:, 1]]))
     assert_allclose(mass, cdf[:, 1] - cdf[:, 0], rtol=0, atol=1e-12)
     means = [index.mean(np.where(own, query, -1)) for own in np.eye(n_trees, dtype=bool)]
@@ -51,7 +50,7 @@ def test_the_slow_definition_agrees():
     leaves, y = RNG.integers(0, 3, (20, 4)), RNG.integers(0, 9, 20).astype(float)
     query, ends = RNG.integers(0, 3, (5, 4)), np.array([[2.0, 5.0]] * 5)
     index = LeafIndex(leaves, y, n_leaves=[3] * 4)
-    spread, mass = _spread_and_mass(index, query, ends)
+    spread, mass = index.spread_and_mass(query, ends)
     for i, own in enumerate(query):
         assert spread[i] == pytest.approx(reference.tree_spread(leaves, y, own))
         atoms = reference.merge(leaves, y, own)
@@ -63,12 +62,12 @@ def test_outputs_threads_and_ends_that_are_missing():
     index, query = LeafIndex(leaves, y), RNG.integers(0, 50, (5000, 7))
     ends = np.sort(RNG.normal(size=(5000, 2, 2)), axis=-1)
     ends[3, 0, 1] = np.nan
-    one, two = (_spread_and_mass(index, query, ends, n_threads=k) for k in (1, 2))
+    one, two = (index.spread_and_mass(query, ends, n_threads=k) for k in (1, 2))
     for a, b in zip(one, two, strict=True):
         assert a.shape == (5000, 2)
         assert_array_equal(a, b)
     assert np.argwhere(np.isnan(one[1])).tolist() == [[3, 0]]
-    infinite = _spread_and_mass(index, query[:1], [[[-np.inf, np.inf]] * 2])[1]
+    infinite = index.spread_and_mass(query[:1], [[[-np.inf, np.inf]] * 2])[1]
     assert_array_equal(infinite, [[1, 1]])
 
 
@@ -77,4 +76,4 @@ def test_outputs_threads_and_ends_that_are_missing():
 )
 def test_what_is_refused(query, ends):
     with pytest.raises(ValueError, match=r"leaves|intervals|leaf"):
-        _spread_and_mass(LeafIndex([[0, 0], [0, 1]], [1.0, 2.0]), query, ends)
+        LeafIndex([[0, 0], [0, 1]], [1.0, 2.0]).spread_and_mass(query, ends)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
 from hdicore import LeafIndex
-from hdicore._without_each import intervals_without_each
+from hdicore.explain import intervals_without_each
 from hdiforest import HDIForestRegressor
 
 from ..oracle import bag_counts

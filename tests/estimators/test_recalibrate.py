@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 
-from hdicore import _reference
-from hdicore._core import _moving_quantiles
+from hdicore import _reference, moving_quantiles
 from hdiforest import HDIForestRegressor
 from hdiforest.calibration import CVPlus, Split
 
@@ -43,7 +42,7 @@ def test_moving_quantiles_are_those_of_the_definition():
         start, scores = RNG.integers(0, 5, m) * 1.0, RNG.integers(0, 5, n) * 1.0
         scores[: case % 2] = np.inf
         options = (size, 0.1, RNG.choice([0.1, 0.5, -0.1, 1.2]), RNG.choice([0, 0.01, 0.3]))
-        found, last = _moving_quantiles(start, scores, *options)
+        found, last = moving_quantiles(start, scores, *options)
         expected, miss = _reference.moving_quantiles(start.tolist(), scores.tolist(), *options)
         assert_array_equal(found, expected)
         assert last == miss
@@ -52,19 +51,19 @@ def test_moving_quantiles_are_those_of_the_definition():
 def test_examples_by_hand():
     """Levels of 0.055, 0.060, 0.065, 0.070 need more scores than the nine of the window."""
     start = np.arange(1.0, 10)
-    quantiles, miss = _moving_quantiles(start, [10, 10, 1, 1, 0], 9, 0.1, 0.1, 0.05)
+    quantiles, miss = moving_quantiles(start, [10, 10, 1, 1, 0], 9, 0.1, 0.1, 0.05)
     assert_array_equal(quantiles, [9, np.inf, np.inf, np.inf, np.inf])
     assert miss == pytest.approx(0.075)
-    quantiles, _ = _moving_quantiles(np.arange(1.0, 20), [100, 200, 300, 0], 19, 0.1, 0.1, 0)
+    quantiles, _ = moving_quantiles(np.arange(1.0, 20), [100, 200, 300, 0], 19, 0.1, 0.1, 0)
     assert_array_equal(quantiles, [18, 19, 100, 200])
     with pytest.raises(ValueError, match="must not hold NaN"):
-        _moving_quantiles(start, [np.nan], 9, 0.1, 0.1, 0.0)
+        moving_quantiles(start, [np.nan], 9, 0.1, 0.1, 0.0)
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.05])
 def test_bound_of_adaptive_misses_for_scores_that_nobody_drew(rate):
     scores = np.r_[np.linspace(0, 50, 2000), np.linspace(50, 0, 2000)]
-    quantiles, _ = _moving_quantiles(RNG.normal(size=200), scores, 200, 0.1, 0.1, rate)
+    quantiles, _ = moving_quantiles(RNG.normal(size=200), scores, 200, 0.1, 0.1, rate)
     assert (scores > quantiles).mean() - 0.1 <= (0.1 + rate) / (rate * len(scores))
 
 

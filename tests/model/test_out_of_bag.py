@@ -49,13 +49,13 @@ def test_intervals_are_those_of_the_weighted_residuals():
 
 def test_rows_that_every_tree_drew_have_no_atom():
     *_, source = fitted_source(n_trees=3)
-    never = np.flatnonzero(source.means.n_trees == 0)
+    never = np.flatnonzero(source.means.n_oob == 0)
     assert len(never) > 10
     ends = source.intervals(np.arange(len(Y)), [Base("centred", "hdi", 0.9)])
     # So have rows whose leaves hold nothing else.
     assert np.isnan(ends[never]).all()
     assert not np.isnan(ends).all()
-    assert_array_equal(source.row_weights == 0, source.means.n_trees == 0)
+    assert_array_equal(source.row_weights == 0, source.means.n_oob == 0)
 
 
 @pytest.mark.skipif(SKLEARN < (1, 9), reason="bootstraps of scikit-learn drew all rows alike")

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdicore import weighted_hdi
-from hdicore._means import BoostedMean
+from hdicore.means import BoostedMean
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.residuals import RegressorMean

@@ -110,6 +110,19 @@ def test_nothing_shipped_imports_tests_benchmarks_or_the_reference():
             assert "_reference" not in module
 
 
+def test_the_user_layer_imports_what_is_public_in_the_backend():
+    for path in files_under("python/hdiforest"):
+        if path.suffix != ".py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "hdicore":
+                names = [*node.module.split("."), *(alias.name for alias in node.names)]
+                private = [name for name in names if re.match("_(?!_)", name)]
+                assert private == [], named(path)
+            elif isinstance(node, ast.Import):
+                assert not [a.name for a in node.names if a.name.startswith("hdicore._")]
+
+
 def user_layer_imports():
     """Modules of hdiforest and what each imports of it, inside functions too.
 

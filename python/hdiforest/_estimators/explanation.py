@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdicore._heaviest import heaviest_atoms
-from hdicore._without_each import intervals_without_each
+from hdicore.explain import heaviest_atoms, intervals_without_each
 from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import predict_calibrated

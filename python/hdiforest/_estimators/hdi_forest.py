@@ -22,7 +22,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
-from hdicore._importance import importance_of
+from hdicore.explain import feature_importances
 from hdiforest._estimators import distribution_model as models
 from hdiforest._estimators import folds, input_rows, training
 from hdiforest._estimators.explanation import MAX_ROWS, Explanation, NearestRows, nearest_rows
@@ -373,7 +373,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     @property
     def feature_importances_(self) -> Array:
         """Share of each feature, behind all steps, in what splits explain of the targets."""
-        return importance_of(self.fitted_forest().scorer)
+        return feature_importances(self.fitted_forest().scorer)
 
     def __dir__(self) -> list[str]:
         # scikit-learn reads all attributes for this, and when a notebook shows the model.

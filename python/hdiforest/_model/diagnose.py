@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdicore._core import _spread_and_mass
 from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.predict import predict_calibrated
 from hdiforest._model.reference import Reference
@@ -106,6 +105,6 @@ def _of_leaves(
     half = read([base], np.where(is_even, leaves, np.int32(-1)))[..., 0]
     # Of half the terms of a mean, (half - whole)^2 has the variance of the whole as expectation.
     error = np.sqrt(((half - whole) ** 2).mean(axis=-1))
-    spread, mass = _spread_and_mass(fitted.scorer.index, leaves, ends, n_threads=n_threads)
+    spread, mass = fitted.scorer.index.spread_and_mass(leaves, ends, n_threads=n_threads)
     of_outputs = (spread, (1 - mass).clip(0, 1), error)
     return np.concatenate([values.reshape(len(X), -1).T for values in of_outputs])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdicore import CalibratedScorer, Forest, LeafIndex, Scorer
-from hdicore._importance import importance_of
+from hdicore.explain import feature_importances
 from hdiforest._model.reference import Reference
 from hdiforest._model.residuals import CentredForest
 from hdiforest._model.table_steps import TableSteps
@@ -338,7 +338,7 @@ class FittedForest:
             columns = self.encoder.entries if isinstance(self.encoder, TableEncoder) else ()
             codes = [j for j, column in enumerate(columns) if column.has_categories]
             X = rows.X if rows.has_weight.all() else rows.X[rows.has_weight]
-            self._references.append(Reference.of(X, importance_of(self.scorer), codes))
+            self._references.append(Reference.of(X, feature_importances(self.scorer), codes))
         return self._references[0]
 
     @property

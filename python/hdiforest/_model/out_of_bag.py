@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdicore import Forest, LeafIndex, Scorer
-from hdicore._clipped import Counts
-from hdicore._core import _centred_oob_intervals, _out_of_bag_means
+from hdicore import Forest, LeafIndex, OutOfBagScorer, Scorer
+from hdicore.monotonic import Counts
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.prune import Leaves, leaf_sizes, prune_to
-from hdiforest._model.residuals import CentredForest, OutOfBagMeans, Stacking
+from hdiforest._model.residuals import CentredForest, Stacking
 from hdiforest._model.training_rows import IN_BAG, TrainingRows, TreeBlock
 from hdiforest._utils import Array, BaseKind
 from hdiforest.calibration._bases import Base
@@ -23,14 +23,6 @@ from hdiforest.calibration._bases import Base
 MIN_OOB_TREES = 20
 LEAST_CHANCE = 0.05  # that a weight is divided by, so that no single row outweighs all
 MIN_SHARE_OF_WEIGHT = 0.9  # that usable rows have, relative to their share of the rows
-
-
-class RowIndex(NamedTuple):
-    """Training rows by leaf, each with an atom of its own, and the row of each atom."""
-
-    by_leaf: LeafIndex  # without units, or with row weights
-    rows: NDArray[np.intp]  # (n,)
-    drawn: NDArray[np.uint8]  # (n_trees, ceil(n / 8)) whether a tree drew it, in bits
 
 
 class OutOfBagIntervals:
@@ -66,7 +58,7 @@ class OutOfBagIntervals:
     @cached_property
     def _leaf_sizes(self) -> NDArray[np.int64]:
         blocks = [TreeBlock(0, self.leaves, self.counts)]
-        return leaf_sizes(self._forest, self.rows, blocks, self._n_threads)
+        return leaf_sizes(self._forest, self.rows, blocks)
 
     @cached_property
     def _block(self) -> TreeBlock:
@@ -142,26 +134,24 @@ class OutOfBagIntervals:
         return None
 
     @cached_property
-    def means(self) -> OutOfBagMeans:
-        """Out-of-bag means of all training rows. O(n * n_trees)."""
+    def means(self) -> OutOfBagScorer:
+        """Out-of-bag means of all training rows, and what their intervals need."""
         if self.counts is None:
             raise ValueError("every tree was fitted on all rows, so none is out of bag")
-        summed_up = _out_of_bag_means(
-            self.leaves.T,
-            self.counts.T,
+        return OutOfBagScorer(
+            self.fitted.scorer.index,
+            self.leaves,
+            self.counts,
             self.rows.y,
-            self._forest.n_leaves,
+            sample_weight=self.rows.sample_weight,
             draw_weight=self.rows.draw_weight,
             n_threads=self._n_threads,
         )
-        if not np.isfinite(summed_up[0]).all():
-            raise ValueError("the targets of the training rows are too large to be averaged")
-        return OutOfBagMeans(*summed_up)
 
-    @cached_property
+    @property
     def row_weights(self) -> Array | None:
         """Weights of the rows, (n,): none for those without a centre. None if all weigh 1."""
-        sample_weight, has_centre = self.rows.sample_weight, self.means.has_centre
+        sample_weight, has_centre = self.rows.sample_weight, self.means.n_oob > 0
         if has_centre.all():
             return sample_weight
         return np.where(has_centre, 1.0 if sample_weight is None else sample_weight, 0)
@@ -193,15 +183,19 @@ class OutOfBagIntervals:
 
     def centred_forest(self, family: str = "centred") -> CentredForest:
         """Return what predicts centred or stacked intervals of other rows."""
-        scorer = Scorer(self._forest, self._index_by_row(self.residuals(family)))
+        rows = replace(self.rows, sample_weight=self.row_weights)
+        targets = self.residuals(family)
+        index = rows.index(
+            self._forest, self.leaves, "all", targets=targets, n_threads=self._n_threads
+        )
         stacking = self.stacking if family == "stacked" else None
         own = () if stacking is None else (stacking.mean, stacking.share)
-        return CentredForest(scorer, self.means.leaf_means, *own)
+        return CentredForest(Scorer(self._forest, index), self.means.leaf_means, *own)
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
         families = list(dict.fromkeys(base.family for base in bases))
-        if self._equal_rows is None and "raw" in families:
+        if "raw" in families and (self.fitted.weights != "all" or not self.means.has_raw):
             families.remove("raw")
         parts = list(dict.fromkeys((base.kind, base.level) for base in bases))
         found: dict[str, Array] = {}
@@ -220,19 +214,11 @@ class OutOfBagIntervals:
     ) -> Array:
         """Return k intervals from one merge of a row's leaves, (families, rows, 2, k)."""
         scale, offsets = self._scale_and_offsets(families[-1])
-        return _centred_oob_intervals(
-            *self._row_index,
-            self.rows.y,
-            self.means.centres,
-            self.means.n_trees,
-            self.means.leaf_weight,
+        return self.means.intervals(
             rows,
-            self.leaves[rows],
-            cast("Counts", self.counts)[rows],
             [level for _, level in parts],
             [kind for kind, _ in parts],
             ["raw" if family == "raw" else "centred" for family in families],
-            draw_weight=self.rows.draw_weight,
             scale=scale,
             offsets=offsets,
             n_threads=self._n_threads,
@@ -252,39 +238,3 @@ class OutOfBagIntervals:
             return self.fitted.scorer.index
         known = self._forest, self.leaves, self.fitted.weights
         return self.rows.index(*known, keep_row_weights=True, n_threads=self._n_threads)
-
-    @cached_property
-    def _equal_rows(self) -> RowIndex | None:
-        """Rows that weigh alike by leaf, in the order of their targets; None if they do not."""
-        if self.fitted.weights != "all" or self.row_weights is not None:
-            return None
-        index: LeafIndex = self.fitted.scorer.index
-        order = np.argsort(self.rows.y, kind="stable")
-        if len(index.atoms()) < len(order):  # targets tie
-            ranks = np.empty(len(order))
-            ranks[order] = np.arange(len(order))
-            index = self._index_by_row(ranks)
-        return None if "units" in index.arrays() else self._with_draws(index, order)
-
-    @cached_property
-    def _row_index(self) -> RowIndex:
-        if self._equal_rows is not None:
-            return self._equal_rows
-        order = np.arange(len(self.rows.y))
-        index = self._index_by_row(order.astype(np.float64), keep_row_weights=True)
-        return self._with_draws(index, order)
-
-    def _with_draws(self, index: LeafIndex, order: NDArray[np.intp]) -> RowIndex:
-        is_drawn = cast("Counts", self.counts).T[:, order] > 0
-        return RowIndex(index, order, np.packbits(is_drawn, axis=1, bitorder="little"))
-
-    def _index_by_row(self, values: Array, *, keep_row_weights: bool = False) -> LeafIndex:
-        """Index values of all rows by leaf; rows without a centre weigh nothing."""
-        return LeafIndex.from_blocks(
-            [(self.leaves, None)],
-            values,
-            self._forest.n_leaves,
-            sample_weight=self.row_weights,
-            keep_row_weights=keep_row_weights,
-            n_threads=self._n_threads,
-        )

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, Scorer
-from hdicore._core import _count_drawn, _relabel
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.training_rows import TrainingRows, TreeBlock
 from hdiforest._utils.checks import check_whole_number
@@ -17,19 +16,18 @@ Leaves = NDArray[np.int32]  # (n, n_trees)
 
 
 def leaf_sizes(
-    forest: Forest, rows: TrainingRows, blocks: Iterable[TreeBlock], n_threads: int = 0
+    forest: Forest, rows: TrainingRows, blocks: Iterable[TreeBlock]
 ) -> NDArray[np.int64]:
     """Count the rows of each leaf that its tree drew, (n_leaves.sum(),).
 
     A row counts once, however often it was drawn, if it has a weight: so do `n_node_samples` and
     `min_samples_leaf` of scikit-learn. The `blocks` are of all trees, in their order.
     """
-    sizes = []
+    n_leaves, sizes = iter(forest.n_leaves), []
     for block in blocks:
-        n_leaves = forest.n_leaves[block.first :][: block.leaves.shape[1]]
-        known = block.leaves.T, rows.drawn(block).T, n_leaves
-        sizes.append(_count_drawn(*known, n_threads=n_threads))
-    return np.concatenate(sizes)
+        for leaves, drawn in zip(block.leaves.T, rows.drawn(block).T > 0, strict=True):
+            sizes.append(np.bincount(leaves, drawn, next(n_leaves)))
+    return np.concatenate(sizes).astype(np.int64)
 
 
 def check_prunable(fitted: FittedForest) -> TrainingRows:
@@ -50,7 +48,7 @@ def prune(fitted: FittedForest, min_samples_leaf: int, n_threads: int = 0) -> Fi
     """
     rows = check_prunable(fitted)
     blocks = rows.blocks(fitted.scorer.forest, n_threads=n_threads)
-    sizes = leaf_sizes(fitted.scorer.forest, rows, blocks, n_threads)
+    sizes = leaf_sizes(fitted.scorer.forest, rows, blocks)
     return prune_to(fitted, min_samples_leaf, sizes, n_threads=n_threads)[0]
 
 
@@ -70,7 +68,10 @@ def prune_to(
     least = min(check_whole_number("min_samples_leaf", min_samples_leaf), int(sizes.sum()) + 1)
     forest, new_leaves = before.forest.prune(sizes, least, n_threads=n_threads)
     if leaves is not None:
-        leaves = _relabel(leaves.T, new_leaves, n_leaves, n_threads=n_threads).T
+        of_trees, old_leaves = np.split(new_leaves, np.cumsum(n_leaves)[:-1]), leaves.T
+        leaves = np.empty(old_leaves.shape, dtype=np.int32).T
+        for tree, old in enumerate(old_leaves):
+            np.take(of_trees[tree], old, out=leaves[:, tree], mode="clip")  # the fastest mode
     index = rows.index(forest, leaves, fitted.weights, n_threads=n_threads)
     matches = fitted.matches_forest and bool(forest.n_leaves.sum() == n_leaves.sum())
     smaller = fitted.uncalibrated(scorer=Scorer(forest, index), matches_forest=matches)

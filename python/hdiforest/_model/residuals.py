@@ -135,20 +135,6 @@ def checked_means(predictions: Any, n: int) -> Array:
     return values
 
 
-class OutOfBagMeans(NamedTuple):
-    """Means of n training rows, each from the trees that did not draw the row."""
-
-    centres: Array  # (n,); 0 for rows that every tree drew
-    n_trees: Array  # (n,) trees that did not draw a row
-    leaf_means: Array  # (n_leaves.sum(),) of the rows drawn; 0 if there are none
-    leaf_weight: Array  # (n_leaves.sum(),) of the rows drawn
-
-    @property
-    def has_centre(self) -> NDArray[np.bool_]:
-        """Whether some tree did not draw a row, (n,)."""
-        return self.n_trees > 0
-
-
 class Stacking(NamedTuple):
     """A mean g of new rows, and for the training rows g from fits without them."""
 

@@ -17,9 +17,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from hdicore import Forest, LeafIndex
-from hdicore._clipped import Bounds, bounds_of_leaves, reached_bounds
-from hdicore._core import _find_mismatch
+from hdicore import Forest, LeafIndex, find_mismatch
+from hdicore.monotonic import Bounds, bounds_of_leaves, reached_bounds
 from hdiforest._model.training_rows import Bags, TrainingRows, TreeBlock, Weighting
 from hdiforest._utils.checks import alternatives
 
@@ -331,7 +330,7 @@ def _check_leaves(
     options: dict[str, Any] = {"in_float32": in_float32, "n_threads": n_threads}
     options["counts"] = None if block.counts is None else block.counts.T
     options["sample_weight"] = rows.draw_weight
-    difference = _find_mismatch(records, block.leaves.T, targets.T, **options)
+    difference = find_mismatch(records, block.leaves.T, targets.T, **options)
     if difference is not None:
         tree, what = difference
         raise _Refusal(what, block.first + tree)

@@ -14,11 +14,11 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from hdicore import Forest
-from hdicore._means import BoostedMean
+from hdicore import Forest, OutOfBagScorer
+from hdicore.means import BoostedMean
 from hdiforest._model import residuals
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.residuals import OutOfBagMeans, RegressorMean, Stacking
+from hdiforest._model.residuals import RegressorMean, Stacking
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils import Array
 from hdiforest._utils.hints import warn_caller
@@ -78,7 +78,7 @@ class RidgeAndBoosting(RegressorMixin, BaseEstimator):
 
 
 def stacked(
-    regressor: Any, rows: TrainingRows, means: OutOfBagMeans, random_state: int | None
+    regressor: Any, rows: TrainingRows, means: OutOfBagScorer, random_state: int | None
 ) -> Stacking:
     """Fit a regressor on all rows, and in five folds without each of them; not a frozen one.
 
@@ -108,20 +108,21 @@ def stacked(
     return Stacking(_as_arrays(fitted, X), best_share(out_of_fold, rows, means), out_of_fold)
 
 
-def best_share(out_of_fold: Array, rows: TrainingRows, means: OutOfBagMeans) -> float:
+def best_share(out_of_fold: Array, rows: TrainingRows, means: OutOfBagScorer) -> float:
     """Return the share of another mean g in c + share (g - c) with the least squared error."""
     return float(np.clip(_slope(out_of_fold, rows, means)[0], 0, 1))
 
 
 def _slope(
-    predicted: Array, rows: TrainingRows, means: OutOfBagMeans
+    predicted: Array, rows: TrainingRows, means: OutOfBagScorer
 ) -> tuple[float, float, float]:
     """Return the slope of y - c by g - c, its standard error, and the share of |y - g| in |y - c|.
 
     All are of the rows with an out-of-bag mean c; g are the `predicted` ones.
     """
-    step, error = ((each - means.centres)[means.has_centre] for each in (predicted, rows.y))
-    weights = rows.weights_of(means.has_centre)
+    has_centre = means.n_oob > 0
+    step, error = ((each - means.centres)[has_centre] for each in (predicted, rows.y))
+    weights = rows.weights_of(has_centre)
     row_weights = np.ones(len(step)) if weights is None else weights
     row_weights = row_weights / row_weights.max(initial=0)
     unit = max(np.abs(step).max(initial=0), np.abs(error).max(initial=0)) or 1.0
@@ -135,14 +136,14 @@ def _slope(
     return float(slope), float(spread), float(of_mean / of_centre) if of_centre > 0 else 1.0
 
 
-def _warn_if_seen(kind: str, predicted: Array, rows: TrainingRows, means: OutOfBagMeans) -> None:
+def _warn_if_seen(kind: str, predicted: Array, rows: TrainingRows, means: OutOfBagScorer) -> None:
     """Warn if a frozen model has been fitted on the rows, as far as its errors on them tell.
 
     Its predictions have then gone a part of the way to each row's own target, so that targets are
     beyond them as seen from out-of-bag means: the slope is above 1. Or its errors are near 0.
     """
     slope, spread, share_of_error = _slope(predicted, rows, means)
-    if np.count_nonzero(means.has_centre) >= _MIN_ROWS and (
+    if np.count_nonzero(means.n_oob) >= _MIN_ROWS and (
         slope - 2 * spread > _MAX_SLOPE or share_of_error < _MIN_SHARE_OF_ERROR
     ):
         warn_caller(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex
-from hdicore._clipped import Bounds, Counts, clipped_index
+from hdicore.monotonic import Bounds, Counts, clipped_index
 from hdiforest._utils import Array
 from hdiforest._utils.checks import alternatives
 from hdiforest._utils.hints import steps

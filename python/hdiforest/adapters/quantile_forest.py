@@ -23,7 +23,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdicore._clipped import Bounds, Counts
+from hdicore.monotonic import Bounds, Counts
 from hdiforest._estimators.input_rows import concatenated
 from hdiforest._estimators.leaf_model import BLOCK_IDS
 from hdiforest._model.sklearn_forest import forest_and_bags, leaf_bounds, leaf_nodes

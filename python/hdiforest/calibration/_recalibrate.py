@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hdicore._core import _moving_quantiles
+from hdicore import moving_quantiles
 from hdiforest._utils import Array
 from hdiforest._utils.checks import CallError, check_choice, check_whole_number
 from hdiforest.calibration._quantiles import conformal_quantile, rows_needed
@@ -81,7 +81,7 @@ def recalibrated(
         own = postprocess.engine.scores(ends[..., j], y)
         target = 1 - level.coverage
         miss, moves = (recent.misses[j] if continues else target), rate if method == "aci" else 0.0
-        quantiles, miss = _moving_quantiles(recent.scores[:, j], own, window, target, miss, moves)
+        quantiles, miss = moving_quantiles(recent.scores[:, j], own, window, target, miss, moves)
         kept = np.concatenate([recent.scores[:, j], own])[-window:]
         scores.append(kept)
         misses.append(miss)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdicore._means import BoostedMean
+from hdicore.means import BoostedMean
 from hdiforest._model import residuals
 from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.reference import Reference

@@ -7,6 +7,9 @@ PACKAGES = [
     *(
         "hdicore",
         "hdicore.batch",
+        "hdicore.explain",
+        "hdicore.means",
+        "hdicore.monotonic",
         "hdicore.regions",
         "hdiforest",
         "hdiforest.allocation",

@@ -21,7 +21,7 @@ import numpy as np
 from children import NO_MEMORY, RIGHT, WRONG, WRONG_NEXT, Case, row_of_children
 from outcome import Row, SkippedError
 
-from hdicore import Forest, LeafIndex, Scorer, _core, weighted_hdi
+from hdicore import Forest, LeafIndex, OutOfBagScorer, Scorer, _core, weighted_hdi
 from models import N_FEATURES, make_rows, make_scorer, tree_fields
 
 SHIM = Path(__file__).with_name("failing_malloc.c")
@@ -76,6 +76,7 @@ def operations() -> dict[str, Operation]:
     parts = {name: array.copy() for name, array in index.arrays().items()}
     nodes = {name: array.copy() for name, array in forest.arrays().items()}
     samples = np.random.default_rng(0).normal(size=(200, 50))
+    of_training = OutOfBagScorer(index, leaves, counts, y)
     found: dict[str, Operation] = {
         "Forest.from_arrays": lambda: Forest.from_arrays(nodes, N_FEATURES),
         "LeafIndex.from_arrays": lambda: LeafIndex.from_arrays(parts, True),
@@ -95,6 +96,10 @@ def operations() -> dict[str, Operation]:
                 leaves, y, counts=counts, sample_weight=y, n_leaves=n_leaves, n_threads=n
             ),
             "LeafIndex.from_leaves": lambda n=n: LeafIndex.from_leaves(leaves, y, n_threads=n),
+            "OutOfBagScorer": lambda n=n: OutOfBagScorer(index, leaves, counts, y, n_threads=n),
+            "OutOfBagScorer.intervals": lambda n=n: of_training.intervals(
+                np.arange(300), family=["raw", "centred"], n_threads=n
+            ),
             "Forest.apply": lambda n=n: forest.apply(asked, n_threads=n),
             "Forest.leaves": lambda n=n: forest.leaves(asked, n_threads=n),
             "weighted_hdi": lambda n=n: weighted_hdi(samples, n_threads=n),

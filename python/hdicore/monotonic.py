@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from hdicore._core import LeafIndex
 
+__all__ = ["bounds_of_leaves", "clipped_index", "reached_bounds"]
+
 Array = NDArray[np.float64]
 
 Counts = NDArray[np.unsignedinteger[Any]]  # (n, k): how often each of k trees counts each row
@@ -24,10 +26,32 @@ def bounds_of_leaves(
     signs: NDArray[np.integer[Any]],
     leaf_nodes: NDArray[np.integer[Any]],
 ) -> Bounds:
-    """Return the bounds that a monotonic tree respects in its leaves; `signs` are of features.
+    """Return the bounds that a monotonic tree respects in its leaves.
 
     Where a constrained feature splits a node, the middle of the values that the tree predicts for
-    its two children divides what lies below them. O(nodes).
+    its two children divides what lies below them.
+
+    Parameters
+    ----------
+    children_left, children_right : (n_nodes,) int
+        Children of each node; -1 marks a leaf.
+    feature : (n_nodes,) int
+        Feature that each inner node splits on.
+    value : (n_nodes,) float64
+        What the tree predicts in each node.
+    signs : (n_features,) int
+        1 where predictions must not fall, -1 where they must not rise, and 0 elsewhere.
+    leaf_nodes : (n_leaves,) int
+        Node of each leaf.
+
+    Returns
+    -------
+    lower, upper : (n_leaves,) float64
+        Infinite where nothing bounds a leaf.
+
+    Notes
+    -----
+    O(n_nodes).
     """
     n = len(children_left)
     lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
@@ -48,10 +72,25 @@ def bounds_of_leaves(
 def reached_bounds(
     tree: Any, signs: NDArray[np.integer[Any]], leaf_nodes: NDArray[np.integer[Any]]
 ) -> Bounds:
-    """Return the bounds to which constraints may have moved values of leaves; others are infinite.
+    """Return the bounds to which constraints may have moved values of leaves.
 
-    scikit-learn takes the middle of two means that differ from those it records by the rounding
-    of sums over their parent, of which the impurity tells the size. NaN proves nothing.
+    A fit takes the middle of two means that differ from those it records by the rounding of sums
+    over their parent, of which the impurity tells the size. NaN proves nothing.
+
+    Parameters
+    ----------
+    tree : object
+        With the arrays ``children_left``, ``children_right``, ``feature``, ``value`` (n_nodes, 1,
+        1), ``impurity``, ``n_node_samples`` and ``weighted_n_node_samples``.
+    signs : (n_features,) int
+        As in `bounds_of_leaves`.
+    leaf_nodes : (n_leaves,) int
+        Node of each leaf.
+
+    Returns
+    -------
+    lower, upper : (n_leaves,) float64
+        Infinite where the value of a leaf is not at its bound.
     """
     left, right, value = tree.children_left, tree.children_right, tree.value[:, 0, 0]
     n, weight = tree.n_node_samples, tree.weighted_n_node_samples
@@ -78,16 +117,36 @@ def clipped_index(
     sample_weight: Array | None,
     **options: Any,
 ) -> LeafIndex:
-    """Return an index of targets (n,) that are moved within the bounds of each leaf.
+    """Return an index of targets that are moved within the bounds of each leaf.
 
-    The blocks, of one tree after the other, are the leaves of the rows, (n, k), and how often these
-    count them. To the index, rows that a leaf moves to one of its
-    bounds are one row more: a row has other targets in other trees, and an index only one.
-    O(rows of the index * n_trees).
+    Parameters
+    ----------
+    n_leaves : (n_trees,) int
+        Leaves of each tree.
+    y : (n,) float64
+        Targets.
+    blocks : iterable of pairs
+        Of some trees after the others: the leaves of the rows, (n, k) int32, and how often these
+        count the rows, (n, k).
+    bounds : iterable of pairs
+        Of each tree the lowest and the highest target of its leaves, (n_leaves,) each.
+    sample_weight : (n,) float64, optional
+        Weight of each row, times its counts.
+    **options : dict
+        Of `hdicore.LeafIndex.from_blocks`.
 
+    Returns
+    -------
+    LeafIndex
+        To it, rows that a leaf moves to one of its bounds are one row more: a row has other targets
+        in other trees, and an index only one.
+
+    Notes
+    -----
     All targets of a leaf lie on its side of every constrained split. In each tree, and so in their
     mean, the distribution of a row is therefore nowhere to the left of that of a row that is lower
     in a constrained feature alone: means, quantiles and equal-tailed ends are monotonic.
+    O(rows of the index * n_trees).
     """
     row_weights = np.ones(len(y)) if sample_weight is None else sample_weight
     targets, weights, trees, n = [y], [row_weights], [], len(y)

@@ -1,13 +1,12 @@
-// scoring/centred.cpp: merges the leaves of a training row, and corrects each atom for the row
+// scoring/out_of_bag_intervals.cpp: merges leaves of a training row, and corrects atoms for the row
 // SPDX-License-Identifier: BSD-3-Clause
-#include "scoring/centred.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,11 +15,13 @@
 #include "kernels/kernels.hpp"
 #include "merge/accumulator.hpp"
 #include "merge/leave_one_out.hpp"
+#include "scoring/out_of_bag.hpp"
 
 namespace hdicore {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr std::size_t rows_at_once = 32;
 
 // What is read of each atom, side by side.
 struct Atom {
@@ -28,22 +29,6 @@ struct Atom {
     double centre;
     double offset;
     double n_oob;
-};
-
-// The training rows as atoms of the index.
-struct Atoms {
-    explicit Atoms(const CentredRows& rows)
-        : facts(rows.rows_of_atoms.size()), of_rows(rows.rows_of_atoms.size()) {
-        for (std::size_t k = 0; k < facts.size(); ++k) {
-            const std::uint32_t j = rows.rows_of_atoms[k];
-            const double offset = rows.offsets.empty() ? 0 : rows.offsets[j];
-            facts[k] = {rows.y[j], rows.centres[j], offset, rows.n_oob[j]};
-            of_rows[j] = static_cast<rank_t>(k);
-        }
-    }
-
-    std::vector<Atom> facts;      // (n_rows,)
-    std::vector<rank_t> of_rows;  // (n_rows,)
 };
 
 using Weighted = std::pair<double, mass_t>;  // an atom's value and mass
@@ -89,54 +74,53 @@ class AtomSort {
     std::vector<Weighted> sorted_;
 };
 
-// Scratch memory of one thread.
-class CentredWorker {
-  public:
-    CentredWorker(const CentredRows& rows, const Atoms& atoms)
-        : rows_(rows),
-          all_(atoms),
-          accumulator_(rows.index, default_kernels()),
-          leave_one_out_(rows.index),
-          own_weight_(atoms.facts.size(), 0),
-          sort_(rows.index.max_atoms()) {
-        slices_.reserve(rows.index.n_trees());
-        drew_.reserve(rows.index.n_trees());
-        shares_.reserve(rows.index.n_trees());
-        atoms_.reserve(rows.index.max_atoms());
-        values_.reserve(rows.index.max_atoms());
-        cumulative_.reserve(rows.index.max_atoms() + 1);
-    }
+}  // namespace
 
-    // Asks for where the leaves of a row lie.
-    void prefetch(const CentredRequest& request, std::size_t at) const noexcept {
-        for (std::size_t t = 0; t < rows_.index.n_trees(); ++t) {
-            const leaf_t leaf = request.leaves(at, t);
-            prefetch_line(rows_.index.leaf_begin(0, t) + leaf);
-            if (request.counts(at, t) != 0) {
-                prefetch_line(&rows_.leaf_weight[leaf_number(t, leaf)]);
-            }
+// The training rows as atoms of the index.
+struct OutOfBagScorer::Atoms {
+    Atoms(const OutOfBagScorer& rows, std::span<const double> offsets)
+        : facts(rows.n_rows()), of_rows(rows.n_rows()) {
+        for (std::size_t k = 0; k < facts.size(); ++k) {
+            const std::uint32_t j = rows.rows_of_atoms_[k];
+            const double offset = offsets.empty() ? 0 : offsets[j];
+            facts[k] = {rows.y_[j], rows.means_.centres[j], offset, rows.means_.n_oob[j]};
+            of_rows[j] = static_cast<rank_t>(k);
         }
     }
 
-    void evaluate(const CentredRequest& request, std::size_t at) noexcept {
-        const std::uint32_t row = request.rows[at];
-        const Atom& own = all_.facts[all_.of_rows[row]];
-        find_slices(request, at);
-        const Pmf others =
-            rows_.index.row_weights()
-                ? leave_one_out_.merge(accumulator_, 0, slices_, row)
-                : leave_one_out_.merge_equal(accumulator_, 0, slices_, all_.of_rows[row]);
-        for (std::size_t f = 0; f < request.families.size(); ++f) {
-            const bool is_raw = request.families[f] == Family::raw;
-            if (is_raw) {
-                keep_targets(others);
-            } else {
-                std::visit([&](const auto& ranks) { find_own_weight(ranks); },
-                           rows_.index.arrays().ranks);
-                centre(others, row);
-            }
-            const Pmf pmf(values_, cumulative_, others.n_trees, others.shift);
-            read(pmf, is_raw ? 0 : stacked(own.centre, own.offset), request, f, at);
+    std::vector<Atom> facts;      // (n_rows,)
+    std::vector<rank_t> of_rows;  // (n_rows,)
+};
+
+// Scratch memory of one thread.
+class OutOfBagScorer::IntervalWorker {
+  public:
+    IntervalWorker(const OutOfBagScorer& rows, const Atoms& atoms, const OutOfBagRequest& request)
+        : rows_(rows),
+          index_(*rows.index_),
+          all_(atoms),
+          request_(request),
+          leaves_(rows_at_once * index_.n_trees()),
+          counts_(rows_at_once * index_.n_trees()),
+          accumulator_(index_, default_kernels()),
+          leave_one_out_(index_),
+          own_weight_(atoms.facts.size(), 0),
+          sort_(index_.max_atoms()) {
+        slices_.reserve(index_.n_trees());
+        drew_.reserve(index_.n_trees());
+        shares_.reserve(index_.n_trees());
+        atoms_.reserve(index_.max_atoms());
+        values_.reserve(index_.max_atoms());
+        cumulative_.reserve(index_.max_atoms() + 1);
+    }
+
+    // Evaluates the rows of the request that `places` names, at most rows_at_once.
+    void evaluate(std::span<const std::uint32_t> places, Interruption& interruption) {
+        std::visit([&](auto draws) { gather(draws, places); }, rows_.draws_);
+        for (std::size_t k = 0; k < places.size(); ++k) {
+            interruption.check();
+            if (k + 1 < places.size()) prefetch(k + 1);
+            evaluate(k, places[k]);
         }
     }
 
@@ -147,14 +131,69 @@ class CentredWorker {
         const std::uint8_t* drawn;
     };
 
-    static void read(const Pmf& pmf, double centre, const CentredRequest& request,
-                     std::size_t family, std::size_t at) noexcept {
-        const std::size_t n_levels = request.coverages.size();
-        const std::span<double> ends = request.results.row(family * request.rows.size() + at);
+    // Copies and checks what the caller's memory says of some rows.
+    template <class Count>
+    void gather(Matrix<const Count> draws, std::span<const std::uint32_t> places) {
+        const std::size_t n_trees = index_.n_trees();
+        for (std::size_t t = 0; t < n_trees; ++t) {
+            for (std::size_t k = 0; k < places.size(); ++k) {
+                const std::uint32_t row = request_.rows[places[k]];
+                leaves_[k * n_trees + t] = static_cast<leaf_t>(rows_.checked_leaf(t, row));
+                counts_[k * n_trees + t] = draws(t, row);
+            }
+        }
+    }
+
+    // Of row k of those gathered.
+    std::span<const leaf_t> leaves(std::size_t k) const noexcept {
+        return std::span(leaves_).subspan(k * index_.n_trees(), index_.n_trees());
+    }
+    std::span<const std::uint32_t> counts(std::size_t k) const noexcept {
+        return std::span(counts_).subspan(k * index_.n_trees(), index_.n_trees());
+    }
+    const double& leaf_weight(std::size_t tree, leaf_t leaf) const noexcept {
+        return rows_.means_.leaf_weight[rows_.leaf_number(tree, static_cast<std::size_t>(leaf))];
+    }
+
+    // Asks for where the leaves of a row lie.
+    void prefetch(std::size_t k) const noexcept {
+        for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+            const leaf_t leaf = leaves(k)[t];
+            prefetch_line(index_.leaf_begin(0, t) + leaf);
+            if (counts(k)[t] != 0) prefetch_line(&leaf_weight(t, leaf));
+        }
+    }
+
+    // Evaluates row k of those gathered, number `at` of the request.
+    void evaluate(std::size_t k, std::size_t at) noexcept {
+        const std::uint32_t row = request_.rows[at];
+        const Atom& own = all_.facts[all_.of_rows[row]];
+        find_slices(k, row);
+        const Pmf others =
+            index_.row_weights()
+                ? leave_one_out_.merge(accumulator_, 0, slices_, row)
+                : leave_one_out_.merge_equal(accumulator_, 0, slices_, all_.of_rows[row]);
+        for (std::size_t f = 0; f < request_.families.size(); ++f) {
+            const bool is_raw = request_.families[f] == Family::raw;
+            if (is_raw) {
+                keep_targets(others);
+            } else {
+                std::visit([&](const auto& ranks) { find_own_weight(ranks); },
+                           index_.arrays().ranks);
+                centre(others, row);
+            }
+            const Pmf pmf(values_, cumulative_, others.n_trees, others.shift);
+            read(pmf, is_raw ? 0 : stacked(own.centre, own.offset),
+                 request_.results.row(f * request_.rows.size() + at));
+        }
+    }
+
+    void read(const Pmf& pmf, double centre, std::span<double> ends) const noexcept {
+        const std::size_t n_levels = request_.coverages.size();
         for (std::size_t l = 0; l < n_levels; ++l) {
             const Interval found = pmf.size() == 0
                                        ? Interval{nan, nan}
-                                       : interval(pmf, request.coverages[l], request.kinds[l]);
+                                       : interval(pmf, request_.coverages[l], request_.kinds[l]);
             ends[l] = centre + found.lower;
             ends[n_levels + l] = centre + found.upper;
         }
@@ -162,34 +201,31 @@ class CentredWorker {
 
     // Finds the leaves in trees that did not draw the row, and those in trees that did, with the
     // weight of the row's target in their means. Asks for what will be read.
-    void find_slices(const CentredRequest& request, std::size_t at) noexcept {
-        const std::uint32_t row = request.rows[at];
-        const double weight = rows_.draw_weight.empty() ? 1 : rows_.draw_weight[row];
+    void find_slices(std::size_t k, std::uint32_t row) noexcept {
+        const double weight = rows_.draw_weight_.empty() ? 1 : rows_.draw_weight_[row];
+        const std::size_t n_bytes = (rows_.n_rows() + 7) / 8;
         slices_.clear();
         drew_.clear();
         shares_.clear();
         std::visit(
             [&](const auto& ranks) {
-                for (std::size_t t = 0; t < rows_.index.n_trees(); ++t) {
-                    const leaf_t leaf = request.leaves(at, t);
-                    const EntrySlice slice = rows_.index.entries(0, t, leaf);
+                for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+                    const leaf_t leaf = leaves(k)[t];
+                    const EntrySlice slice = index_.entries(0, t, leaf);
                     if (slice.n == 0) continue;
                     prefetch_line(ranks.data() + slice.begin);
-                    const std::int32_t count = request.counts(at, t);
+                    const std::uint32_t count = counts(k)[t];
                     if (count == 0) {
                         slices_.push_back(slice);
                         continue;
                     }
-                    drew_.push_back({slice, rows_.drawn.row(t).data()});
-                    shares_.push_back(count * weight / rows_.leaf_weight[leaf_number(t, leaf)]);
+                    drew_.push_back({slice, rows_.drawn_.data() + t * n_bytes});
+                    // No more than 1, unless the caller has changed the counts.
+                    const double of_leaf = leaf_weight(t, leaf);
+                    shares_.push_back(of_leaf > 0 ? std::min(count * weight / of_leaf, 1.0) : 0);
                 }
             },
-            rows_.index.arrays().ranks);
-    }
-
-    std::size_t leaf_number(std::size_t tree, leaf_t leaf) const noexcept {
-        return static_cast<std::size_t>(rows_.index.arrays().leaf_offsets[tree]) +
-               static_cast<std::size_t>(leaf);
+            index_.arrays().ranks);
     }
 
     // Finds the weight of the row's target in the centres of the rows that share leaves with it in
@@ -217,7 +253,8 @@ class CentredWorker {
     }
 
     double stacked(double centre, double offset) const noexcept {
-        return rows_.scale * centre + offset;
+        // The centre of another atom may be infinite.
+        return request_.scale == 0 ? offset : request_.scale * centre + offset;
     }
 
     void clear_values() noexcept {
@@ -250,20 +287,24 @@ class CentredWorker {
         for (std::size_t k = 0; k < ranks.size(); ++k) {
             const Atom& j = all_.facts[ranks[k]];
             const double own = own_weight_[ranks[k]] / j.n_oob;
-            const double centre = (j.centre - own * rows_.y[row]) / std::max(1 - own, min_rest);
+            const double centre = (j.centre - own * rows_.y_[row]) / std::max(1 - own, min_rest);
             // + 0.0 makes one value of -0.0 and 0.0.
             atoms_.emplace_back(j.y - stacked(centre, j.offset) + 0.0,
                                 others.cumulative[k + 1] - others.cumulative[k]);
         }
         std::visit([&](const auto& of_entries) { forget_own_weight(of_entries); },
-                   rows_.index.arrays().ranks);
+                   index_.arrays().ranks);
         clear_values();
         if (atoms_.empty()) return;
         for (const auto& [value, mass] : sort_.sort(atoms_)) append(value, mass);
     }
 
-    const CentredRows& rows_;
+    const OutOfBagScorer& rows_;
+    const LeafIndex& index_;
     const Atoms& all_;
+    const OutOfBagRequest& request_;
+    std::vector<leaf_t> leaves_;         // (rows_at_once, n_trees)
+    std::vector<std::uint32_t> counts_;  // (rows_at_once, n_trees)
     Accumulator accumulator_;
     LeaveOneOut leave_one_out_;
     std::vector<EntrySlice> slices_;
@@ -276,32 +317,32 @@ class CentredWorker {
     std::vector<mass_t> cumulative_;
 };
 
-}  // namespace
-
-void centred_oob_intervals(const CentredRows& rows, const CentredRequest& request,
-                           unsigned n_threads, Interruption& interruption) {
-    if (!rows.index.row_weights() && !rows.index.arrays().uniform()) {
-        throw std::invalid_argument(
-            "index must be built with keep_row_weights, or of rows that weigh alike");
+void OutOfBagScorer::intervals(const OutOfBagRequest& request, unsigned n_threads,
+                               Interruption& interruption) const {
+    for (const std::uint32_t row : request.rows) {
+        if (row < n_rows()) continue;
+        throw std::invalid_argument("rows must lie below " + std::to_string(n_rows()) + ", got " +
+                                    std::to_string(row));
     }
-    const Atoms atoms(rows);
+    if (!has_raw() && std::ranges::count(request.families, Family::raw) > 0) {
+        throw std::invalid_argument("family must be 'centred' for rows that do not weigh alike");
+    }
+    const Atoms atoms(*this, request.offsets);
     // Rows that share a leaf of one tree share many in the others.
+    std::vector<leaf_t> first_leaf;
+    for (const std::uint32_t row : request.rows) first_leaf.push_back(leaves_(0, row));
     std::vector<std::uint32_t> order(request.rows.size());
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t at) { return request.leaves(at, 0); });
-    constexpr std::size_t at_once = 32;
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t at) { return first_leaf[at]; });
     const auto make_worker = [&]() -> Worker {
-        const auto worker = std::make_shared<CentredWorker>(rows, atoms);
+        const auto worker = std::make_shared<IntervalWorker>(*this, atoms, request);
         return [&, worker](std::size_t block) {
-            const std::size_t end = std::min(request.rows.size(), (block + 1) * at_once);
-            for (std::size_t i = block * at_once; i < end; ++i) {
-                interruption.check();
-                if (i + 1 < end) worker->prefetch(request, order[i + 1]);
-                worker->evaluate(request, order[i]);
-            }
+            const std::size_t begin = block * rows_at_once;
+            const std::size_t n = std::min(rows_at_once, order.size() - begin);
+            worker->evaluate(std::span(order).subspan(begin, n), interruption);
         };
     };
-    parallel_for((request.rows.size() + at_once - 1) / at_once, n_threads, make_worker,
+    parallel_for((order.size() + rows_at_once - 1) / rows_at_once, n_threads, make_worker,
                  interruption);
 }
 

@@ -1,4 +1,4 @@
-"""Means of rows as arrays: a line of the features, and boosted trees of what it leaves."""
+"""Means of rows as arrays: a line of the features, and boosted trees of its residuals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from hdicore._core import Forest
 
+__all__ = ["BoostedMean"]
+
 Array = NDArray[np.float64]
 
 
@@ -18,11 +20,29 @@ class BoostedMean:
     """Predicts a baseline, a line, and a value for each leaf that a row lies in; within a range.
 
     A missing value of the line is the feature's median, where the line is zero.
+
+    Parameters
+    ----------
+    forest : Forest
+        The trees.
+    leaf_values : (n_leaves.sum(),) float64
+        What each leaf adds, tree after tree.
+    line : (2, n_features) float64
+        Medians and slopes of the features.
+    baseline : float
+        What all rows have.
+    low, high : float
+        The range of the predictions; by default all numbers.
+
+    Raises
+    ------
+    ValueError
+        If a shape is wrong, a number is not finite, or low is above high.
     """
 
     forest: Forest
-    leaf_values: Array  # (n_leaves.sum(),) tree after tree
-    line: Array  # (2, n_features): medians and slopes
+    leaf_values: Array
+    line: Array
     baseline: float
     low: float = -np.inf
     high: float = np.inf
@@ -40,7 +60,20 @@ class BoostedMean:
             raise ValueError(f"low must be at most high, got {self.low} and {self.high}")
 
     def predict(self, X: NDArray[Any], n_threads: int) -> Array:
-        """Predictions for the rows of X, (n,). O(n_features), and O(depth) for each tree."""
+        """Predictions for rows.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows.
+        n_threads : int
+            0 means all that this process may use.
+
+        Returns
+        -------
+        (n,) float64
+            O(n_features), and O(depth) for each tree.
+        """
         leaves = self.forest.leaves(X, n_threads=n_threads)
         first = np.cumsum(self.forest.n_leaves) - self.forest.n_leaves
         medians, slopes = self.line
