@@ -13,9 +13,10 @@ import numpy as np
 
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.columns import require_columns
-from hdiforest._tables.names import ENDS, require_distinct
+from hdiforest._tables.names import require_distinct
 from hdiforest._utils import Array
 from hdiforest._utils.optional import need
+from hdiforest.metrics._intervals import ends_of
 from hdiforest.serving._batch_scorer import BatchScorer
 
 __all__ = ["predict_interval"]
@@ -113,12 +114,9 @@ def _array_of_file(rows: Array, scorer: BatchScorer, coverage: Any, **_kind: Any
     names = scorer.features or [str(j) for j in range(rows.shape[1])]
     if len(names) != rows.shape[1]:
         raise ValueError(f"X must have {len(names)} columns, got {rows.shape[1]}")
-    _mean, *columns = scorer(dict(zip(names, rows.T, strict=True))).values()
-    ends, k = [end for _, end in ENDS[scorer.kind]], len(scorer.coverage)
-    intervals = np.empty((len(rows), 2, k))
-    intervals[:] = [[-np.inf], [np.inf]]  # the ends that a kind of one bound has no column for
-    intervals[:, ends] = np.reshape(columns, (k, len(ends), len(rows))).T
-    return intervals[..., 0] if np.ndim(coverage) == 0 else intervals
+    table = scorer(import_module("pandas").DataFrame(rows, columns=names))
+    shape = (len(rows), 2, len(scorer.coverage))[: 2 + np.ndim(coverage)]
+    return np.reshape(ends_of(table), shape)
 
 
 def _shared(model: Any) -> Any:

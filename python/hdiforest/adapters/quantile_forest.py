@@ -143,7 +143,6 @@ class QuantileForest(ForestRegressor):
         (n,), (n, k), (n, n_outputs) or (n, n_outputs, k) float64
             Without the axis of k for one level or the mean.
         """
-        check_is_fitted(self, "_samples")
         levels = quantile_levels(self.default_quantiles if quantiles is None else quantiles)
         method: Any = interpolation.decode() if isinstance(interpolation, bytes) else interpolation
         check_choice("interpolation", method, get_args(Interpolation))
@@ -259,7 +258,6 @@ class QuantileForest(ForestRegressor):
         list of n lists of (int, int)
             Number of a training row, and how many samples of it lie in the leaves of the row.
         """
-        check_is_fitted(self, "_samples")
         if max_proximities is not None:
             check_whole_number("max_proximities", max_proximities)
         index, n_threads = self._index("rows"), self._n_threads

@@ -114,13 +114,10 @@ class HDIForestProba(_BaseProbaRegressor):
         return self._table(X, quantiles, self._get_columns(method="predict_quantiles", alpha=alpha))
 
     def _predict_var(self, X: Any) -> Any:
-        rows = self._rows(X)
-        weights = self.model_.predict_weights(rows)
-        means = self.model_.predict(rows).reshape(len(X), -1)
-        row = np.repeat(np.arange(len(X)), np.diff(weights.indptr))  # of each weight
-        parts = weights.data * np.square(self._targets[weights.indices] - means[row]).T
-        variances: Any = np.stack([np.bincount(row, each, len(X)) for each in parts], axis=1)
-        variances[np.isnan(means)] = np.nan  # no training row in any leaf
+        weights = self.model_.predict_weights(self._rows(X))
+        centred = self._targets - self._targets.mean(axis=0)
+        variances = np.maximum(weights @ centred**2 - (weights @ centred) ** 2, 0)
+        variances[np.diff(weights.indptr) == 0] = np.nan  # no training row in any leaf
         return self._table(X, variances, self._get_columns(method="predict_var"))
 
     def _predict_proba(self, X: Any) -> Any:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils import Array, Weights
-from hdiforest._utils.checks import check_targets, checked_random_state, count_rows, reals
+from hdiforest._utils import Array, Weights, checks
 from hdiforest.metrics._intervals import weighted_mean
 
 # Entries of weighted samples worked on at once: bounds the memory of `crps_score`.
@@ -53,7 +52,7 @@ def crps_score(
     >>> crps_score([1.0], [[0.0, 2.0]])
     0.5
     """
-    scores = crps_of_rows(check_targets("y_true", y_true), values, weights)
+    scores = crps_of_rows(checks.check_targets("y_true", y_true), values, weights)
     return float(weighted_mean(scores, sample_weight))
 
 
@@ -89,15 +88,14 @@ def pit_values(
     >>> pit_values([0.25, 0.75]).tolist()
     [0.25, 0.75]
     """
-    at = check_targets("cdf", cdf)
-    below = at if cdf_below is None else check_targets("cdf_below", cdf_below)
-    if below.shape != at.shape:
-        raise ValueError(f"cdf_below must have shape {at.shape}, got {below.shape}")
+    at = checks.check_targets("cdf", cdf)
+    below = at if cdf_below is None else checks.check_targets("cdf_below", cdf_below)
+    checks.check_one_for_each("cdf_below", below.shape, len(at))
     wrong = (below < 0) | (below > at) | (at > 1)
     if wrong.any():
-        got = f"{count_rows(wrong)} that are not"
+        got = f"{checks.count_rows(wrong)} that are not"
         raise ValueError(f"cdf and cdf_below must be in [0, 1] with cdf_below <= cdf, got {got}")
-    draws = checked_random_state(random_state).random_sample(len(at))
+    draws = checks.checked_random_state(random_state).random_sample(len(at))
     return np.minimum(below + draws * (at - below), at)
 
 
@@ -105,7 +103,10 @@ def crps_of_rows(y: Array, values: ArrayLike, weights: Any) -> Array:
     """Return the score of each row, (n,); see `crps_score`."""
     n, csr = len(y), weights.tocsr() if hasattr(weights, "tocsr") else None
     given = 1.0 if weights is None else weights
-    sample, numbers = reals("values", values), reals("weights", given if csr is None else csr.data)
+    sample, numbers = (
+        checks.reals("values", values),
+        checks.reals("weights", given if csr is None else csr.data),
+    )
     if not np.isfinite(sample).all():
         raise ValueError("values must be finite")
     if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
@@ -146,7 +147,7 @@ def _crps_of_block(y: Array, values: Array, weights: Array) -> Array:
     """CRPS of each row, (n,), by samples and their weights (n, s)."""
     total = weights.sum(axis=1, keepdims=True)
     if not (total > 0).all():
-        rows = count_rows(total <= 0)
+        rows = checks.count_rows(total <= 0)
         raise ValueError(f"weights must have a positive sum in every row, got {rows}")
     order = np.argsort(values, axis=1)
     z, w = (np.take_along_axis(each, order, axis=1) for each in (values, weights / total))
