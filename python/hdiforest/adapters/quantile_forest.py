@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import Signature, signature
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import ceil
 from typing import Any, Literal, Self, get_args
 
@@ -23,6 +24,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdicore._clipped import Bounds, Counts
+from hdiforest._estimators.distribution_model import Query, Source, query_of
 from hdiforest._estimators.input_rows import concatenated
 from hdiforest._estimators.leaf_model import BLOCK_IDS
 from hdiforest._model.sklearn_forest import forest_and_bags, leaf_bounds, leaf_nodes
@@ -37,7 +39,6 @@ __all__ = ["ExtraTreesQuantileRegressor", "RandomForestQuantileRegressor"]
 _NUMBERS = (int, float, np.integer, np.floating)
 
 Duplicates = Iterable[Sequence[int]] | None  # rows that are the same, group by group
-Source = LeafIndex | Scorer  # whose methods take leaves, or rows
 RankKind = Literal["rank", "weak", "strict", "mean"]
 RANK_KINDS: tuple[RankKind, ...] = get_args(RankKind)
 
@@ -45,7 +46,6 @@ RANK_KINDS: tuple[RankKind, ...] = get_args(RankKind)
 # size. "rows": the targets are positions of training rows.
 Weighing = Literal["samples", "leaves", "rows"]
 
-Pairs = list[list[tuple[int, int]]]  # of each row: number of a training row, and a count
 Quantiles = float | Sequence[float] | Literal["mean"] | None
 
 
@@ -146,18 +146,13 @@ class QuantileForest(ForestRegressor):
         levels = quantile_levels(self.default_quantiles if quantiles is None else quantiles)
         method: Any = interpolation.decode() if isinstance(interpolation, bytes) else interpolation
         check_choice("interpolation", method, get_args(Interpolation))
-        n_threads = self._n_threads
         index = self._index("leaves" if weighted_leaves and weighted_quantile else "samples")
         alone = not aggregate_leaves_first and (levels is None or self._samples.limit != 1)
-
-        def ask(source: Source, rows: NDArray[Any], _: slice) -> Array:
-            if levels is None:
-                return source.mean(rows, n_threads=n_threads)
-            wanted = levels if len(levels) > 1 else levels[0]
-            return source.quantiles(rows, wanted, method, n_threads=n_threads)
-
-        answers = self._answers(ask, X, index, oob_score, indices, duplicates, alone)
-        return concatenated(answers)
+        ask = query_of("mean")
+        if levels is not None:
+            ask = query_of("quantiles", levels if len(levels) > 1 else levels[0], method)
+        which = oob_score, indices, duplicates
+        return concatenated(self._answers(ask, X, index, *which, alone=alone))
 
     def predict_interval(
         self,
@@ -184,13 +179,9 @@ class QuantileForest(ForestRegressor):
         (n, [n_outputs,] 2) or (n, [n_outputs,] 2, k) float64
             Lower and upper ends.
         """
-        index, n_threads = self._index("leaves" if weighted_leaves else "samples"), self._n_threads
-
-        def ask(source: Source, rows: NDArray[Any], _: slice) -> Array:
-            return source.intervals(rows, coverage, kind, n_threads=n_threads)
-
-        # Refused before any work is done.
-        ask(index, np.empty((0, index.n_trees), dtype=np.int32), slice(0))
+        index = self._index("leaves" if weighted_leaves else "samples")
+        ask = query_of("intervals", coverage, kind)
+        ask(index, np.empty((0, index.n_trees), dtype=np.int32))  # refused before any work is done
         return concatenated(self._answers(ask, X, index, oob_score, indices, duplicates))
 
     def quantile_ranks(
@@ -219,19 +210,15 @@ class QuantileForest(ForestRegressor):
         (n,) or (n, n_outputs) float64
             Between 0 and 1.
         """
-        index, n_threads = self._index(), self._n_threads
+        index = self._index()
         check_choice("kind", kind, RANK_KINDS)
         points, n = np.asarray(y, dtype=np.float64), _num_samples(X)
         wanted = (n,) if self.n_outputs_ == 1 else (n, self.n_outputs_)
         if points.shape not in (wanted, (n, self.n_outputs_)):
             raise ValueError(f"y must have the shape {wanted}, got {points.shape}")
-        points = points.reshape(wanted)
-
-        def ask(source: Source, rows: NDArray[Any], part: slice) -> Array:
-            return ranks(source, rows, points[part], kind, n_threads)
-
-        which = oob_score, indices, duplicates
-        return concatenated(self._answers(ask, X, index, *which, not aggregate_leaves_first))
+        which, alone = (oob_score, indices, duplicates), not aggregate_leaves_first
+        ask, points = partial(ranks, kind=kind), points.reshape(wanted)
+        return concatenated(self._answers(ask, X, index, *which, alone=alone, values=points))
 
     def proximity_counts(
         self,
@@ -241,7 +228,7 @@ class QuantileForest(ForestRegressor):
         oob_score: bool = False,
         indices: ArrayLike | None = None,
         duplicates: Duplicates = None,
-    ) -> Pairs:
+    ) -> list[list[tuple[int, int]]]:
         """Return which training rows share leaves with a row; the first call indexes them.
 
         Parameters
@@ -260,13 +247,9 @@ class QuantileForest(ForestRegressor):
         """
         if max_proximities is not None:
             check_whole_number("max_proximities", max_proximities)
-        index, n_threads = self._index("rows"), self._n_threads
-
-        def ask(source: Source, rows: NDArray[Any], _: slice) -> Pairs:
-            counts = source.proximities(rows, n_threads=n_threads)
-            return pairs(counts, max_proximities, return_sorted)
-
-        return list(chain(*self._answers(ask, X, index, oob_score, indices, duplicates)))
+        which = oob_score, indices, duplicates
+        counts = self._answers(query_of("proximities"), X, self._index("rows"), *which)
+        return [row for csr in counts for row in pairs(csr, max_proximities, return_sorted)]
 
     def score(
         self, X: Any, y: ArrayLike, quantiles: Quantiles = 0.5, sample_weight: Weights = None
@@ -301,17 +284,19 @@ class QuantileForest(ForestRegressor):
 
     def _answers(
         self,
-        ask: Callable[[Source, NDArray[Any], slice], Any],
+        ask: Query,
         X: Any,
         index: LeafIndex,
         oob_score: bool,
         indices: ArrayLike | None,
         duplicates: Duplicates,
+        *,
         alone: bool = False,
+        values: Array | None = None,
     ) -> Iterator[Any]:
-        """Yield answers to some rows at a time, or the mean of those of each tree `alone`.
+        """Yield answers to some rows and their `values` at a time.
 
-        `ask` is given a scorer and rows, or the index and leaves; and which of the rows they are.
+        With `alone` they are means of what each tree answers by itself.
         """
         forest, rows, mask = self._samples.forest, self._validate_X_predict(X), None
         if oob_score:
@@ -320,13 +305,16 @@ class QuantileForest(ForestRegressor):
         n_at_once = max(1, BLOCK_IDS // max(forest.n_trees, forest.n_features))
         for part, block in frame_of(rows).blocks(n_at_once):
             dense = block.native.toarray() if issparse(rows) else block.native
+            own = () if values is None else (values[part],)
             if mask is None and not alone:
-                yield ask(scorer, dense, part)
+                yield ask(scorer, dense, *own, n_threads=n_threads)
                 continue
             leaves = forest.leaves(dense, n_threads=n_threads)
             leaves = leaves if mask is None else np.where(mask[part], leaves, -1)
             trees = np.identity(forest.n_trees, dtype=bool) if alone else [True]
-            each = (ask(index, np.where(tree, leaves, -1), part) for tree in trees)
+            each = (
+                ask(index, np.where(tree, leaves, -1), *own, n_threads=n_threads) for tree in trees
+            )
             yield mean_over_trees(each) if alone else next(each)
 
     def __copy__(self) -> Self:
@@ -524,7 +512,9 @@ def mean_over_trees(answers: Iterable[Array]) -> Array:
     return np.divide(total, count, where=count > 0, out=mean)
 
 
-def pairs(csr: tuple[NDArray[Any], ...], most: int | None, by_count: bool) -> Pairs:
+def pairs(
+    csr: tuple[NDArray[Any], ...], most: int | None, by_count: bool
+) -> list[list[tuple[int, int]]]:
     """Return (column, count) of each row of a CSR matrix, at `most` those of highest counts."""
     indptr, columns, counts = csr
     entries = list(zip(columns.tolist(), counts.tolist(), strict=True))
