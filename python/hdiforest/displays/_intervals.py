@@ -196,7 +196,11 @@ class IntervalDisplay(common.RowsDisplay):
         inside = (lower <= self.y_true) & (self.y_true <= upper)
         if self.regions is not None:
             inside = self.regions.contains(self.y_true)
-        self._draw_intervals(ax, inside, as_bands, interval_kwargs)
+        # With what the axes held before; infinite ends are drawn to the border.
+        shown = self.intervals, self.y_true, self.prediction, ax.dataLim.intervaly
+        low, high = common.finite_range(*shown, margin=ax.margins()[1])
+        ends = np.clip(self.intervals, low, high)
+        self._draw_intervals(ax, ends, inside, as_bands, interval_kwargs)
         self.prediction_ = None
         if self.prediction is not None:
             usual: dict[str, Any] = {"color": INK, "linewidth": 1, "label": "mean"}
@@ -217,20 +221,9 @@ class IntervalDisplay(common.RowsDisplay):
         if self.position.dtype.kind in "iuf":
             common.plain_numbers(ax.xaxis)
         legend = ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
-        low, high = ax.get_ylim()  # where infinite ends were put
-        if np.isfinite(self.intervals).all():
-            # Of these axes, whatever shares them.
-            low, high = common.finite_range(ax.dataLim.intervaly, margin=ax.margins()[1])
         room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
         common.set_limits(ax, "y", low, low + (high - low) * (1 + room))
         return self
-
-    def _finite_ends(self, ax: Any) -> Array:
-        """Return the ends, with places a little beyond all others for infinite ones."""
-        low, high = common.finite_range(self.intervals, self.y_true, margin=0.05)
-        if np.isinf(self.intervals).any():
-            common.set_limits(ax, "y", low, high)
-        return np.clip(self.intervals, low, high)
 
     def _name(self, level: int) -> str:
         held = f"holds {percent(self.realised[level])}"
@@ -239,9 +232,11 @@ class IntervalDisplay(common.RowsDisplay):
         nominal = "" if self.coverages is None else f"{percent(self.coverages[level])} "
         return f"{nominal}{'interval' if self.regions is None else 'region'}, {held}"
 
-    def _draw_intervals(self, ax: Any, inside: Any, as_bands: bool, keywords: Style) -> None:
+    def _draw_intervals(
+        self, ax: Any, all_ends: Array, inside: Any, as_bands: bool, keywords: Style
+    ) -> None:
         """Draw the levels from wide to narrow, so that narrow ones are above."""
-        all_ends, k, n = self._finite_ends(ax), self.intervals.shape[2], len(self.position)
+        k, n = self.intervals.shape[2], len(self.position)
         by_rank = np.array_equal(self.position, np.arange(n))
         place = self.position
         if self.regions is not None:  # a bar for each piece
