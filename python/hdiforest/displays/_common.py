@@ -171,17 +171,16 @@ def feature_of(X: Any, feature: Any) -> tuple[Any, str | None]:
     """Return values of a feature, and its name if X has one."""
     if feature is None:
         return None, None
+    frame, names = frame_of(X), frame_of(X).names
     if isinstance(feature, str):
-        try:
-            return np.asarray(X[feature]), plain(feature)
-        except (KeyError, IndexError, TypeError, ValueError):
-            raise ValueError(f"feature must be a column of X, got {feature!r}") from None
+        if feature not in (names or ()):
+            raise ValueError(f"feature must be a column of X, got {feature!r}")
+        return np.asarray(X[feature]), plain(feature)
     if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
-        frame = frame_of(X)
-        n = np.shape(X)[1] if frame.names is None else len(frame.names)
+        n = np.shape(X)[1] if names is None else len(names)
         if not 0 <= feature < n:
             raise ValueError(f"feature must be a column from 0 to {n - 1}, got {feature}")
-        label = f"feature {feature}" if frame.names is None else plain(frame.names[feature])
+        label = f"feature {feature}" if names is None else plain(names[feature])
         return frame.column(int(feature)), label
     return feature, None
 

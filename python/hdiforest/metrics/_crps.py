@@ -103,10 +103,8 @@ def crps_of_rows(y: Array, values: ArrayLike, weights: Any) -> Array:
     """Return the score of each row, (n,); see `crps_score`."""
     n, csr = len(y), weights.tocsr() if hasattr(weights, "tocsr") else None
     given = 1.0 if weights is None else weights
-    sample, numbers = (
-        checks.reals("values", values),
-        checks.reals("weights", given if csr is None else csr.data),
-    )
+    sample = checks.reals("values", values)
+    numbers = checks.reals("weights", given if csr is None else csr.data)
     if not np.isfinite(sample).all():
         raise ValueError("values must be finite")
     if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
