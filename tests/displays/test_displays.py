@@ -255,6 +255,15 @@ def test_infinite_ends_are_drawn_beyond_all_others(model, rows, ax):
     assert drawn.min() == ax.get_ylim()[0] < y.min()
 
 
+@pytest.mark.parametrize("end", [3.0, np.inf])
+def test_what_the_axes_held_and_means_outside_intervals_stay_in_view(ax, end):
+    ax.plot([0, 1], [-20, 5])
+    ends = [[0, 1], [0, end]]
+    IntervalDisplay.from_predictions([0.5, 1], ends, prediction=[0.5, 30], ax=ax)
+    low, high = ax.get_ylim()
+    assert low < -20 < 30 < high
+
+
 def test_styles_are_the_users(model, rows):
     options = {"scatter_kwargs": {"color": "red"}, "line_kwargs": {"lw": 3}}
     found = IntervalDisplay.from_estimator(model, *rows[2:], **options)

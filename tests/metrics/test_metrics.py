@@ -166,6 +166,22 @@ def test_crps_with_weights_of_every_form(monkeypatch):
     assert metrics.crps_score(y, z, sparse.csr_array(w)) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_crps_of_rows_with_few_and_many_atoms(monkeypatch, at_once):
+    monkeypatch.setattr("hdiforest.metrics._crps._BLOCK_ENTRIES", at_once)
+    rng = np.random.default_rng(4)
+    y, z = rng.normal(size=25) + 1e6, rng.normal(size=60) + 1e6
+    w = rng.integers(1, 5, (25, 60)) * (rng.random((25, 60)) < rng.random((25, 1)) ** 4)
+    w[np.arange(25), rng.integers(0, 60, 25)] += 1
+    assert np.ptp(np.count_nonzero(w, axis=1)) > 30
+    expected = np.mean([double_sum(a, z, b) for a, b in zip(y, w, strict=True)])
+    found = metrics.crps_score(y, z, sparse.csr_array(w))
+    assert found == pytest.approx(expected, rel=1e-9)
+    w[3] = 0
+    with pytest.raises(ValueError, match="positive sum in every row, got 1 of"):
+        metrics.crps_score(y, z, sparse.csr_array(w))
+
+
 def test_crps_without_weights_is_that_of_equal_weights():
     rng = np.random.default_rng(2)
     y, z = rng.normal(size=20), rng.normal(size=(20, 11))

@@ -201,7 +201,7 @@ class CoverageMonitor:
         self._drift = DriftEvidence()
         self._sides: list[int] = []  # -1: the target was below its interval; 1: above
         self._scores: list[float] = []
-        self._evidence, self._drifted = 1.0, 1.0
+        self._evidence = {"coverage": 1.0, "drift": 1.0}
         self._alarms: dict[str, int] = {}
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -279,9 +279,9 @@ class CoverageMonitor:
         for side, score in zip(sides, scores, strict=True):
             self._sides.append(side)
             self._scores.append(score)
-            self._evidence = self._misses.add(side != 0)
-            self._drifted = self._drift.add(score)
-            for name, evidence in (("coverage", self._evidence), ("drift", self._drifted)):
+            added = self._misses.add(side != 0), self._drift.add(score)
+            self._evidence = dict(zip(self._evidence, added, strict=True))
+            for name, evidence in self._evidence.items():
                 if evidence >= LIMIT:
                     self._alarms.setdefault(name, len(self._sides))
 
@@ -302,8 +302,8 @@ class CoverageMonitor:
             recent_band=(float(recent_low), float(recent_high)),
             below=int((sides < 0).sum()),
             above=int((sides > 0).sum()),
-            evidence=self._evidence,
-            drift=self._drifted,
+            evidence=self._evidence["coverage"],
+            drift=self._evidence["drift"],
             alarms=dict(self._alarms),
         )
 

@@ -145,6 +145,12 @@ def check_as_many(name: str, value: Array, n: int | None) -> None:
         raise ValueError(f"{name} must have shape {(n, *value.shape[1:])}, got {value.shape}")
 
 
+def check_one_for_each(name: str, shape: tuple[int, ...], n: int) -> None:
+    """Raise ValueError unless the shape of an argument is that of one value for each of n rows."""
+    if shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got {shape}")
+
+
 def check_no_interval_is_empty(ends: Array) -> None:
     """Raise ValueError if one of the intervals of rows, (n, ...), is NaN."""
     n_empty = np.count_nonzero(np.isnan(ends).any(axis=tuple(range(1, ends.ndim))))
@@ -155,8 +161,7 @@ def check_no_interval_is_empty(ends: Array) -> None:
 def check_weights(name: str, value: ArrayLike, n: int, *, positive: bool = False) -> Array:
     """Return weights of n rows, (n,): finite, not negative and not all zero, or all positive."""
     weights = reals(name, value)
-    if weights.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), got {weights.shape}")
+    check_one_for_each(name, weights.shape, n)
     finite = np.isfinite(weights).all()
     if positive and not (finite and (weights > 0).all()):
         raise ValueError(f"{name} must be finite and positive")

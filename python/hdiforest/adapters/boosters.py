@@ -141,8 +141,7 @@ class XGBoostLeaves:
         dict
             As in the configuration of the learner.
         """
-        facts: dict[str, Any] = json.loads(self.booster.save_config())["learner"]
-        return facts
+        return dict(json.loads(self.booster.save_config())["learner"])
 
     def __call__(self, X: Any) -> NDArray[np.int32]:
         """Return leaf ids, (n, n_trees)."""
@@ -210,8 +209,7 @@ class CatBoostLeaves:
         """Return leaf ids, (n, n_trees)."""
         of_fit, names = self.booster.feature_names_, frame_of(X).names
         if names is None or not set(of_fit) <= set(names):
-            shape = X.shape if hasattr(X, "shape") else np.shape(X)
-            _check_width("CatBoost", shape[-1], len(of_fit))
+            _check_width("CatBoost", np.shape(X)[-1], len(of_fit))
         threads = self.booster.get_param("thread_count")
         leaves = self.booster.calc_leaf_indexes(X, thread_count=-1 if threads is None else threads)
         return np.asarray(leaves, dtype=np.int32)

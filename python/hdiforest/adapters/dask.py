@@ -13,9 +13,9 @@ import numpy as np
 
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.columns import require_columns
-from hdiforest._tables.names import ENDS, require_distinct
-from hdiforest._utils import Array
+from hdiforest._tables.names import require_distinct
 from hdiforest._utils.optional import need
+from hdiforest.metrics._intervals import ends_of
 from hdiforest.serving._batch_scorer import BatchScorer
 
 __all__ = ["predict_interval"]
@@ -67,7 +67,7 @@ def predict_interval(
         raise ValueError(f"keep must be empty if X is an Array, got {keep!r}")
     if is_path:
         model = BatchScorer(model, coverage, kind=kind, n_jobs=n_jobs)
-    ask: Any = partial(_array_of_file if is_path else _array_of_model, coverage=coverage, kind=kind)
+    ask = partial(_array, coverage=coverage, kind=kind)
     X = X.rechunk({1: -1})
     none = ask(np.empty((0, X.shape[1])), model)
     chunks = (X.chunks[0], *((size,) for size in none.shape[1:]))
@@ -96,29 +96,20 @@ def _frame(rows: Any, model: Any, coverage: Any, kind: AnyKind | None, keep: lis
     return rows[keep].assign(**results.set_axis(rows.index))
 
 
-def _named(rows: Any, model: Any) -> Any:
-    """Return rows with the names of a model that was fitted with some, which scikit-learn wants."""
+def _array(rows: Any, model: Any, coverage: Any, kind: AnyKind | None) -> Any:
+    """Return intervals as `HDIForestRegressor.predict_interval` does, by a model or a scorer."""
+    pandas = import_module("pandas")
+    if isinstance(model, BatchScorer):
+        names: Any = model.features or [str(j) for j in range(rows.shape[1])]
+        if len(names) != rows.shape[1]:
+            raise ValueError(f"X must have {len(names)} columns, got {rows.shape[1]}")
+        table = model(pandas.DataFrame(rows, columns=names))
+        shape = (len(rows), 2, len(model.coverage))[: 2 + np.ndim(coverage)]
+        return np.reshape(ends_of(table), shape)
     names = getattr(model, "feature_names_in_", None)
-    if names is None or not isinstance(rows, np.ndarray):
-        return rows
-    return import_module("pandas").DataFrame(rows, columns=names)
-
-
-def _array_of_model(rows: Any, model: Any, coverage: Any, kind: AnyKind | None) -> Any:
-    return model.predict_interval(_named(rows, model), coverage, kind=kind, output="numpy")
-
-
-def _array_of_file(rows: Array, scorer: BatchScorer, coverage: Any, **_kind: Any) -> Array:
-    """Return intervals as `HDIForestRegressor.predict_interval` does."""
-    names = scorer.features or [str(j) for j in range(rows.shape[1])]
-    if len(names) != rows.shape[1]:
-        raise ValueError(f"X must have {len(names)} columns, got {rows.shape[1]}")
-    _mean, *columns = scorer(dict(zip(names, rows.T, strict=True))).values()
-    ends, k = [end for _, end in ENDS[scorer.kind]], len(scorer.coverage)
-    intervals = np.empty((len(rows), 2, k))
-    intervals[:] = [[-np.inf], [np.inf]]  # the ends that a kind of one bound has no column for
-    intervals[:, ends] = np.reshape(columns, (k, len(ends), len(rows))).T
-    return intervals[..., 0] if np.ndim(coverage) == 0 else intervals
+    if names is not None and isinstance(rows, np.ndarray):  # scikit-learn wants names
+        rows = pandas.DataFrame(rows, columns=names)
+    return model.predict_interval(rows, coverage, kind=kind, output="numpy")
 
 
 def _shared(model: Any) -> Any:

@@ -24,6 +24,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdicore.monotonic import Bounds, Counts
+from hdiforest._estimators.distribution_model import Query, Source, query_of
 from hdiforest._estimators.input_rows import concatenated
 from hdiforest._estimators.leaf_model import BLOCK_IDS
 from hdiforest._model.sklearn_forest import forest_and_bags, leaf_bounds, leaf_nodes
@@ -32,14 +33,12 @@ from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, Interpolation, Kind, Weights
 from hdiforest._utils.checks import check_choice, check_whole_number, thread_count
 from hdiforest._utils.hints import warn_caller
-from hdiforest.serving import _serialization as serialization
 
 __all__ = ["ExtraTreesQuantileRegressor", "RandomForestQuantileRegressor"]
 
 _NUMBERS = (int, float, np.integer, np.floating)
 
 Duplicates = Iterable[Sequence[int]] | None  # rows that are the same, group by group
-Source = LeafIndex | Scorer  # whose methods take leaves, or rows
 RankKind = Literal["rank", "weak", "strict", "mean"]
 RANK_KINDS: tuple[RankKind, ...] = get_args(RankKind)
 
@@ -144,29 +143,16 @@ class QuantileForest(ForestRegressor):
         (n,), (n, k), (n, n_outputs) or (n, n_outputs, k) float64
             Without the axis of k for one level or the mean.
         """
-        check_is_fitted(self, "_samples")
         levels = quantile_levels(self.default_quantiles if quantiles is None else quantiles)
         method: Any = interpolation.decode() if isinstance(interpolation, bytes) else interpolation
         check_choice("interpolation", method, get_args(Interpolation))
-        n_threads = self._n_threads
         index = self._index("leaves" if weighted_leaves and weighted_quantile else "samples")
         alone = not aggregate_leaves_first and (levels is None or self._samples.limit != 1)
-
-        def ask(source: Source, rows: NDArray[Any]) -> Array:
-            if levels is None:
-                return source.mean(rows, n_threads=n_threads)
-            wanted = levels if len(levels) > 1 else levels[0]
-            return source.quantiles(rows, wanted, method, n_threads=n_threads)
-
-        def ask_each(leaves: NDArray[Any]) -> Iterator[Array]:
-            for tree, of_rows in enumerate(leaves.T):
-                leaf, which = np.unique(of_rows, return_inverse=True)
-                yield ask(index, of_one_tree(leaf, tree, index.n_trees))[which]
-
-        return concatenated(
-            mean_over_trees(ask_each(rows)) if alone else ask(source, rows)
-            for _, source, rows in self._blocks(X, index, oob_score, indices, duplicates, alone)
-        )
+        ask = query_of("mean")
+        if levels is not None:
+            ask = query_of("quantiles", levels if len(levels) > 1 else levels[0], method)
+        which = oob_score, indices, duplicates
+        return concatenated(self._answers(ask, X, index, *which, alone=alone))
 
     def predict_interval(
         self,
@@ -194,11 +180,9 @@ class QuantileForest(ForestRegressor):
             Lower and upper ends.
         """
         index = self._index("leaves" if weighted_leaves else "samples")
-        ask: dict[str, Any] = {"coverage": coverage, "kind": kind, "n_threads": self._n_threads}
-        # Refused before any work is done.
-        index.intervals(np.empty((0, index.n_trees), dtype=np.int32), **ask)
-        blocks = self._blocks(X, index, oob_score, indices, duplicates)
-        return concatenated(source.intervals(rows, **ask) for _, source, rows in blocks)
+        ask = query_of("intervals", coverage, kind)
+        ask(index, np.empty((0, index.n_trees), dtype=np.int32))  # refused before any work is done
+        return concatenated(self._answers(ask, X, index, oob_score, indices, duplicates))
 
     def quantile_ranks(
         self,
@@ -226,23 +210,15 @@ class QuantileForest(ForestRegressor):
         (n,) or (n, n_outputs) float64
             Between 0 and 1.
         """
-        index, n_threads, alone = self._index(), self._n_threads, not aggregate_leaves_first
+        index = self._index()
         check_choice("kind", kind, RANK_KINDS)
         points, n = np.asarray(y, dtype=np.float64), _num_samples(X)
         wanted = (n,) if self.n_outputs_ == 1 else (n, self.n_outputs_)
         if points.shape not in (wanted, (n, self.n_outputs_)):
             raise ValueError(f"y must have the shape {wanted}, got {points.shape}")
-        points = points.reshape(wanted)
-
-        def of_block(part: slice, source: Source, rows: NDArray[Any]) -> Array:
-            ask = partial(ranks, source, y=points[part], kind=kind, n_threads=n_threads)
-            if not alone:
-                return ask(rows)
-            each = (of_one_tree(leaf, k, index.n_trees) for k, leaf in enumerate(rows.T))
-            return mean_over_trees(map(ask, each))
-
-        blocks = self._blocks(X, index, oob_score, indices, duplicates, alone)
-        return concatenated(of_block(*block) for block in blocks)
+        which, alone = (oob_score, indices, duplicates), not aggregate_leaves_first
+        ask, points = partial(ranks, kind=kind), points.reshape(wanted)
+        return concatenated(self._answers(ask, X, index, *which, alone=alone, values=points))
 
     def proximity_counts(
         self,
@@ -269,11 +245,10 @@ class QuantileForest(ForestRegressor):
         list of n lists of (int, int)
             Number of a training row, and how many samples of it lie in the leaves of the row.
         """
-        check_is_fitted(self, "_samples")
         if max_proximities is not None:
             check_whole_number("max_proximities", max_proximities)
-        blocks = self._blocks(X, self._index("rows"), oob_score, indices, duplicates)
-        counts = (source.proximities(rows, n_threads=self._n_threads) for _, source, rows in blocks)
+        which = oob_score, indices, duplicates
+        counts = self._answers(query_of("proximities"), X, self._index("rows"), *which)
         return [row for csr in counts for row in pairs(csr, max_proximities, return_sorted)]
 
     def score(
@@ -307,16 +282,22 @@ class QuantileForest(ForestRegressor):
         seeds = [tree.random_state for tree in self.estimators_]
         return LeafSamples(*rows, forest, limit, seeds, bounds)
 
-    def _blocks(
+    def _answers(
         self,
+        ask: Query,
         X: Any,
         index: LeafIndex,
         oob_score: bool,
         indices: ArrayLike | None,
         duplicates: Duplicates,
-        by_leaf: bool = False,
-    ) -> Iterator[tuple[slice, Source, NDArray[Any]]]:
-        """Yield some rows at a time with what answers: a scorer, or the index and their leaves."""
+        *,
+        alone: bool = False,
+        values: Array | None = None,
+    ) -> Iterator[Any]:
+        """Yield answers to some rows and their `values` at a time.
+
+        With `alone` they are means of what each tree answers by itself.
+        """
         forest, rows, mask = self._samples.forest, self._validate_X_predict(X), None
         if oob_score:
             mask = tree_mask(self._samples, rows.shape[0], indices, duplicates)
@@ -324,11 +305,17 @@ class QuantileForest(ForestRegressor):
         n_at_once = max(1, BLOCK_IDS // max(forest.n_trees, forest.n_features))
         for part, block in frame_of(rows).blocks(n_at_once):
             dense = block.native.toarray() if issparse(rows) else block.native
-            if mask is None and not by_leaf:
-                yield part, scorer, dense
+            own = () if values is None else (values[part],)
+            if mask is None and not alone:
+                yield ask(scorer, dense, *own, n_threads=n_threads)
                 continue
             leaves = forest.leaves(dense, n_threads=n_threads)
-            yield part, index, leaves if mask is None else np.where(mask[part], leaves, -1)
+            leaves = leaves if mask is None else np.where(mask[part], leaves, -1)
+            trees = np.identity(forest.n_trees, dtype=bool) if alone else [True]
+            each = (
+                ask(index, np.where(tree, leaves, -1), *own, n_threads=n_threads) for tree in trees
+            )
+            yield mean_over_trees(each) if alone else next(each)
 
     def __copy__(self) -> Self:
         # By pickling, which is the default, a copy would get arrays of its own.
@@ -338,21 +325,15 @@ class QuantileForest(ForestRegressor):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
-        if "_samples" in state:
-            samples, leaves = self._samples, serialization.IndexedLeaves(self._index())
-            own = {"X": samples.X, "y": samples.y, "limit": samples.limit}
-            state["_samples"] = own | {"index": serialization.leaves_to_arrays(leaves).state()}
+        if "_samples" in state:  # no compiled object: the rows are indexed again by a first query
+            samples = self._samples
+            state["_samples"] = {"X": samples.X, "y": samples.y, "limit": samples.limit}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        stored = state.pop("_samples", None)
         super().__setstate__(state)
-        if stored is not None:
-            self._samples = self._compiled(stored["X"], stored["y"], stored["limit"])
-            index = stored["index"]
-            leaves = serialization.leaves_from_arrays(index["facts"], index["arrays"])
-            self._samples.indexes["samples"] = leaves.index
+        if "_samples" in state:
+            self._samples = self._compiled(**state["_samples"])
 
 
 def quantile_levels(quantiles: Any, name: str = "quantiles") -> list[float] | None:
@@ -382,11 +363,10 @@ def constructor(forest: type) -> Callable[..., None]:
         self.max_samples_leaf = max_samples_leaf
 
     # Where scikit-learn reads the parameters of an estimator.
-    *own, _options = signature(__init__).parameters.values()
-    names = [parameter.name for parameter in own]
-    given = signature(forest.__init__).parameters.values()  # type: ignore[misc]
-    shared = [parameter for parameter in given if parameter.name not in names]
-    __init__.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]
+    shared = signature(forest.__init__).parameters  # type: ignore[misc]
+    parameters = {**signature(__init__).parameters, **shared}
+    del parameters["options"]
+    __init__.__signature__ = Signature([*parameters.values()])  # type: ignore[attr-defined]
     return __init__
 
 
@@ -530,13 +510,6 @@ def mean_over_trees(answers: Iterable[Array]) -> Array:
         total = total + np.nan_to_num(answer)
     mean: Array = np.full(np.shape(total), np.nan)
     return np.divide(total, count, where=count > 0, out=mean)
-
-
-def of_one_tree(leaf: NDArray[np.int32], tree: int, n_trees: int) -> NDArray[np.int32]:
-    """Return leaves (m,) of one tree as leaves (m, n_trees), -1 for trees that are not asked."""
-    leaves = np.full((len(leaf), n_trees), -1, dtype=np.int32)
-    leaves[:, tree] = leaf
-    return leaves
 
 
 def pairs(

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
@@ -14,6 +13,7 @@ from sklearn.utils import get_tags
 
 from hdiforest._estimators.hdi_forest import CalibrationOfFit, HDIForestRegressor
 from hdiforest._utils.optional import need
+from hdiforest.metrics._crps import padded_rows
 
 _WHO = "hdiforest.adapters.skpro", "skpro"
 _empirical = need("skpro.distributions.empirical", *_WHO)
@@ -114,13 +114,10 @@ class HDIForestProba(_BaseProbaRegressor):
         return self._table(X, quantiles, self._get_columns(method="predict_quantiles", alpha=alpha))
 
     def _predict_var(self, X: Any) -> Any:
-        rows = self._rows(X)
-        weights = self.model_.predict_weights(rows)
-        means = self.model_.predict(rows).reshape(len(X), -1)
-        row = np.repeat(np.arange(len(X)), np.diff(weights.indptr))  # of each weight
-        parts = weights.data * np.square(self._targets[weights.indices] - means[row]).T
-        variances: Any = np.stack([np.bincount(row, each, len(X)) for each in parts], axis=1)
-        variances[np.isnan(means)] = np.nan  # no training row in any leaf
+        weights = self.model_.predict_weights(self._rows(X))
+        centred = self._targets - self._targets.mean(axis=0)
+        variances = np.maximum(weights @ centred**2 - (weights @ centred) ** 2, 0)
+        variances[np.diff(weights.indptr) == 0] = np.nan  # no training row in any leaf
         return self._table(X, variances, self._get_columns(method="predict_var"))
 
     def _predict_proba(self, X: Any) -> Any:
@@ -129,7 +126,7 @@ class HDIForestProba(_BaseProbaRegressor):
                 "the index of X must name each row once, because skpro's Empirical finds rows by "
                 "it; pass X.reset_index(drop=True)"
             )
-        positions, weights = _padded(self.model_.predict_weights(self._rows(X)))
+        positions, weights = padded_rows(self.model_.predict_weights(self._rows(X)))
         n, k = positions.shape
         atoms = self._targets[positions.T.ravel()]
         empty = weights.sum(axis=1) == 0  # no training row in any leaf
@@ -165,12 +162,3 @@ class HDIForestProba(_BaseProbaRegressor):
         """
         small = RandomForestRegressor(10, min_samples_leaf=3, random_state=0)
         return [{"estimator": small}, {"estimator": HDIForestRegressor(small, weights="inbag")}]
-
-
-def _padded(weights: csr_array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return positions and weights (n, k); rows with fewer repeat their first with weight 0."""
-    counts = np.diff(weights.indptr)
-    filled = np.arange(max(1, int(counts.max(initial=0)))) < counts[:, None]
-    positions, padded = np.zeros(filled.shape, dtype=np.int64), np.zeros(filled.shape)
-    positions[filled], padded[filled] = weights.indices, weights.data
-    return np.where(filled, positions, positions[:, :1]), padded

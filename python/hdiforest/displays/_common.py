@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils import Array
-from hdiforest._utils.checks import checked_random_state, shares, significant
+from hdiforest._utils import Array, checks
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest._utils.optional import need
 from hdiforest.exceptions import OutOfBagWarning
@@ -39,6 +38,14 @@ def styled(keywords: Style, artist: str, **usual: Any) -> dict[str, Any]:
     return {**usual, **need("matplotlib.cbook").normalize_kwargs(keywords, kind)}
 
 
+def finite_range(*shown: Any, margin: float) -> tuple[float, float]:
+    """Return ends around all that is finite of some numbers and arrays; None is left out."""
+    numbers = np.concatenate([np.ravel(np.asarray(each, dtype=np.float64)) for each in shown])
+    numbers = numbers[np.isfinite(numbers)]
+    room = margin * np.ptp(numbers) or 1.0
+    return numbers.min() - room, numbers.max() + room
+
+
 def set_limits(ax: Any, axis: str, low: float, high: float) -> None:
     """Set the limits of axis "x" or "y"; widen them if other axes with data share that axis."""
     shared = getattr(ax, f"get_shared_{axis}_axes")().get_siblings(ax)
@@ -54,13 +61,13 @@ def plain_numbers(axis: Any) -> None:
     def label(value: float, _: int) -> str:
         low, high = axis.get_view_interval()
         shown = 0.0 if abs(value) < 1e-9 * abs(high - low) else value  # zero, up to rounding
-        return significant(shown, 15).replace("-", "\N{MINUS SIGN}")
+        return checks.significant(shown, 15).replace("-", "\N{MINUS SIGN}")
 
     ends = axis.get_data_interval()
     is_usual = axis.isDefault_majfmt and axis.get_scale() == "linear"
     if is_usual and np.abs(ends).max() < 1e15:
         axis.set_major_formatter(label)
-        is_long = max(len(significant(end)) for end in ends) > 6
+        is_long = max(len(checks.significant(end)) for end in ends) > 6
         if is_long and axis.axis_name == "x" and axis.isDefault_majloc:
             axis.get_major_locator().set_params(nbins=5)  # labels do not touch
 
@@ -81,7 +88,7 @@ def intervals_of(
     """Return intervals of one target, (n, 2) or of a list (n, 2, k); ValueError without any."""
     position = checked_target(model, target)
     options: dict[str, Any] = {} if kind is None else {"kind": kind}
-    levels = shares("coverage", coverages, one=True)
+    levels = checks.shares("coverage", coverages, one=True)
     ends: Array = model.predict_interval(rows, levels.tolist(), output="numpy", **options)
     return ends if ends.ndim == 2 + levels.ndim else ends[:, position]
 
@@ -99,7 +106,7 @@ class OutOfBag(NamedTuple):
         """Return values of all training rows for those here; None and numbers stay."""
         if np.ndim(values) == 0:
             return values
-        require_shape(name, np.shape(values)[:1], self.n_training_rows)
+        checks.check_one_for_each(name, np.shape(values)[:1], self.n_training_rows)
         column = np.asarray(values) if isinstance(values, list | tuple) else values
         return frame_of(column).rows(self.rows)
 
@@ -110,7 +117,7 @@ def out_of_bag_of(
     """Return what a model says of its training rows; ValueError if it has no such intervals."""
     model = model_in(estimator, "oob_interval")
     position = checked_target(model, target)
-    ends = model.oob_interval(shares("coverage", coverages, one=True), kind=kind)
+    ends = model.oob_interval(checks.shares("coverage", coverages, one=True), kind=kind)
     with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
         warnings.simplefilter("ignore", OutOfBagWarning)
         mean = model.oob_prediction()
@@ -160,27 +167,20 @@ def target_label(y: Any, label: str | None) -> str:
     return own if label is None else label
 
 
-def require_shape(name: str, shape: tuple[int, ...], n: int) -> None:
-    """Raise ValueError unless the argument `name` has one value for each of n rows."""
-    if shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), got {shape}")
-
-
 def feature_of(X: Any, feature: Any) -> tuple[Any, str | None]:
     """Return values of a feature, and its name if X has one."""
     if feature is None:
         return None, None
+    frame, names = frame_of(X), frame_of(X).names
     if isinstance(feature, str):
-        try:
-            return np.asarray(X[feature]), plain(feature)
-        except (KeyError, IndexError, TypeError, ValueError):
-            raise ValueError(f"feature must be a column of X, got {feature!r}") from None
+        if feature not in (names or ()):
+            raise ValueError(f"feature must be a column of X, got {feature!r}")
+        return np.asarray(X[feature]), plain(feature)
     if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
-        frame = frame_of(X)
-        n = np.shape(X)[1] if frame.names is None else len(frame.names)
+        n = np.shape(X)[1] if names is None else len(names)
         if not 0 <= feature < n:
             raise ValueError(f"feature must be a column from 0 to {n - 1}, got {feature}")
-        label = f"feature {feature}" if frame.names is None else plain(frame.names[feature])
+        label = f"feature {feature}" if names is None else plain(names[feature])
         return frame.column(int(feature)), label
     return feature, None
 
@@ -197,7 +197,7 @@ def drawn_rows(
     size = max(1, int(size * n)) if is_share else int(size)
     if size >= n:
         return np.arange(n)
-    random = checked_random_state(0 if random_state is None else random_state)
+    random = checks.checked_random_state(0 if random_state is None else random_state)
     return np.sort(random.choice(n, size, replace=False))
 
 

@@ -250,10 +250,7 @@ def _realised(
     y_true: ArrayLike, curve: Any, coverages: Sequence[float] | Array | None
 ) -> dict[float, float]:
     """Return realised coverages by nominal ones, of one curve."""
-    if isinstance(curve, Mapping):
-        levels = shares("coverages", list(curve)).tolist()
-        by_level = dict(zip(levels, curve.values(), strict=True))
-    else:
+    if not isinstance(curve, Mapping):
         ends = reals("intervals", metrics.ends_of(curve))
         ends = ends[..., np.newaxis] if ends.ndim == 2 else ends
         levels = [] if coverages is None else shares("coverages", coverages).tolist()
@@ -261,10 +258,12 @@ def _realised(
             allowed = "a dict of coverages to arrays, or have shape (n, 2, k) with k coverages"
             got = f"shape {ends.shape} and {len(levels)} coverages"
             raise ValueError(f"intervals must be {allowed}, got {got}")
-        by_level = {level: ends[..., j] for j, level in enumerate(levels)}
-    if not by_level:
+        curve = dict(zip(levels, np.moveaxis(ends, 2, 0), strict=True))
+    if not curve:
         raise ValueError("intervals must be of one coverage or more, got none")
-    return {level: float(metrics.coverage_score(y_true, ends)) for level, ends in by_level.items()}
+    levels = shares("coverages", list(curve)).tolist()
+    found = [float(metrics.coverage_score(y_true, ends)) for ends in curve.values()]
+    return dict(zip(levels, found, strict=True))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

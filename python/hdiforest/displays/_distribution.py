@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from hdicore.regions import Regions
 from hdiforest._tables.frames import frame_of
@@ -18,6 +17,7 @@ from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, styled
 from hdiforest.metrics import pit_values
+from hdiforest.metrics._intervals import chance_range
 
 _MAX_LINES = 60  # atoms that are drawn each by itself
 _N_BINS = 40
@@ -183,11 +183,8 @@ class DistributionDisplay(common.Display):
             checks.check_whole_number("bins", bins, 0)
         ax = self._draw_on(ax)
         seen = self.masses > 0
-        points = [*self.values[seen], *([] if self.y_true is None else [self.y_true])]
-        if self.interval is not None:
-            points += self.interval[np.isfinite(self.interval)].tolist()
-        margin = 0.04 * (max(points) - min(points)) or 1.0
-        low, high = min(points) - margin, max(points) + margin
+        shown = self.values[seen], self.y_true, self.interval
+        low, high = common.finite_range(*shown, margin=0.04)
         self.bars_: list[Any] = []
         self.curve_, self.interval_, self.observed_ = None, None, None
         if self.interval is not None:
@@ -230,17 +227,16 @@ class DistributionDisplay(common.Display):
             ax.set_ylabel("probability (%)")
             return
         edges = np.histogram_bin_edges(self.values[seen], n_bins)
-        width = edges[1] - edges[0]
-        below = np.zeros(n_bins)
-        for part, colour in ((inside, BLUE), (~inside, "#aab3bb")):
-            masses = np.histogram(self.values[part], edges, weights=100 * self.masses[part])[0]
-            look = styled(keywords, "patches.Patch", color=colour, linewidth=0)
-            look |= {"bottom": below, "align": "edge"}
-            self.bars_.append(ax.bar(edges[:-1], masses, 0.92 * width, **look))
-            below = masses
-        highest = max(patch.get_y() + patch.get_height() for patch in self.bars_[1])
-        common.set_limits(ax, "y", 0, 1.18 * highest)
-        ax.set_ylabel(f"probability (%) in a bin of {checks.significant(width, 2)}")
+        parts = [self.values[inside], self.values[~inside]]
+        masses = [100 * self.masses[inside], 100 * self.masses[~inside]]
+        stacked = {"weights": masses, "stacked": True, "rwidth": 0.92}
+        heights, _, self.bars_ = ax.hist(parts, edges, **stacked)
+        for bars, colour in zip(self.bars_, (BLUE, "#aab3bb"), strict=True):
+            for bar in bars:
+                bar.set(**styled(keywords, "patches.Patch", color=colour, linewidth=0))
+        common.set_limits(ax, "y", 0, 1.18 * heights[-1].max())
+        width = checks.significant(edges[1] - edges[0], 2)
+        ax.set_ylabel(f"probability (%) in a bin of {width}")
 
     def _draw_cdf(self, ax: Any, low: float, high: float, keywords: Style) -> None:
         usual: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}
@@ -344,7 +340,7 @@ class PITDisplay(common.Display):
         checks.check_whole_number("bins", bins)
         ax, n = self._draw_on(ax), len(self.pit)
         self.shares_ = np.histogram(self.pit, bins, (0, 1))[0] / n
-        low, high = (100 * binom.ppf(share, n, 1 / bins) / n for share in (0.05, 0.95))
+        low, high = 100 * chance_range(1 / bins, n, 0.9)
         label = f"90 % of bars, if uniform ({n:,} rows)"
         self.band_ = ax.axhspan(low, high, color=MIST, linewidth=0, label=label, zorder=0)
         edges, heights = np.arange(bins) / bins, 100 * self.shares_

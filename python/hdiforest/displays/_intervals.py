@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdicore.regions import Regions
 from hdiforest._utils import Array
-from hdiforest._utils.checks import check_choice, check_targets, shares
+from hdiforest._utils.checks import check_choice, check_one_for_each, check_targets, shares
 from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, INK, VERMILLION, Style, percent, styled
 from hdiforest.metrics._intervals import check_intervals, coverage_score
@@ -126,7 +126,7 @@ class IntervalDisplay(common.RowsDisplay):
             ends, levels = ends[..., np.argsort(levels)], np.sort(levels)
         means = None if prediction is None else check_targets("prediction", prediction)
         if means is not None:
-            common.require_shape("prediction", means.shape, n)
+            check_one_for_each("prediction", means.shape, n)
         flags = None if flag is None else np.asarray(flag)
         if flags is not None and (flags.dtype != np.bool_ or flags.shape != (n,)):
             raise ValueError(f"flag must be {n} booleans, got {flags.dtype} of {flags.shape}")
@@ -134,13 +134,13 @@ class IntervalDisplay(common.RowsDisplay):
         check_choice("sort_by", order, get_args(Order))
         if order == "prediction" and means is None and feature is None:
             raise ValueError("sort_by must not be 'prediction' without prediction")
-        realised = np.array([coverage_score(y, ends[..., j]) for j in range(k)])
+        realised = np.asarray(coverage_score(y, ends))
         if regions is not None:
             realised = regions.contains(y).mean(keepdims=True)
         by_rank = feature is None
         keys = {"prediction": means, "target": y, "width": ends[:, 1, -1] - ends[:, 0, -1]}
         key = np.asarray(keys[order] if by_rank else feature)
-        common.require_shape("feature", key.shape, n)
+        check_one_for_each("feature", key.shape, n)
         if key.dtype.kind not in "iufbmM":
             raise ValueError(f"feature must hold numbers or dates, got values of type {key.dtype}")
         rows = common.drawn_rows(n, subsample, random_state)
@@ -196,7 +196,11 @@ class IntervalDisplay(common.RowsDisplay):
         inside = (lower <= self.y_true) & (self.y_true <= upper)
         if self.regions is not None:
             inside = self.regions.contains(self.y_true)
-        self._draw_intervals(ax, inside, as_bands, interval_kwargs)
+        # With what the axes held before; infinite ends are drawn to the border.
+        shown = self.intervals, self.y_true, self.prediction, ax.dataLim.intervaly
+        low, high = common.finite_range(*shown, margin=ax.margins()[1])
+        ends = np.clip(self.intervals, low, high)
+        self._draw_intervals(ax, ends, inside, as_bands, interval_kwargs)
         self.prediction_ = None
         if self.prediction is not None:
             usual: dict[str, Any] = {"color": INK, "linewidth": 1, "label": "mean"}
@@ -217,24 +221,9 @@ class IntervalDisplay(common.RowsDisplay):
         if self.position.dtype.kind in "iuf":
             common.plain_numbers(ax.xaxis)
         legend = ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
-        low, high = ax.get_ylim()  # where infinite ends were put
-        if np.isfinite(self.intervals).all():
-            low, high = ax.dataLim.intervaly  # of these axes, whatever shares them
-            margin = ax.margins()[1] * (high - low) or 1.0
-            low, high = low - margin, high + margin
         room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
         common.set_limits(ax, "y", low, low + (high - low) * (1 + room))
         return self
-
-    def _finite_ends(self, ax: Any) -> Array:
-        """Return the ends, with places a little beyond all others for infinite ones."""
-        finite = self.intervals[np.isfinite(self.intervals)]
-        shown = np.concatenate([finite, self.y_true])
-        margin = 0.05 * (shown.max() - shown.min()) or 1.0
-        low, high = shown.min() - margin, shown.max() + margin
-        if np.isinf(self.intervals).any():
-            common.set_limits(ax, "y", low, high)
-        return np.clip(self.intervals, low, high)
 
     def _name(self, level: int) -> str:
         held = f"holds {percent(self.realised[level])}"
@@ -243,9 +232,11 @@ class IntervalDisplay(common.RowsDisplay):
         nominal = "" if self.coverages is None else f"{percent(self.coverages[level])} "
         return f"{nominal}{'interval' if self.regions is None else 'region'}, {held}"
 
-    def _draw_intervals(self, ax: Any, inside: Any, as_bands: bool, keywords: Style) -> None:
+    def _draw_intervals(
+        self, ax: Any, all_ends: Array, inside: Any, as_bands: bool, keywords: Style
+    ) -> None:
         """Draw the levels from wide to narrow, so that narrow ones are above."""
-        all_ends, k, n = self._finite_ends(ax), self.intervals.shape[2], len(self.position)
+        k, n = self.intervals.shape[2], len(self.position)
         by_rank = np.array_equal(self.position, np.arange(n))
         place = self.position
         if self.regions is not None:  # a bar for each piece

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils import Array, Weights
-from hdiforest._utils.checks import check_targets, checked_random_state, count_rows, reals
+from hdiforest._utils import Array, Weights, checks
 from hdiforest.metrics._intervals import weighted_mean
 
 # Entries of weighted samples worked on at once: bounds the memory of `crps_score`.
@@ -54,7 +52,7 @@ def crps_score(
     >>> crps_score([1.0], [[0.0, 2.0]])
     0.5
     """
-    scores = crps_of_rows(check_targets("y_true", y_true), values, weights)
+    scores = crps_of_rows(checks.check_targets("y_true", y_true), values, weights)
     return float(weighted_mean(scores, sample_weight))
 
 
@@ -90,92 +88,70 @@ def pit_values(
     >>> pit_values([0.25, 0.75]).tolist()
     [0.25, 0.75]
     """
-    at = check_targets("cdf", cdf)
-    below = at if cdf_below is None else check_targets("cdf_below", cdf_below)
-    if below.shape != at.shape:
-        raise ValueError(f"cdf_below must have shape {at.shape}, got {below.shape}")
+    at = checks.check_targets("cdf", cdf)
+    below = at if cdf_below is None else checks.check_targets("cdf_below", cdf_below)
+    checks.check_one_for_each("cdf_below", below.shape, len(at))
     wrong = (below < 0) | (below > at) | (at > 1)
     if wrong.any():
-        got = f"{count_rows(wrong)} that are not"
+        got = f"{checks.count_rows(wrong)} that are not"
         raise ValueError(f"cdf and cdf_below must be in [0, 1] with cdf_below <= cdf, got {got}")
-    draws = checked_random_state(random_state).random_sample(len(at))
+    draws = checks.checked_random_state(random_state).random_sample(len(at))
     return np.minimum(below + draws * (at - below), at)
 
 
 def crps_of_rows(y: Array, values: ArrayLike, weights: Any) -> Array:
     """Return the score of each row, (n,); see `crps_score`."""
-    indptr, entries = (_sparse if hasattr(weights, "tocsr") else _dense)(len(y), values, weights)
-    scores = np.empty(len(y))
-    first = 0
-    while first < len(y):
-        beyond = np.searchsorted(indptr, indptr[first] + _BLOCK_ENTRIES, side="right") - 1
-        last = min(len(y), max(first + 1, int(beyond)))
-        ends = indptr[first + 1 : last + 1] - indptr[first]
-        scores[first:last] = _crps_of_block(y[first:last], *entries(first, last), ends)
-        first = last
+    n, csr = len(y), weights.tocsr() if hasattr(weights, "tocsr") else None
+    given = 1.0 if weights is None else weights
+    sample = checks.reals("values", values)
+    numbers = checks.reals("weights", given if csr is None else csr.data)
+    if not np.isfinite(sample).all():
+        raise ValueError("values must be finite")
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+        raise ValueError("weights must be finite and not negative")
+    if csr is None:
+        if sample.ndim != 2 or len(sample) != n or sample.size == 0:
+            raise ValueError(f"values must have shape ({n}, s) with s > 0, got {sample.shape}")
+        s = sample.shape[1]
+        if weights is not None and numbers.shape not in ((s,), (n, s)):
+            raise ValueError(f"weights must have shape ({s},) or ({n}, {s}), got {numbers.shape}")
+        numbers = np.broadcast_to(numbers, (n, s))
+    else:
+        if sample.ndim != 1 or len(sample) == 0 or csr.shape != (n, len(sample)):
+            got = f"{csr.shape} and {sample.shape}"
+            raise ValueError(f"sparse weights must have shape ({n}, m) and values (m,), got {got}")
+        s = int(np.diff(csr.indptr).max())
+    scores, at_once = np.empty(n), max(1, _BLOCK_ENTRIES // max(1, s))
+    for first in range(0, n, at_once):
+        rows = slice(first, first + at_once)
+        if csr is None:
+            scores[rows] = _crps_of_block(y[rows], sample[rows], numbers[rows])
+        else:
+            positions, padded = padded_rows(csr[rows])
+            scores[rows] = _crps_of_block(y[rows], sample[positions], padded)
     return scores
 
 
-def _checked_sample(values: ArrayLike, weights: Array) -> Array:
-    sample = reals("values", values)
-    if not np.isfinite(sample).all():
-        raise ValueError("values must be finite")
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ValueError("weights must be finite and not negative")
-    return sample
+def padded_rows(weights: Any) -> tuple[NDArray[np.int64], Array]:
+    """Return columns and entries (n, k) of a CSR matrix; short rows repeat their first with 0."""
+    counts = np.diff(weights.indptr)
+    filled = np.arange(max(1, int(counts.max(initial=0)))) < counts[:, None]
+    columns, entries = np.zeros(filled.shape, dtype=np.int64), np.zeros(filled.shape)
+    columns[filled], entries[filled] = weights.indices, weights.data
+    return np.where(filled, columns, columns[:, :1]), entries
 
 
-# Where the entries of each row begin, and a function of a first row and of the last row + 1 that
-# returns values and weights of the rows between.
-_Entries = tuple[NDArray[np.int64], Callable[[int, int], tuple[Array, Array]]]
-
-
-def _dense(n: int, values: ArrayLike, weights: ArrayLike | None) -> _Entries:
-    numbers = reals("weights", 1.0 if weights is None else weights)
-    sample = _checked_sample(values, numbers)
-    if sample.ndim != 2 or len(sample) != n or sample.size == 0:
-        raise ValueError(f"values must have shape ({n}, s) with s > 0, got {sample.shape}")
-    s = sample.shape[1]
-    if weights is not None and numbers.shape not in ((s,), (n, s)):
-        raise ValueError(f"weights must have shape ({s},) or ({n}, {s}), got {numbers.shape}")
-    spread = np.broadcast_to(numbers, (n, s))
-    indptr = np.arange(n + 1, dtype=np.int64) * s
-    return indptr, lambda first, last: (sample[first:last].ravel(), spread[first:last].ravel())
-
-
-def _sparse(n: int, values: ArrayLike, weights: Any) -> _Entries:
-    csr = weights.tocsr()
-    data = reals("weights", csr.data)
-    sample = _checked_sample(values, data)
-    if sample.ndim != 1 or csr.shape != (n, len(sample)):
-        got = f"{csr.shape} and {sample.shape}"
-        raise ValueError(f"sparse weights must have shape ({n}, m) and values (m,), got {got}")
-    indptr = csr.indptr.astype(np.int64)
-
-    def entries(first: int, last: int) -> tuple[Array, Array]:
-        own = slice(indptr[first], indptr[last])
-        return sample[csr.indices[own]], data[own]
-
-    return indptr, entries
-
-
-def _crps_of_block(y: Array, values: Array, weights: Array, ends: NDArray[np.int64]) -> Array:
-    """CRPS of each row, (n,); row i owns the entries ends[i - 1] <= k < ends[i]."""
-    counts = np.diff(ends, prepend=0)
-    row = np.repeat(np.arange(len(y)), counts)
-    total = np.bincount(row, weights=weights, minlength=len(y))
+def _crps_of_block(y: Array, values: Array, weights: Array) -> Array:
+    """CRPS of each row, (n,), by samples and their weights (n, s)."""
+    total = weights.sum(axis=1, keepdims=True)
     if not (total > 0).all():
-        rows = count_rows(total <= 0)
+        rows = checks.count_rows(total <= 0)
         raise ValueError(f"weights must have a positive sum in every row, got {rows}")
-    order = np.lexsort((values, row))
-    z, w = values[order], weights[order] / total[row]
-    running = np.cumsum(w)
-    before = np.concatenate(([0.0], running))[ends - counts]
-    below = running - before[row]  # F on [z_k, z_k+1)
-
-    lowest, highest = z[ends - counts], z[ends - 1]
-    tails = np.maximum(lowest - y, 0) + np.maximum(y - highest, 0)
-    k = np.flatnonzero(row[:-1] == row[1:])  # pairs of neighbours in one row
-    split = np.clip(y[row[k]], z[k], z[k + 1])
-    gaps = (split - z[k]) * below[k] ** 2 + (z[k + 1] - split) * (1 - below[k]) ** 2
-    return tails + np.bincount(row[k], weights=gaps, minlength=len(y))
+    order = np.argsort(values, axis=1)
+    z, w = (np.take_along_axis(each, order, axis=1) for each in (values, weights / total))
+    left, right = z[:, :-1], z[:, 1:]
+    below = np.cumsum(w, axis=1)[:, :-1]  # F from left to right
+    split = np.clip(y[:, None], left, right)
+    gaps = (split - left) * below**2 + (right - split) * (1 - below) ** 2
+    tails = np.maximum(z[:, 0] - y, 0) + np.maximum(y - z[:, -1], 0)
+    return np.asarray(tails + gaps.sum(axis=1))

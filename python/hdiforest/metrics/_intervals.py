@@ -8,15 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils import Array, Weights
-from hdiforest._utils.checks import (
-    check_targets,
-    check_weights,
-    check_whole_number,
-    count_rows,
-    reals,
-    shares,
-)
+from hdiforest._utils import Array, Weights, checks
 
 Score = float | Array
 
@@ -199,11 +191,11 @@ def coverage_by_width(
     Size-stratified coverage (Angelopoulos and Bates, "A gentle introduction to conformal
     prediction", 2021, section 3.1).
     """
-    check_whole_number("n_strata", n_strata)
+    checks.check_whole_number("n_strata", n_strata)
     y, lower, upper = check_intervals(y_true, interval)
     inside, width = (lower <= y) & (y <= upper), upper - lower
     given = np.ones(len(y)) if sample_weight is None else sample_weight
-    weights = check_weights("sample_weight", given, len(y))
+    weights = checks.check_weights("sample_weight", given, len(y))
     if width.ndim == 1:
         return _strata(width, inside, weights, int(n_strata))
     levels = [_strata(w, c, weights, int(n_strata)) for w, c in zip(width.T, inside.T, strict=True)]
@@ -262,8 +254,7 @@ def _group_means(values: NDArray[Any], of_row: NDArray[np.intp], n: int, weights
 def group_rows(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the groups that there are, in their order, and which of them each of n rows is of."""
     cells = np.asarray(groups)
-    if cells.shape != (n,):
-        raise ValueError(f"groups must have shape ({n},), got {cells.shape}")
+    checks.check_one_for_each("groups", cells.shape, n)
     cells = cells.astype(str) if cells.dtype == object else cells
     labels, of_row = np.unique(cells, return_inverse=True)
     categories = getattr(getattr(groups, "cat", groups), "categories", None)
@@ -283,7 +274,7 @@ def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> A
 
 def strata_by_width(width: Array, n_strata: int, name: str = "n_strata") -> NDArray[np.intp]:
     """Return the stratum of each width, (n,); `name` is that of `n_strata` in errors."""
-    check_whole_number(name, n_strata)
+    checks.check_whole_number(name, n_strata)
     stratum = np.zeros(len(width), dtype=np.intp)
     wide = width > 0
     if wide.any():
@@ -305,7 +296,7 @@ def _unwrapped(score: Any) -> Score:
 
 def check_intervals(y_true: ArrayLike, interval: ArrayLike) -> tuple[Array, Array, Array]:
     """Return targets, (n,) or (n, 1), and lower and upper ends of as many rows."""
-    y = check_targets("y_true", y_true)
+    y = checks.check_targets("y_true", y_true)
     lower, upper = check_ends(interval)
     if len(lower) != len(y):
         raise ValueError(f"interval must have as many rows as y_true, {len(y)}, got {len(lower)}")
@@ -314,7 +305,7 @@ def check_intervals(y_true: ArrayLike, interval: ArrayLike) -> tuple[Array, Arra
 
 def _levels_of(lower: Array, coverage: ArrayLike) -> Array:
     """Return the coverages that intervals were meant to hold, one of each level."""
-    levels, shape = shares("coverage", coverage), lower.shape[1:]
+    levels, shape = checks.shares("coverage", coverage), lower.shape[1:]
     if levels.shape != shape:
         wanted = f"{shape[0]} values, one per level," if shape else "one number"
         raise ValueError(f"coverage must be {wanted} for this interval, got {coverage!r}")
@@ -339,15 +330,17 @@ def ends_of(interval: Any) -> Any:
 
 def check_ends(interval: ArrayLike) -> tuple[Array, Array]:
     """Return lower and upper ends, (n,) or (n, k), in order and without NaN."""
-    ends = reals("interval", ends_of(interval))
+    ends = checks.reals("interval", ends_of(interval))
     if ends.ndim not in (2, 3) or ends.shape[1] != 2 or ends.size == 0:
         raise ValueError(f"interval must have shape (n, 2) or (n, 2, k), got {ends.shape}")
     if (with_nan := np.isnan(ends).reshape(len(ends), -1).any(axis=1)).any():
-        rows = count_rows(with_nan)
+        rows = checks.count_rows(with_nan)
         raise ValueError(f"interval must not hold NaN, got {rows} with it; leave them out")
     lower, upper = ends[:, 0], ends[:, 1]
     if (crossed := (lower > upper).reshape(len(ends), -1).any(axis=1)).any():
-        raise ValueError(f"interval must have lower <= upper, got {count_rows(crossed)} that cross")
+        raise ValueError(
+            f"interval must have lower <= upper, got {checks.count_rows(crossed)} that cross"
+        )
     return lower, upper
 
 
@@ -355,6 +348,6 @@ def weighted_mean(values: NDArray[Any], sample_weight: Weights) -> Any:
     """Mean over the rows, the first axis; those of weight 0 do not count, infinite or not."""
     if sample_weight is None:
         return values.mean(axis=0)
-    weights = check_weights("sample_weight", sample_weight, len(values))
+    weights = checks.check_weights("sample_weight", sample_weight, len(values))
     counts = weights > 0
     return np.average(values[counts], axis=0, weights=weights[counts])
