@@ -96,6 +96,9 @@ class TableSteps:
         counts.missing.update(dict(zip(self.columns, map(np.count_nonzero, missing), strict=True)))
         return X, counts
 
+    def row(self, columns: Any) -> None:
+        """Return None: steps read tables; see `TableEncoder.row`."""
+
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Do nothing: `rows` has refused missing values if the forest takes none."""
 

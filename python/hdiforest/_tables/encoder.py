@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,18 @@ from hdiforest._tables.forms import (
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import pa, pc
+
+
+@dataclass(frozen=True)
+class CodedRow:
+    """One row whose cells `TableEncoder.row` has coded, as a table of one row for `encode`."""
+
+    X: NDArray[np.float32]  # (1, n_features)
+    num_rows: ClassVar = 1
+
+    def slice(self, _begin: int, _n_rows: int) -> Self:
+        """Return the row."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -60,45 +73,107 @@ class TableEncoder:
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return features, (n, n_features) float32, C-ordered, and the counts of their rows.
 
-        The columns of a pyarrow Table or RecordBatch are found by name. `first_row` rows before it
-        count in messages. Raises one EncodingError for all columns. O(n) for each column.
+        The columns of a pyarrow Table or RecordBatch are found by name; a `CodedRow` has its own.
+        `first_row` rows before it count in messages. Raises one EncodingError for all columns. O(n)
+        for each column.
         """
+        X = table.X if isinstance(table, CodedRow) else self._coded(table, first_row)
+        unseen = np.isinf(X)
+        if unseen.any():
+            X[unseen] = np.nan
+        missing = np.isnan(X)
+        counts = count_rows(X, self.ordered, feature_range, np.logical_and.reduce(missing, axis=1))
+        n_unseen = unseen.sum(axis=0)
+        n_missing = (missing.sum(axis=0) - n_unseen).tolist()
+        counts.missing.update(dict(zip(self.columns, n_missing, strict=True)))
+        n_of_columns = zip(self.entries, n_unseen.tolist(), strict=True)
+        counts.unseen.update({e.name: n for e, n in n_of_columns if e.has_categories})
+        return X, counts
+
+    def _coded(self, table: Any, first_row: int) -> NDArray[np.float32]:
+        """Return features as `encode` does, but for `UNSEEN` categories."""
         kinds.require_columns(self.columns, table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
-        faults, rounded, merged, missing, unseen = {}, [], [], {}, {}
-        empty = np.ones(len(X), dtype=bool)
+        faults, rounded, merged = {}, [], []
         for j, entry in enumerate(self.entries):
-            column = table.column(entry.name)
-            if self.missing:
-                column = kinds.without_words(column, self.missing)
             try:
-                codes = _codes(entry, column)
+                codes = self._codes(entry, table.column(entry.name))
             except ColumnError as error:
                 faults[entry.name] = error.sentence(f"column {entry.name!r}", first_row)
                 continue
-            X[:, j] = codes.values
-            is_empty = np.isnan(codes.values)
-            empty &= is_empty
-            missing[entry.name] = int(is_empty.sum()) - codes.n_unseen
-            if codes.rounded:
-                rounded.append(entry.name)
-            elif isinstance(entry, NumberColumn) and (became := _merged(codes.values)):
+            X[:, j] = codes
+            if not isinstance(entry, NumberColumn):
+                continue
+            if _are_rounded(codes):
+                rounded.append(repr(entry.name))
+            elif became := _merged(codes):
                 merged.append(f"{entry.name!r} ({became})")
-            if entry.has_categories:
-                unseen[entry.name] = codes.n_unseen
         if faults:
             raise EncodingError("; ".join(faults.values()), faults)
         if rounded:
-            names = f"column{'s' * (len(rounded) > 1)} {', '.join(map(repr, rounded))}"
+            names = f"column{'s' * (len(rounded) > 1)} {', '.join(rounded)}"
             warn_caller(f"whole numbers beyond 2^24 are rounded to float32 in the {names}")
         if merged:
             names = f"column{'s' * (len(merged) > 1)} {', '.join(merged)}"
             instead = "subtract a constant, so that they are near 0"
             warn_caller(f"float32 merges most of the different numbers in the {names}; {instead}")
-        counts = count_rows(X, self.ordered, feature_range, empty)
-        counts.missing.update(missing)
-        counts.unseen.update(unseen)
-        return X, counts
+        return X
+
+    def _codes(self, entry: Column, column: Any) -> Codes:
+        """Return the codes of an Array, or of a ChunkedArray."""
+        if self.missing:
+            column = kinds.without_words(column, self.missing)
+        parts, begin = [np.empty(0)], 0
+        for chunk in getattr(column, "chunks", [column]):
+            try:
+                if pa.types.is_null(kinds.kind_of_cells(chunk)):
+                    parts.append(np.full(len(chunk), np.nan))
+                else:
+                    parts.append(entry.codes(chunk if entry.has_categories else kinds.plain(chunk)))
+            except ColumnError as error:
+                row = None if error.row is None else begin + error.row
+                raise ColumnError(error.clause, row, error.advice) from None
+            begin += len(chunk)
+        return np.concatenate(parts)
+
+    def row(self, columns: Any) -> CodedRow | None:
+        """Return the row of a dict of lists of one cell; None if only a table can say what it is.
+
+        A cell is a column by itself. Those of the plain kinds are coded without Arrow.
+        """
+        if type(columns) is not dict:
+            return None
+        try:
+            codes = [self._code(entry, columns[entry.name]) for entry in self.entries]
+        except Exception:  # which the table will raise, or another one of it
+            return None
+        return CodedRow(np.array([codes], dtype=np.float32))
+
+    def _code(self, entry: Column, cells: Any) -> float:
+        """Return the code of a list of one cell."""
+        if type(cells) is not list or len(cells) != 1:
+            raise ValueError
+        (cell,) = cells
+        if cell is None:
+            return math.nan
+        code = entry.code(cell) if self._is_no_word(cell) else None
+        if code is not None:
+            return code
+        codes = self._codes(entry, pa.array(cells, from_pandas=True))
+        if isinstance(entry, NumberColumn) and _are_rounded(codes):
+            raise ValueError
+        return float(codes[0])
+
+    def _is_no_word(self, cell: Any) -> bool:
+        """Whether it is certain that no word of `missing` says a cell."""
+        if type(cell) is str:
+            return not any(word in cell for word in self.missing)
+        return not self.missing or (type(cell) in (int, float) and cell not in self._numbers)
+
+    @cached_property
+    def _numbers(self) -> set[float]:
+        """Numbers that words of missing cells say."""
+        return {n for word in self.missing for n in kinds.said(word, pa.float64()).to_pylist()}
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Raise EncodingError if features are missing, for a forest that does not take that."""
@@ -139,23 +214,14 @@ class TableEncoder:
         return TableEncoder.from_facts, (self.facts(),)
 
 
-def _codes(entry: Column, column: Any) -> Codes:
-    """Return the codes of an Array, or of a ChunkedArray."""
-    parts, begin = [], 0
-    for chunk in getattr(column, "chunks", [column]):
-        try:
-            if pa.types.is_null(kinds.kind_of_cells(chunk)):
-                parts.append(Codes(np.full(len(chunk), np.nan)))
-            else:
-                parts.append(entry.codes(chunk if entry.has_categories else kinds.plain(chunk)))
-        except ColumnError as error:
-            row = None if error.row is None else begin + error.row
-            raise ColumnError(error.clause, row, error.advice) from None
-        begin += len(chunk)
-    if len(parts) == 1:
-        return parts[0]
-    values, n_unseen, rounded = zip(Codes(np.empty(0)), *parts, strict=True)
-    return Codes(np.concatenate(values), sum(n_unseen), any(rounded))
+def _are_rounded(values: NDArray[np.float64]) -> bool:
+    """Whether all of some numbers are whole, and float32 rounds one of them."""
+    if not (np.abs(values) > kinds.MAX_EXACT).any():
+        return False
+    present = values[~np.isnan(values)]
+    # Every float64 from 2^53 on is whole, and may already be a rounded one.
+    exact = (present.astype(np.float32) == present) & (np.abs(present) < 2.0**53)
+    return bool((present == np.floor(present)).all() and not exact.all())
 
 
 def _merged(values: NDArray[np.float64]) -> str:

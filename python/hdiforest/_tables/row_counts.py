@@ -15,6 +15,7 @@ from hdiforest._tables.columns import Column
 from hdiforest._tables.names import listed
 from hdiforest._utils.checks import count_text
 
+_LOCK = threading.Lock()  # of all counts, which other threads may read while some are added
 _BLOCK_CELLS = 2**14  # compared at once, so that numpy need not map memory for them
 
 
@@ -57,7 +58,6 @@ class RowCounts:
         self.unseen: Counter[str] = Counter()
         self.out_of_range: Counter[str] = Counter()
         self._beyond: dict[str, _Beyond] = {}
-        self._lock = threading.Lock()
 
     def add(self, other: RowCounts) -> None:
         """Add other counts, from any thread; those of other processes come pickled.
@@ -67,15 +67,13 @@ class RowCounts:
         other : RowCounts
             Of a model with the same training rows.
         """
-        other = copy.copy(other)
-        with self._lock:
-            self.n_rows += other.n_rows
-            self.n_rows_out_of_range += other.n_rows_out_of_range
-            self.n_rows_without_values += other.n_rows_without_values
-            self.n_rows_of_new_groups += other.n_rows_of_new_groups
-            self.missing.update(other.missing)
-            self.unseen.update(other.unseen)
-            self.out_of_range.update(other.out_of_range)
+        with _LOCK:
+            for name, more in vars(other).items():
+                own = getattr(self, name)
+                if isinstance(own, int):
+                    setattr(self, name, own + more)
+                elif isinstance(own, Counter):
+                    own.update(more)
             for beyond in other._beyond.values():
                 self._see(beyond)
 
@@ -85,11 +83,8 @@ class RowCounts:
         self._beyond[new.column.name] = new._replace(least=least, greatest=greatest)
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:  # for pickles and copies, while other threads add
-            return {name: copy.copy(own) for name, own in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
+        with _LOCK:  # for pickles and copies, while other threads add
+            return {name: copy.copy(own) for name, own in vars(self).items()}
 
     def __repr__(self) -> str:
         return str(self) or f"{count_text(self.n_rows)} rows, all of them like the training rows"

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -47,6 +48,9 @@ def _spark_type(field: Any) -> str:
     raise ValueError(
         f"Spark has no type for the column '{field.name}' ({kind}); keep it as another"
     )
+
+
+_OF_PROCESS = ("counts", "_copy", "_names")  # what a pickle leaves out
 
 
 class BatchScorer:
@@ -188,7 +192,7 @@ class BatchScorer:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the arguments and the digest; the model is opened when the first batch comes."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("counts", "_copy")}
+        return {k: v for k, v in self.__dict__.items() if k not in _OF_PROCESS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -213,8 +217,8 @@ class BatchScorer:
             encoder = fitted.encoder_for([name for name in given.names if name not in self.keep])
         except ValueError as error:
             raise ValueError(f"{error} that keep does not name") from None
-        rows = given.without(fitted.missing_words).arrow(encoder.columns)
-        results = self.score(rows, encoder)
+        known = given.without(fitted.missing_words)
+        results = self.score(encoder.row(known.native) or known.arrow(encoder.columns), encoder)
         return given.with_results(results, self.keep, self._types)
 
     def stream(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -241,17 +245,20 @@ class BatchScorer:
     @property
     def results(self) -> list[str]:
         """Names of the columns behind the kept ones, such as prediction, lower_0.9, upper_0.9."""
-        return list(self.types)
+        return [f"{self.prefix}{name}" for name in self._names]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The names of results without the prefix."""
+        names = interval_names(self.kind, self.coverage)
+        return [*names, *(DIAGNOSIS if self.diagnose else ())]
 
     @property
     def types(self) -> dict[str, Any]:
         """The types of pyarrow of `results`."""
-        names = interval_names(self.kind, self.coverage)
-        types = dict.fromkeys([*names, *(DIAGNOSIS if self.diagnose else ())], pa.float64())
         others = {"out_of_range": pa.int64(), "worst_feature": pa.string()}
         others |= {"n_missing": pa.int64(), "flag": pa.bool_()}
-        types |= {name: kind for name, kind in others.items() if name in types}
-        return {f"{self.prefix}{name}": kind for name, kind in types.items()}
+        return {f"{self.prefix}{name}": others.get(name, pa.float64()) for name in self._names}
 
     @property
     def schema(self) -> Any:
@@ -317,27 +324,26 @@ class BatchScorer:
         """
         from hdiforest._model.predict import predict_mean_and_intervals
 
-        fitted, names = self.model.fitted, interval_names(self.kind, self.coverage)
+        fitted = self.model.fitted
         n_threads = 1 if self.n_jobs == 1 else thread_count(self.n_jobs)  # which loads joblib
         n_rows = max(1, BLOCK_CELLS // fitted.n_features)
-        parts, counts = [], RowCounts()
+        parts, counts = [], []
         for begin in range(0, max(1, table.num_rows), n_rows):
             n_before, part = first_row + begin, table.slice(begin, n_rows)
             X, more = fitted.encode(part, encoder, n_before)
-            counts.add(more)
+            counts.append(more)
             of_folds = fitted.rows_of_folds(part, n_before)
             mean, intervals = predict_mean_and_intervals(
                 fitted, X, self.coverage, self.kind, n_threads, of_folds
             )
-            levels = range(len(self.coverage))
-            ends = [intervals[:, end, j] for j in levels for _, end in ENDS[self.kind]]
-            columns = map(np.ascontiguousarray, (mean, *ends))
-            results: Results = dict(zip(names, columns, strict=True))
+            levels, ends = range(len(self.coverage)), ENDS[self.kind]
+            results = [mean, *(intervals[:, end, j] for j in levels for _, end in ends)]
             if self.diagnose:
                 from hdiforest._model.diagnose import diagnose
 
-                results |= diagnose(fitted, X, self.coverage[0], n_threads, of_folds)
+                results += diagnose(fitted, X, self.coverage[0], n_threads, of_folds).values()
             parts.append(results)
-        self.counts.add(counts)
-        wholes = map(np.concatenate, zip(*(part.values() for part in parts), strict=True))
+        for more in counts:
+            self.counts.add(more)
+        wholes = map(np.concatenate, zip(*parts, strict=True))
         return dict(zip(self.results, wholes, strict=True))
