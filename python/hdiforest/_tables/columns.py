@@ -310,6 +310,7 @@ class CategoryColumn(Column):
             raise ValueError("values must be distinct")
         if len(values) > MAX_EXACT:
             raise ValueError(f"values must be at most {MAX_EXACT} categories")
+        self._places  # noqa: B018 (made before the first row comes)
 
     def __str__(self) -> str:
         return f"{self.name} ({len(self.values):,} categories)"

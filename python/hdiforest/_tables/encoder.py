@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +27,10 @@ from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import pa, pc
 
 
-@dataclass(frozen=True)
-class CodedRow:
-    """One row whose cells `TableEncoder.row` has coded, as a table of one row for `encode`."""
+class CodedRow(NamedTuple):
+    """A row whose cells `TableEncoder.row` has coded."""
 
     X: NDArray[np.float32]  # (1, n_features)
-    num_rows: ClassVar = 1
-
-    def slice(self, _begin: int, _n_rows: int) -> Self:
-        """Return the row."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -78,16 +72,9 @@ class TableEncoder:
         for each column.
         """
         X = table.X if isinstance(table, CodedRow) else self._coded(table, first_row)
-        unseen = np.isinf(X)
-        if unseen.any():
-            X[unseen] = np.nan
-        missing = np.isnan(X)
-        counts = count_rows(X, self.ordered, feature_range, np.logical_and.reduce(missing, axis=1))
-        n_unseen = unseen.sum(axis=0)
-        n_missing = (missing.sum(axis=0) - n_unseen).tolist()
-        counts.missing.update(dict(zip(self.columns, n_missing, strict=True)))
-        n_of_columns = zip(self.entries, n_unseen.tolist(), strict=True)
-        counts.unseen.update({e.name: n for e, n in n_of_columns if e.has_categories})
+        counts = count_rows(X, dict(enumerate(self.entries)), feature_range)
+        if counts.unseen.total():
+            X[np.isinf(X)] = np.nan
         return X, counts
 
     def _coded(self, table: Any, first_row: int) -> NDArray[np.float32]:
@@ -136,32 +123,28 @@ class TableEncoder:
             begin += len(chunk)
         return np.concatenate(parts)
 
-    def row(self, columns: Any) -> CodedRow | None:
-        """Return the row of a dict of lists of one cell; None if only a table can say what it is.
+    def row(self, record: Mapping[str, Any]) -> CodedRow | None:
+        """Return the row of cells; None if only a table can say what it is.
 
         A cell is a column by itself. Those of the plain kinds are coded without Arrow.
         """
-        if type(columns) is not dict:
-            return None
+        codes = []
         try:
-            codes = [self._code(entry, columns[entry.name]) for entry in self.entries]
+            for entry in self.entries:
+                cell = record[entry.name]
+                code = entry.code(cell) if self._is_no_word(cell) else None
+                codes.append(self._code(entry, cell) if code is None else code)
         except Exception:  # which the table will raise, or another one of it
             return None
         return CodedRow(np.array([codes], dtype=np.float32))
 
-    def _code(self, entry: Column, cells: Any) -> float:
-        """Return the code of a list of one cell."""
-        if type(cells) is not list or len(cells) != 1:
-            raise ValueError
-        (cell,) = cells
+    def _code(self, entry: Column, cell: Any) -> float:
+        """Return the code of a cell by Arrow; it raises what the table would, or more."""
         if cell is None:
             return math.nan
-        code = entry.code(cell) if self._is_no_word(cell) else None
-        if code is not None:
-            return code
-        codes = self._codes(entry, pa.array(cells, from_pandas=True))
+        codes = self._codes(entry, pa.array([cell], from_pandas=True))
         if isinstance(entry, NumberColumn) and _are_rounded(codes):
-            raise ValueError
+            raise ValueError("a warning is due")
         return float(codes[0])
 
     def _is_no_word(self, cell: Any) -> bool:

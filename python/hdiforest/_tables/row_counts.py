@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import Column
+from hdiforest._tables.columns import FLOAT32_MAX, UNSEEN, Column
 from hdiforest._tables.names import listed
 from hdiforest._utils.checks import count_text
 
@@ -77,6 +77,33 @@ class RowCounts:
             for beyond in other._beyond.values():
                 self._see(beyond)
 
+    def _count(
+        self,
+        block: NDArray[np.float32],
+        odd: NDArray[np.bool_],
+        columns: Mapping[int, Column],
+        ends: NDArray[np.float32],
+    ) -> None:
+        """Count the cells of rows that are not within the range of their columns."""
+        with_odd = np.flatnonzero(odd.any(axis=0)).tolist()
+        is_outside = np.zeros(len(block), dtype=bool)
+        for j in with_odd:
+            column, cells = columns[j], block[:, j]
+            self.missing[column.name] += int(np.isnan(cells).sum())
+            if column.has_categories:
+                self.unseen[column.name] += int((cells == UNSEEN).sum())
+                continue
+            trained = ends[:, j].tolist()
+            outside = (cells < trained[0]) | (cells > trained[1])
+            if outside.any():
+                is_outside |= outside
+                beyond = cells[outside]
+                self.out_of_range[column.name] += len(beyond)
+                self._see(_Beyond(column, tuple(trained), float(beyond.min()), float(beyond.max())))
+        self.n_rows_out_of_range += int(is_outside.sum())
+        if len(with_odd) == block.shape[1]:
+            self.n_rows_without_values += int((~np.isfinite(block)).all(axis=1).sum())
+
     def _see(self, new: _Beyond) -> None:
         old = self._beyond.get(new.column.name, new)
         least, greatest = min(old.least, new.least), max(old.greatest, new.greatest)
@@ -122,33 +149,29 @@ def count_rows(
     X: NDArray[np.floating[Any]],
     columns: Mapping[int, Column],
     feature_range: NDArray[np.float32] | None,
-    empty: NDArray[np.bool_] | None = None,
 ) -> RowCounts:
-    """Return the counts of rows (n, n_features), but for missing and unseen cells.
+    """Return the counts of rows (n, n_features), in which NaN is missing and `UNSEEN` is unseen.
 
     O(n n_features).
 
-    `columns` are those of `TableEncoder.ordered`; without the `feature_range` of `FittedForest`
-    nothing is out of range. `empty` rows, (n,), have no known cell; by default those of NaN alone.
+    Without the `feature_range` of `FittedForest` nothing is out of range; of columns with
+    categories nothing ever is.
     """
     counts = RowCounts()
     counts.n_rows = len(X)
-    is_empty = np.isnan(X[np.isnan(X[:, 0])]).all(axis=1) if empty is None else empty
-    counts.n_rows_without_values = int(np.count_nonzero(is_empty))
-    if feature_range is None or len(X) == 0:
-        return counts
-    n = min(len(X), max(1, _BLOCK_CELLS // X.shape[1]))
+    for column in columns.values():
+        counts.missing[column.name] = 0
+        if column.has_categories:
+            counts.unseen[column.name] = 0
+    ends = feature_range
+    if ends is None:
+        ends = np.array([[-FLOAT32_MAX], [FLOAT32_MAX]], np.float32).repeat(X.shape[1], axis=1)
+    n = max(1, min(len(X), _BLOCK_CELLS // X.shape[1]))
     # Limits are repeated for each row of a block, so that numpy compares them in one loop.
-    low, high = feature_range[:, None].repeat(n, axis=1)
+    low, high = ends[:, None].repeat(n, axis=1)
     for begin in range(0, len(X), n):
         block = np.asarray(X[begin : begin + n], dtype=np.float32)
-        outside = (block < low[: len(block)]) | (block > high[: len(block)])
-        if not outside.any():
-            continue
-        for j in np.flatnonzero(outside.any(axis=0)).tolist():
-            if j in columns:
-                cells, trained = block[outside[:, j], j], tuple(feature_range[:, j].tolist())
-                counts.out_of_range[columns[j].name] += len(cells)
-                counts._see(_Beyond(columns[j], trained, float(cells.min()), float(cells.max())))
-        counts.n_rows_out_of_range += int(outside[:, list(columns)].any(axis=1).sum())
+        odd = (block < low[: len(block)]) | ~(block <= high[: len(block)])  # NaN is, too
+        if odd.any():
+            counts._count(block, odd, columns, ends)
     return counts

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdiforest._tables.columns import require_columns
 from hdiforest._tables.frames import BLOCK_CELLS, Results, batch_of
@@ -22,6 +23,7 @@ from hdiforest.exceptions import ModelReplacedError
 
 # The code of models is loaded with the first one.
 if TYPE_CHECKING:
+    from hdiforest._model.fitted import FittedForest
     from hdiforest._model.predict import AnyKind
     from hdiforest._model.table_steps import TableSteps
     from hdiforest._tables.encoder import TableEncoder
@@ -186,8 +188,10 @@ class BatchScorer:
             The scorer itself.
         """
         names = self.features or map(str, range(self.model.fitted.n_features))
-        with suppress(TypeError, ValueError):  # some forests and steps take no missing cells
-            copy.copy(self)([dict.fromkeys([*names, *self.keep])])  # with counts of its own
+        record = dict.fromkeys([*names, *self.keep])
+        for batch in (record, [record]):
+            with suppress(TypeError, ValueError):  # some forests and steps take no missing cells
+                copy.copy(self)(batch)  # with counts of its own
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -208,6 +212,8 @@ class BatchScorer:
         OSError or ValueError as from `model`; or if the batch lacks a column, or holds what the
         model does not take.
         """
+        if type(batch) is dict and (scored := self._score_record(batch)) is not None:
+            return scored
         if isinstance(batch, list) and not batch:  # of no columns
             return []
         given, fitted = batch_of(batch), self.model.fitted
@@ -217,9 +223,27 @@ class BatchScorer:
             encoder = fitted.encoder_for([name for name in given.names if name not in self.keep])
         except ValueError as error:
             raise ValueError(f"{error} that keep does not name") from None
-        known = given.without(fitted.missing_words)
-        results = self.score(encoder.row(known.native) or known.arrow(encoder.columns), encoder)
+        rows = given.without(fitted.missing_words).arrow(encoder.columns)
+        results = self.score(rows, encoder)
         return given.with_results(results, self.keep, self._types)
+
+    def _score_record(self, record: dict[Any, Any]) -> dict[str, Any] | None:
+        """Return the result of a record; None if it is no plain one, and a table must be made."""
+        if self._types or set(map(type, record)) != {str}:
+            return None
+        fitted = self.model.fitted
+        try:
+            encoder = fitted.encoder_for([name for name in record if name not in self.keep])
+            kept = {name: record[name] for name in self.keep}
+        except (KeyError, ValueError):
+            return None
+        row = encoder.row(record)
+        if row is None:
+            return None
+        results, counts = self._score(fitted, row, encoder, 0)
+        self.counts.add(counts)
+        cells = (column.tolist()[0] for column in results)
+        return kept | dict(zip(self.results, cells, strict=True))
 
     def stream(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Score batches as they come.
@@ -322,28 +346,32 @@ class BatchScorer:
         dict of (n,) arrays
             By the names of `results`, of `types`.
         """
+        fitted = self.model.fitted
+        n_rows = max(1, BLOCK_CELLS // fitted.n_features)
+        begins = range(0, max(1, table.num_rows), n_rows)
+        blocks = ((begin, table.slice(begin, n_rows)) for begin in begins)
+        parts = [self._score(fitted, rows, encoder, first_row + n) for n, rows in blocks]
+        for _, counts in parts:
+            self.counts.add(counts)
+        wholes = map(np.concatenate, zip(*(columns for columns, _ in parts), strict=True))
+        return dict(zip(self.results, wholes, strict=True))
+
+    def _score(
+        self, fitted: FittedForest, rows: Any, encoder: TableEncoder | TableSteps, first_row: int
+    ) -> tuple[list[NDArray[Any]], RowCounts]:
+        """Return the columns of results of a pyarrow Table or a `CodedRow`, and its counts."""
         from hdiforest._model.predict import predict_mean_and_intervals
 
-        fitted = self.model.fitted
         n_threads = 1 if self.n_jobs == 1 else thread_count(self.n_jobs)  # which loads joblib
-        n_rows = max(1, BLOCK_CELLS // fitted.n_features)
-        parts, counts = [], []
-        for begin in range(0, max(1, table.num_rows), n_rows):
-            n_before, part = first_row + begin, table.slice(begin, n_rows)
-            X, more = fitted.encode(part, encoder, n_before)
-            counts.append(more)
-            of_folds = fitted.rows_of_folds(part, n_before)
-            mean, intervals = predict_mean_and_intervals(
-                fitted, X, self.coverage, self.kind, n_threads, of_folds
-            )
-            levels, ends = range(len(self.coverage)), ENDS[self.kind]
-            results = [mean, *(intervals[:, end, j] for j in levels for _, end in ends)]
-            if self.diagnose:
-                from hdiforest._model.diagnose import diagnose
+        X, counts = fitted.encode(rows, encoder, first_row)
+        of_folds = fitted.rows_of_folds(rows, first_row)
+        mean, intervals = predict_mean_and_intervals(
+            fitted, X, self.coverage, self.kind, n_threads, of_folds
+        )
+        levels, ends = range(len(self.coverage)), ENDS[self.kind]
+        results = [mean, *(intervals[:, end, j] for j in levels for _, end in ends)]
+        if self.diagnose:
+            from hdiforest._model.diagnose import diagnose
 
-                results += diagnose(fitted, X, self.coverage[0], n_threads, of_folds).values()
-            parts.append(results)
-        for more in counts:
-            self.counts.add(more)
-        wholes = map(np.concatenate, zip(*parts, strict=True))
-        return dict(zip(self.results, wholes, strict=True))
+            results += diagnose(fitted, X, self.coverage[0], n_threads, of_folds).values()
+        return results, counts
