@@ -67,10 +67,11 @@ def _without_view(kind: Any) -> Any:
 
 def plain_type(kind: Any) -> Any:
     """Return the type of `plain` arrays."""
-    return with_leaves(with_leaves(kind, _without_view), _of_values)
+    return with_leaves(with_leaves(kind, _without_view), kind_of_cells)
 
 
-def _of_values(kind: Any) -> Any:
+def kind_of_cells(kind: Any) -> Any:
+    """Return the type of the cells of a type, of a dictionary those of its values."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
@@ -82,11 +83,6 @@ def plain(array: Any) -> Any:
     if (kind := plain_type(array.type)) == array.type:
         return array
     return array.cast(with_leaves(array.type, _without_view)).cast(kind)
-
-
-def kind_of_cells(array: Any) -> Any:
-    """Return the type of the cells of an Array, of a dictionary those of its values."""
-    return _of_values(array.type)
 
 
 def present_text(text: Any) -> Any:
@@ -105,7 +101,7 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
 
     What a word says in the type of the column is such a cell, too: 5.0 for the word 5.
     """
-    kind, own = kind_of_cells(column), column.type
+    kind, own = kind_of_cells(column.type), column.type
     # What pyarrow has no functions for.
     others = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
     if kind in others:
@@ -174,8 +170,8 @@ class Column(ABC):
         return ""
 
     @abstractmethod
-    def codes(self, array: Any) -> Codes:  # of a dictionary only if there are categories
-        """Return what stands for the cells of an Array, not of nulls; ColumnError if it cannot."""
+    def codes(self, array: Any) -> Codes:
+        """Return what stands for the cells of a `plain` Array, not of nulls, or ColumnError."""
 
     def code(self, cell: Any) -> float | None:  # noqa: ARG002
         """Return what `codes` returns for a cell of Python; None if only that can say it."""
@@ -321,8 +317,7 @@ class CategoryColumn(Column):
         return f"{len(self.values):,}: {', '.join(texts)}{', ...' * (len(self.values) > 2)}"
 
     def codes(self, array: Any) -> Codes:
-        kinds = kind_of_cells(array)
-        if not (is_number(kinds) or is_text(kinds)):
+        if not (is_number(array.type) or is_text(array.type)):
             raise ColumnError(f"must hold categories, but is {array.type}")
         distinct, at = _distinct_cells(array)
         if self._are_texts:
@@ -435,10 +430,6 @@ class DateColumn(Column):
 
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(filter(None, [f'date, in {self.unit}s', self.reading]))})"
-
-    @property
-    def reading(self) -> str:
-        return "" if self.form is None else str(self.form)
 
     def detail(self, ends: Sequence[float]) -> str:
         # A minute more: float32 may have rounded midnight down.

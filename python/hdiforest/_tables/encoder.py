@@ -98,30 +98,23 @@ class TableEncoder:
         if faults:
             raise EncodingError("; ".join(faults.values()), faults)
         if rounded:
-            names = f"column{'s' * (len(rounded) > 1)} {', '.join(rounded)}"
-            warn_caller(f"whole numbers beyond 2^24 are rounded to float32 in the {names}")
+            where = _columns(rounded)
+            warn_caller(f"whole numbers beyond 2^24 are rounded to float32 in the {where}")
         if merged:
-            names = f"column{'s' * (len(merged) > 1)} {', '.join(merged)}"
             instead = "subtract a constant, so that they are near 0"
-            warn_caller(f"float32 merges most of the different numbers in the {names}; {instead}")
+            what = f"float32 merges most of the different numbers in the {_columns(merged)}"
+            warn_caller(f"{what}; {instead}")
         return X
 
     def _codes(self, entry: Column, column: Any) -> Codes:
         """Return the codes of an Array, or of a ChunkedArray."""
         if self.missing:
             column = kinds.without_words(column, self.missing)
-        parts, begin = [np.empty(0)], 0
-        for chunk in getattr(column, "chunks", [column]):
-            try:
-                if pa.types.is_null(kinds.kind_of_cells(chunk)):
-                    parts.append(np.full(len(chunk), np.nan))
-                else:
-                    parts.append(entry.codes(chunk if entry.has_categories else kinds.plain(chunk)))
-            except ColumnError as error:
-                row = None if error.row is None else begin + error.row
-                raise ColumnError(error.clause, row, error.advice) from None
-            begin += len(chunk)
-        return np.concatenate(parts)
+        cells = kinds.plain(column)
+        array = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+        if pa.types.is_null(array.type):
+            return np.full(len(array), np.nan)
+        return entry.codes(array)
 
     def row(self, record: Mapping[str, Any]) -> CodedRow | None:
         """Return the row of cells; None if only a table can say what it is.
@@ -132,7 +125,8 @@ class TableEncoder:
         try:
             for entry in self.entries:
                 cell = record[entry.name]
-                code = entry.code(cell) if self._is_no_word(cell) else None
+                is_plain = not self.missing or self._is_no_word(cell)
+                code = entry.code(cell) if is_plain else None
                 codes.append(self._code(entry, cell) if code is None else code)
         except Exception:  # which the table will raise, or another one of it
             return None
@@ -151,7 +145,7 @@ class TableEncoder:
         """Whether it is certain that no word of `missing` says a cell."""
         if type(cell) is str:
             return not any(word in cell for word in self.missing)
-        return not self.missing or (type(cell) in (int, float) and cell not in self._numbers)
+        return type(cell) in (int, float) and cell not in self._numbers
 
     @cached_property
     def _numbers(self) -> set[float]:
@@ -195,6 +189,10 @@ class TableEncoder:
     def __reduce__(self) -> tuple[Callable[[Any], TableEncoder], tuple[Facts]]:
         # Without the Arrow arrays that columns make once.
         return TableEncoder.from_facts, (self.facts(),)
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"column{'s' * (len(names) > 1)} {', '.join(names)}"
 
 
 def _are_rounded(values: NDArray[np.float64]) -> bool:
@@ -266,7 +264,7 @@ def learn(
 
 def _learned(name: str, column: Any, is_categorical: bool, written: Written) -> Column:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    kind = kinds.kind_of_cells(array)
+    kind = kinds.kind_of_cells(array.type)
     if name in written.date_formats:
         if not (kinds.is_text(kind) or pa.types.is_integer(kind)):
             raise ColumnError(f"is {kind}, so it takes no date format")

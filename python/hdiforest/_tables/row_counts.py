@@ -77,33 +77,6 @@ class RowCounts:
             for beyond in other._beyond.values():
                 self._see(beyond)
 
-    def _count(
-        self,
-        block: NDArray[np.float32],
-        odd: NDArray[np.bool_],
-        columns: Mapping[int, Column],
-        ends: NDArray[np.float32],
-    ) -> None:
-        """Count the cells of rows that are not within the range of their columns."""
-        with_odd = np.flatnonzero(odd.any(axis=0)).tolist()
-        is_outside = np.zeros(len(block), dtype=bool)
-        for j in with_odd:
-            column, cells = columns[j], block[:, j]
-            self.missing[column.name] += int(np.isnan(cells).sum())
-            if column.has_categories:
-                self.unseen[column.name] += int((cells == UNSEEN).sum())
-                continue
-            trained = ends[:, j].tolist()
-            outside = (cells < trained[0]) | (cells > trained[1])
-            if outside.any():
-                is_outside |= outside
-                beyond = cells[outside]
-                self.out_of_range[column.name] += len(beyond)
-                self._see(_Beyond(column, tuple(trained), float(beyond.min()), float(beyond.max())))
-        self.n_rows_out_of_range += int(is_outside.sum())
-        if len(with_odd) == block.shape[1]:
-            self.n_rows_without_values += int((~np.isfinite(block)).all(axis=1).sum())
-
     def _see(self, new: _Beyond) -> None:
         old = self._beyond.get(new.column.name, new)
         least, greatest = min(old.least, new.least), max(old.greatest, new.greatest)
@@ -172,6 +145,22 @@ def count_rows(
     for begin in range(0, len(X), n):
         block = np.asarray(X[begin : begin + n], dtype=np.float32)
         odd = (block < low[: len(block)]) | ~(block <= high[: len(block)])  # NaN is, too
-        if odd.any():
-            counts._count(block, odd, columns, ends)
+        if not odd.any():
+            continue
+        with_odd, is_outside = np.flatnonzero(odd.any(axis=0)).tolist(), np.zeros(len(block), bool)
+        for j in with_odd:
+            column, cells, trained = columns[j], block[:, j], tuple(ends[:, j].tolist())
+            counts.missing[column.name] += int(np.isnan(cells).sum())
+            if column.has_categories:
+                counts.unseen[column.name] += int((cells == UNSEEN).sum())
+                continue
+            outside = (cells < trained[0]) | (cells > trained[1])
+            if outside.any():
+                is_outside |= outside
+                beyond = cells[outside]
+                counts.out_of_range[column.name] += len(beyond)
+                counts._see(_Beyond(column, trained, float(beyond.min()), float(beyond.max())))
+        counts.n_rows_out_of_range += int(is_outside.sum())
+        if len(with_odd) == X.shape[1]:
+            counts.n_rows_without_values += int((~np.isfinite(block)).all(axis=1).sum())
     return counts

@@ -231,13 +231,11 @@ class BatchScorer:
         """Return the result of a record; None if it is no plain one, and a table must be made."""
         if self._types or set(map(type, record)) != {str}:
             return None
-        fitted = self.model.fitted
-        try:
-            encoder = fitted.encoder_for([name for name in record if name not in self.keep])
+        fitted, row = self.model.fitted, None
+        with suppress(KeyError, ValueError):  # which the table raises with what was expected
             kept = {name: record[name] for name in self.keep}
-        except (KeyError, ValueError):
-            return None
-        row = encoder.row(record)
+            encoder = fitted.encoder_for([name for name in record if name not in kept])
+            row = encoder.row(record)
         if row is None:
             return None
         results, counts = self._score(fitted, row, encoder, 0)
