@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,6 @@ from hdiforest._tables.forms import (
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import pa, pc
-
-
-class CodedRow(NamedTuple):
-    """A row whose cells `TableEncoder.row` has coded."""
-
-    X: NDArray[np.float32]  # (1, n_features)
 
 
 @dataclass(frozen=True)
@@ -67,11 +61,11 @@ class TableEncoder:
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return features, (n, n_features) float32, C-ordered, and the counts of their rows.
 
-        The columns of a pyarrow Table or RecordBatch are found by name; a `CodedRow` has its own.
-        `first_row` rows before it count in messages. Raises one EncodingError for all columns. O(n)
-        for each column.
+        The columns of a pyarrow Table or RecordBatch are found by name; what `row` returned is
+        taken as it is. `first_row` rows before it count in messages. Raises one EncodingError for
+        all columns. O(n) for each column.
         """
-        X = table.X if isinstance(table, CodedRow) else self._coded(table, first_row)
+        X = table if isinstance(table, np.ndarray) else self._coded(table, first_row)
         counts = count_rows(X, dict(enumerate(self.entries)), feature_range)
         if counts.unseen.total():
             X[np.isinf(X)] = np.nan
@@ -116,8 +110,8 @@ class TableEncoder:
             return np.full(len(array), np.nan)
         return entry.codes(array)
 
-    def row(self, record: Mapping[str, Any]) -> CodedRow | None:
-        """Return the row of cells; None if only a table can say what it is.
+    def row(self, record: Mapping[str, Any]) -> NDArray[np.float32] | None:
+        """Return the row of cells (1, n_features); None if only a table can say what it is.
 
         A cell is a column by itself. Those of the plain kinds are coded without Arrow.
         """
@@ -130,7 +124,7 @@ class TableEncoder:
                 codes.append(self._code(entry, cell) if code is None else code)
         except Exception:  # which the table will raise, or another one of it
             return None
-        return CodedRow(np.array([codes], dtype=np.float32))
+        return np.array([codes], dtype=np.float32)
 
     def _code(self, entry: Column, cell: Any) -> float:
         """Return the code of a cell by Arrow; it raises what the table would, or more."""

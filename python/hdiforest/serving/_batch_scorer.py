@@ -357,7 +357,7 @@ class BatchScorer:
     def _score(
         self, fitted: FittedForest, rows: Any, encoder: TableEncoder | TableSteps, first_row: int
     ) -> tuple[list[NDArray[Any]], RowCounts]:
-        """Return the columns of results of a pyarrow Table or a `CodedRow`, and its counts."""
+        """Return the results of a pyarrow Table, or of what `row` returned, and its counts."""
         from hdiforest._model.predict import predict_mean_and_intervals
 
         n_threads = 1 if self.n_jobs == 1 else thread_count(self.n_jobs)  # which loads joblib
