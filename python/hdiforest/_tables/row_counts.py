@@ -147,7 +147,8 @@ def count_rows(
         odd = (block < low[: len(block)]) | ~(block <= high[: len(block)])  # NaN is, too
         if not odd.any():
             continue
-        with_odd, is_outside = np.flatnonzero(odd.any(axis=0)).tolist(), np.zeros(len(block), bool)
+        is_outside = np.zeros(len(block), dtype=bool)
+        with_odd = [j for j in np.flatnonzero(odd.any(axis=0)).tolist() if j in columns]
         for j in with_odd:
             column, cells, trained = columns[j], block[:, j], tuple(ends[:, j].tolist())
             counts.missing[column.name] += int(np.isnan(cells).sum())
