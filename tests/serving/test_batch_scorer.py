@@ -8,8 +8,11 @@ import pickle
 import platform
 import re
 import shutil
+import warnings
 import weakref
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -17,6 +20,8 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, fit_table
+from hdiforest._tables.encoder import TableEncoder
+from hdiforest._tables.frames import frame_of
 from hdiforest.calibration import CVPlus, JackknifePlus
 from hdiforest.exceptions import ModelReplacedError
 from hdiforest.serving import BatchScorer
@@ -232,6 +237,120 @@ def test_records_that_do_not_fit_are_refused(flats, batch, message):
     scorer = BatchScorer(flats, keep=["id"])
     with pytest.raises(ValueError, match=message):
         scorer(batch)
+
+
+N_ROWS = 240
+DAYS = [date(2024, 1, 1) + timedelta(days=i % 90) for i in range(N_ROWS)]
+KINDS = {
+    "number": RNG.normal(size=N_ROWS) * 50,
+    "whole": np.arange(N_ROWS),
+    "yes": np.arange(N_ROWS) % 3 == 0,
+    "words": ["true", "FALSE"] * (N_ROWS // 2),
+    "town": ["Lyon", "Nice", "Zürich", "5"] * (N_ROWS // 4),
+    "code": [7, 5, 2**40] * (N_ROWS // 3),
+    "share": [0.1, 2.0, 0.5] * (N_ROWS // 3),
+    "day": DAYS,
+    "stamp": [datetime.combine(each, time(i % 24)) for i, each in enumerate(DAYS)],
+    "zoned": [datetime.combine(each, time(3), tzinfo=UTC) for each in DAYS],
+    "iso": [each.isoformat() for each in DAYS],
+    "iso_zoned": [f"{each}T12:00:00Z" for each in DAYS],
+    "written": [each.strftime("%d.%m.%Y") for each in DAYS],
+    "price": [f"{i}.50 EUR" for i in range(N_ROWS)],
+    "lasts": [timedelta(seconds=i) for i in range(N_ROWS)],
+}
+PLAIN = {
+    "number": 1.5, "whole": 3, "yes": True, "words": "true", "town": "Nice", "code": 5,
+    "share": 0.1, "day": date(2024, 2, 3), "stamp": datetime(2024, 2, 3, 4, 5, 6, 7),
+    "zoned": datetime(2024, 2, 3, tzinfo=UTC), "iso": "2024-02-03",
+    "iso_zoned": "2024-02-03T04:05:06+02:00", "written": "03.02.2024", "price": "12.50 EUR",
+    "lasts": timedelta(seconds=3),
+}  # fmt: skip
+HOSTILE = [
+    *(None, math.nan, math.inf, -math.inf, True, False, 0, 1, -0.0, 0.1, 2.0, 5, 5.0, 7, -999),
+    *(2**24, 2**24 + 1, 2.0**24 + 1, 2.0**24 + 0.5, 2**40, 2.0**40, 2**53 + 1, 2**63 - 1, 2**63),
+    *(2**64, 10**37, 10**100, 1e38, 1e39, -1e300, 5e-324, 1j, b"Nice", "", " ", "Nice", " Nice "),
+    *("nice", "Zürich", "Oslo", "\ud800", "a\nb", "x\0", "Nice\u200b", "5", "5.0", "7", "0.1"),
+    *("1e0", "true", "True", " TRUE ", "false", "1", "yes", "nan", "None", "NULL", "n/a", "-999"),
+    *("unknown", "2024-02-03", "2024-02-30", "2024-02-03T04:05:06", "2024-02-03 04:05", "1,2"),
+    *("2024-02-03T24:00:00", "2024-02-03T04:05:06Z", "2024-02-03 04:05:06-05:30", "0000-01-01"),
+    *("2024-02-03T04:05:06+99:00", "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"),
+    *("2024-02-03T04:05:06.123456789", "20240203", "2024-W05-6", "\uff12024-02-03", "03.02.2024"),
+    *("2.3.24", "12.50 EUR", "12 EUR", "(12.50 EUR)"),
+    *(Decimal("0.10"), Decimal("5"), Decimal("NaN"), Decimal("1e30"), Decimal(2**40)),
+    *(np.float64(1.5), np.float64(math.nan), np.float32(0.1), np.float16(2), np.int64(5)),
+    *(np.int64(-(2**63)), np.uint64(2**63), np.int8(7), np.bool_(True), np.str_("Nice")),
+    *(np.datetime64("2024-02-03"), np.datetime64("NaT"), np.array(5.0), np.array([5.0])),
+    *(date(1, 1, 1), date(9999, 12, 31), datetime(2024, 2, 3), datetime(1, 1, 1, tzinfo=UTC)),
+    datetime(2024, 2, 3, tzinfo=timezone(timedelta(hours=2))),
+    datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2))),
+    datetime(2024, 2, 3, tzinfo=ZoneInfo("Europe/Paris")),
+    *(time(3), time(3, tzinfo=UTC), timedelta(seconds=3), timedelta.max, timedelta(0, 0, 1)),
+    *(pd.Timestamp("2024-02-03"), pd.Timestamp("2024-02-03", tz="UTC"), pd.NaT, pd.NA),
+    *(pd.Timedelta(3, "s"), [], [5], ["Nice"], (), (5,), {}, {"a": 5}, {5}, object, lambda: 5),
+    pa.scalar(5),
+]  # fmt: skip
+
+
+def answer(scorer, batch):
+    """What a copy of a scorer says of a batch: the result or the error, warnings, and counts."""
+    scorer = pickle.loads(pickle.dumps(scorer))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            result = scorer(batch)
+        except Exception as error:
+            result = type(error), str(error).replace("list that", "dict that")
+    result = result[0] if isinstance(result, list) else result
+    counts = {name: own for name, own in vars(scorer.counts).items() if name != "_beyond"}
+    counts |= {name: list(counts[name].items()) for name in ("missing", "unseen", "out_of_range")}
+    return repr(result), [str(each.message) for each in told], counts, str(scorer.counts)
+
+
+@pytest.fixture(scope="module", params=[(), ("unknown", -999, "5", " NULL ", "2024-02-03")])
+def all_kinds(tmp_path_factory, request):
+    """A scorer of columns of every kind, with and without words for missing cells."""
+    path = tmp_path_factory.mktemp("kinds") / "model.hdi"
+    table = pd.DataFrame(KINDS).assign(y=RNG.normal(size=N_ROWS))
+    how = {"categorical": ["code", "share"], "estimator": forest(5), "calibration": False}
+    fit_table(table, "y", missing=request.param, **how).save(path)
+    return BatchScorer(path, 0.8, keep=["id"])
+
+
+def test_a_record_is_told_as_a_table_of_one_row(all_kinds):
+    plain = PLAIN | {"id": [3]}
+    records = [plain, plain | {"more": [1, 2]}, dict.fromkeys(plain), {1: 2} | plain, {}]
+    records += [{name: plain[name] for name in plain if name != left} for left in ("town", "id")]
+    rng = np.random.default_rng(1)
+    for cell in HOSTILE:
+        records.append(plain | dict.fromkeys(rng.choice(list(plain), 2), cell))
+    for record in records:
+        assert answer(all_kinds, record) == answer(all_kinds, [record]), record
+
+
+def test_every_cell_of_every_column_is_coded_as_in_a_table(all_kinds):
+    n_coded = 0
+    for entry in all_kinds.model.fitted.encoder.entries:
+        encoder = TableEncoder((entry,), (), all_kinds.model.fitted.encoder.missing)
+        for cell in HOSTILE:
+            if (row := encoder.row({entry.name: cell})) is not None:
+                X, counts = encoder.encode(row)
+                rows = frame_of({entry.name: [cell]}).without(encoder.missing).arrow()
+                expected, of_table = encoder.encode(rows)
+                assert_array_equal(X, expected, err_msg=f"{cell!r} in {entry}")
+                assert vars(counts) == vars(of_table)
+                n_coded += 1
+    assert n_coded > 400
+
+
+def test_records_of_plain_cells_are_not_made_tables(all_kinds, monkeypatch):
+    monkeypatch.setattr(
+        "hdiforest.serving._batch_scorer.batch_of", lambda _: pytest.fail("a table was made")
+    )
+    scorer = pickle.loads(pickle.dumps(all_kinds))
+    for more in ({}, {"number": None}, {"town": "Oslo"}, {"whole": 1e9}, {"price": "7.5 EUR"}):
+        scorer(PLAIN | {"id": 3} | more)
+    assert scorer.counts.n_rows == 5
+    assert scorer.counts.out_of_range["whole"] == 1
 
 
 def test_pandas_rows_keep_their_index_and_kept_columns_their_type(scorer):

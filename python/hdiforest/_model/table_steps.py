@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -91,10 +92,14 @@ class TableSteps:
             refused = f"refuse one of the {rows}: {' '.join(str(error).split())}"
             raise EncodingError(f"the steps before the forest {refused}") from None
         missing = [pc.is_null(c, nan_is_null=True).to_numpy() for c in table.columns]
-        empty = np.logical_and.reduce(missing)
-        counts = count_rows(X, self.ordered, feature_range, empty)
-        counts.missing.update(dict(zip(self.columns, map(np.count_nonzero, missing), strict=True)))
+        counts = count_rows(X, self.ordered, feature_range)
+        counts.n_rows_without_values = int(np.logical_and.reduce(missing).sum())
+        n_missing = (int(cells.sum()) for cells in missing)
+        counts.missing = Counter(dict(zip(self.columns, n_missing, strict=True)))
         return X, counts
+
+    def row(self, record: Mapping[str, Any]) -> None:
+        """Return None: steps read tables; see `TableEncoder.row`."""
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Do nothing: `rows` has refused missing values if the forest takes none."""

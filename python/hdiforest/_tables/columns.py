@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 import reprlib
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,10 +67,11 @@ def _without_view(kind: Any) -> Any:
 
 def plain_type(kind: Any) -> Any:
     """Return the type of `plain` arrays."""
-    return with_leaves(with_leaves(kind, _without_view), _of_values)
+    return with_leaves(with_leaves(kind, _without_view), kind_of_cells)
 
 
-def _of_values(kind: Any) -> Any:
+def kind_of_cells(kind: Any) -> Any:
+    """Return the type of the cells of a type, of a dictionary those of its values."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
@@ -80,11 +83,6 @@ def plain(array: Any) -> Any:
     if (kind := plain_type(array.type)) == array.type:
         return array
     return array.cast(with_leaves(array.type, _without_view)).cast(kind)
-
-
-def kind_of_cells(array: Any) -> Any:
-    """Return the type of the cells of an Array, of a dictionary those of its values."""
-    return _of_values(array.type)
 
 
 def present_text(text: Any) -> Any:
@@ -103,7 +101,7 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
 
     What a word says in the type of the column is such a cell, too: 5.0 for the word 5.
     """
-    kind, own = kind_of_cells(column), column.type
+    kind, own = kind_of_cells(column.type), column.type
     # What pyarrow has no functions for.
     others = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
     if kind in others:
@@ -112,7 +110,7 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
         column = column.cast(
             pa.dictionary(own.index_type, kind, own.ordered) if is_dictionary else kind
         )
-    values = [] if pa.types.is_boolean(kind) else [_as_kind(word, kind) for word in words]
+    values = [] if pa.types.is_boolean(kind) else [said(word, kind) for word in words]
     if not any(map(len, values)):
         return column
     cells = column.cast(kind)  # of a dictionary its values, and it stays one: it holds categories
@@ -122,7 +120,7 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
     return left if left.null_count < len(left) else pa.nulls(len(left))
 
 
-def _as_kind(word: str, kind: Any) -> Any:
+def said(word: str, kind: Any) -> Any:
     """Return an Array of the value of a type that a word says; it is empty if there is none."""
     for read in (str, float):
         with suppress(pa.ArrowException, ValueError):
@@ -134,6 +132,7 @@ Facts = dict[str, Any]
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX = float(np.finfo(np.float64).max)
 MAX_EXACT = 2**24  # whole numbers up to here are float32
+_PLAIN_NUMBERS = {bool, int, float, np.bool_, np.int64, np.float64, np.float32}
 
 
 class EncodingError(ValueError):
@@ -144,12 +143,8 @@ class EncodingError(ValueError):
         self.columns = list(columns)
 
 
-class Codes(NamedTuple):
-    """The numbers that stand for the cells of a column."""
-
-    values: NDArray[np.float64]  # (n,); missing is NaN
-    n_unseen: int = 0  # cells of categories that the encoder does not have
-    rounded: bool = False  # whether float32 rounds whole numbers of the column
+Codes = NDArray[np.float64]  # (n,), what stands for the cells of a column; missing is NaN
+UNSEEN = math.inf  # the code of categories that the encoder does not have
 
 
 @dataclass(frozen=True)
@@ -175,8 +170,12 @@ class Column(ABC):
         return ""
 
     @abstractmethod
-    def codes(self, array: Any) -> Codes:  # of a dictionary only if there are categories
-        """Return what stands for the cells of an Array, not of nulls; ColumnError if it cannot."""
+    def codes(self, array: Any) -> Codes:
+        """Return what stands for the cells of a `plain` Array, not of nulls, or ColumnError."""
+
+    def code(self, cell: Any) -> float | None:  # noqa: ARG002
+        """Return what `codes` returns for a cell of Python; None if only that can say it."""
+        return None
 
     def texts(self, cells: Sequence[float]) -> list[str]:
         """Return the numbers that stand for cells as people write the cells."""
@@ -204,19 +203,16 @@ class NumberColumn(Column):
         if not is_number(array.type):
             raise ColumnError(f"must hold numbers, but is {array.type}")
         values = as_float64(array)
-        magnitude = np.abs(values)
-        largest = np.fmax.reduce(magnitude, initial=0.0)
-        if largest > FLOAT32_MAX:
-            row = int(np.argmax(magnitude > FLOAT32_MAX))
+        if (beyond := np.abs(values) > FLOAT32_MAX).any():
+            row = int(np.argmax(beyond))
             what = f"must hold numbers that fit into float32, but holds {values[row]:g}"
             raise ColumnError(what, row)
-        if largest <= MAX_EXACT:
-            return Codes(values)
-        present = values[~np.isnan(values)]
-        # Every float64 from 2^53 on is whole, and may already be a rounded one.
-        exact = (present.astype(np.float32) == present) & (np.abs(present) < 2.0**53)
-        rounded = bool((present == np.floor(present)).all() and not exact.all())
-        return Codes(values, rounded=rounded)
+        return values
+
+    def code(self, cell: Any) -> float | None:
+        if type(cell) not in _PLAIN_NUMBERS:
+            return None
+        return float(cell) if -MAX_EXACT <= cell <= MAX_EXACT or cell != cell else None
 
 
 class BooleanColumn(Column):
@@ -240,7 +236,10 @@ class BooleanColumn(Column):
         if bad.any():
             row = int(np.argmax(bad))
             raise ColumnError(f"must hold booleans, but holds {values[row]:g}", row)
-        return Codes(values)
+        return values
+
+    def code(self, cell: Any) -> float | None:
+        return float(cell) if isinstance(cell, bool) else None
 
     def texts(self, cells: Sequence[float]) -> list[str]:
         return ["true" if cell else "false" for cell in cells]
@@ -307,6 +306,7 @@ class CategoryColumn(Column):
             raise ValueError("values must be distinct")
         if len(values) > MAX_EXACT:
             raise ValueError(f"values must be at most {MAX_EXACT} categories")
+        self._places  # noqa: B018 (made before the first row comes)
 
     def __str__(self) -> str:
         return f"{self.name} ({len(self.values):,} categories)"
@@ -317,31 +317,35 @@ class CategoryColumn(Column):
         return f"{len(self.values):,}: {', '.join(texts)}{', ...' * (len(self.values) > 2)}"
 
     def codes(self, array: Any) -> Codes:
-        kinds = kind_of_cells(array)
-        if not (is_number(kinds) or is_text(kinds)):
+        if not (is_number(array.type) or is_text(array.type)):
             raise ColumnError(f"must hold categories, but is {array.type}")
         distinct, at = _distinct_cells(array)
-        if self._numbers is None:
-            places = pc.index_in(distinct.cast(pa.large_string()), value_set=self._texts)
-            codes = as_float64(places)
-        else:
-            cells = map(_exact, distinct.to_pylist())
-            codes = np.array([self._numbers.get(cell, np.nan) for cell in cells], np.float64)
-        unseen = distinct.is_valid().to_numpy(False) & np.isnan(codes)
-        n_unseen = int(np.append(unseen, False)[at].sum()) if unseen.any() else 0
-        return Codes(np.append(codes, np.nan)[at], n_unseen)
+        if self._are_texts:
+            distinct = distinct.cast(pa.large_string())
+        cells = distinct.to_pylist()
+        codes = [math.nan if cell is None else self._known(cell) for cell in cells]
+        return np.array([*codes, math.nan])[at]
+
+    def code(self, cell: Any) -> float | None:
+        is_plain = type(cell) is str and cell.isprintable() and cell != ""
+        if not self._are_texts:
+            is_plain |= type(cell) in (int, float) and -(2**63) <= cell < 2**63
+        return self._known(cell) if is_plain else None
+
+    def _known(self, cell: Any) -> float:
+        return self._places.get(cell if self._are_texts else _exact(cell), UNSEEN)
 
     @cached_property
-    def _texts(self) -> Any:
-        return pa.array(self.values, pa.large_string())
+    def _are_texts(self) -> bool:
+        return any(isinstance(each, str) for each in self.values)
 
     @cached_property
-    def _numbers(self) -> dict[Any, int] | None:
-        """The codes of numbers, as they are and as Python writes them; None of texts."""
-        if any(isinstance(each, str) for each in self.values):
-            return None
-        numbers = list(enumerate(self.values))
-        return {Decimal(repr(each)): i for i, each in numbers} | {each: i for i, each in numbers}
+    def _places(self) -> dict[Any, int]:
+        """The codes of categories; of numbers as they are and as Python writes them."""
+        places: dict[Any, int] = {each: i for i, each in enumerate(self.values)}
+        if not self._are_texts:
+            places |= {Decimal(repr(each)): i for each, i in places.items()}
+        return places
 
 
 def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
@@ -399,6 +403,12 @@ UNITS |= {unit: 24 * 3600 * 1000**i for i, unit in enumerate(_OF_ARROW.values())
 # Days since 1970-01-01 of 0001-01-01 and of 9999-12-31: what ISO 8601 writes with four digits.
 FIRST_DAY, LAST_DAY = -719162, 2932896
 
+# What `datetime.fromisoformat` reads as Arrow does.
+_PLAIN_STAMP = re.compile(
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+_EPOCHS = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)  # without a time zone, with one
+
 
 @dataclass(frozen=True)
 class DateColumn(Column):
@@ -421,10 +431,6 @@ class DateColumn(Column):
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(filter(None, [f'date, in {self.unit}s', self.reading]))})"
 
-    @property
-    def reading(self) -> str:
-        return "" if self.form is None else str(self.form)
-
     def detail(self, ends: Sequence[float]) -> str:
         # A minute more: float32 may have rounded midnight down.
         days = np.floor(self.reference + np.array(ends) / UNITS[self.unit] + 0.001)
@@ -436,11 +442,28 @@ class DateColumn(Column):
         if self.form is not None and is_text(array.type):
             array = self.form.read(array)
         stamps = as_timestamps(array, self.zoned)
-        days, rest, per_day = whole_days(stamps)
-        n_units = UNITS[self.unit]
-        values = (days - self.reference) * float(n_units) + rest * (n_units / per_day)
+        values: Codes = self._units(*whole_days(stamps))
         values[stamps.is_null().to_numpy(False)] = np.nan
-        return Codes(values)
+        return values
+
+    def code(self, cell: Any) -> float | None:
+        stamp = cell if type(cell) is datetime and cell.tzinfo in (None, UTC) else None
+        if type(cell) is date:
+            stamp = datetime.combine(cell, time())
+        elif type(cell) is str and self.form is None and _PLAIN_STAMP.fullmatch(cell):
+            with suppress(ValueError):  # such as the 30th of February
+                stamp = datetime.fromisoformat(cell)
+        if stamp is None or (stamp.tzinfo is not None) != self.zoned:
+            return None
+        days, rest = divmod(stamp - _EPOCHS[self.zoned], timedelta(1))
+        is_in_range = FIRST_DAY <= days <= LAST_DAY
+        ticks = rest // timedelta(microseconds=1)
+        return self._units(days, ticks, UNITS["microsecond"]) if is_in_range else None
+
+    def _units(self, days: Any, rest: Any, per_day: int) -> Any:
+        """Return how many units since the reference whole days and some ticks are."""
+        n_units = UNITS[self.unit]
+        return (days - self.reference) * float(n_units) + rest * (n_units / per_day)
 
     def texts(self, cells: Sequence[float]) -> list[str]:
         days = self.reference + np.array(cells) / UNITS[self.unit]
@@ -474,7 +497,7 @@ class DurationColumn(Column):
             raise ColumnError(f"must hold durations or times, but is {array.type}")
         values = _integers(array) / (UNITS[_OF_ARROW[array.type.unit]] // UNITS["second"])
         values[array.is_null().to_numpy(False)] = np.nan
-        return Codes(values)
+        return values
 
     def texts(self, cells: Sequence[float]) -> list[str]:
         return [f"{text} s" for text in super().texts(cells)]

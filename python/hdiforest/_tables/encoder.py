@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -60,45 +61,90 @@ class TableEncoder:
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return features, (n, n_features) float32, C-ordered, and the counts of their rows.
 
-        The columns of a pyarrow Table or RecordBatch are found by name. `first_row` rows before it
-        count in messages. Raises one EncodingError for all columns. O(n) for each column.
+        The columns of a pyarrow Table or RecordBatch are found by name; what `row` returned is
+        taken as it is. `first_row` rows before it count in messages. Raises one EncodingError for
+        all columns. O(n) for each column.
         """
+        X = table if isinstance(table, np.ndarray) else self._coded(table, first_row)
+        counts = count_rows(X, dict(enumerate(self.entries)), feature_range)
+        if counts.unseen.total():
+            X[np.isinf(X)] = np.nan
+        return X, counts
+
+    def _coded(self, table: Any, first_row: int) -> NDArray[np.float32]:
+        """Return features as `encode` does, but for `UNSEEN` categories."""
         kinds.require_columns(self.columns, table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
-        faults, rounded, merged, missing, unseen = {}, [], [], {}, {}
-        empty = np.ones(len(X), dtype=bool)
+        faults, rounded, merged = {}, [], []
         for j, entry in enumerate(self.entries):
-            column = table.column(entry.name)
-            if self.missing:
-                column = kinds.without_words(column, self.missing)
             try:
-                codes = _codes(entry, column)
+                codes = self._codes(entry, table.column(entry.name))
             except ColumnError as error:
                 faults[entry.name] = error.sentence(f"column {entry.name!r}", first_row)
                 continue
-            X[:, j] = codes.values
-            is_empty = np.isnan(codes.values)
-            empty &= is_empty
-            missing[entry.name] = int(is_empty.sum()) - codes.n_unseen
-            if codes.rounded:
-                rounded.append(entry.name)
-            elif isinstance(entry, NumberColumn) and (became := _merged(codes.values)):
+            X[:, j] = codes
+            if not isinstance(entry, NumberColumn):
+                continue
+            if _are_rounded(codes):
+                rounded.append(repr(entry.name))
+            elif became := _merged(codes):
                 merged.append(f"{entry.name!r} ({became})")
-            if entry.has_categories:
-                unseen[entry.name] = codes.n_unseen
         if faults:
             raise EncodingError("; ".join(faults.values()), faults)
         if rounded:
-            names = f"column{'s' * (len(rounded) > 1)} {', '.join(map(repr, rounded))}"
-            warn_caller(f"whole numbers beyond 2^24 are rounded to float32 in the {names}")
+            where = _columns(rounded)
+            warn_caller(f"whole numbers beyond 2^24 are rounded to float32 in the {where}")
         if merged:
-            names = f"column{'s' * (len(merged) > 1)} {', '.join(merged)}"
             instead = "subtract a constant, so that they are near 0"
-            warn_caller(f"float32 merges most of the different numbers in the {names}; {instead}")
-        counts = count_rows(X, self.ordered, feature_range, empty)
-        counts.missing.update(missing)
-        counts.unseen.update(unseen)
-        return X, counts
+            what = f"float32 merges most of the different numbers in the {_columns(merged)}"
+            warn_caller(f"{what}; {instead}")
+        return X
+
+    def _codes(self, entry: Column, column: Any) -> Codes:
+        """Return the codes of an Array, or of a ChunkedArray."""
+        if self.missing:
+            column = kinds.without_words(column, self.missing)
+        cells = kinds.plain(column)
+        array = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+        if pa.types.is_null(array.type):
+            return np.full(len(array), np.nan)
+        return entry.codes(array)
+
+    def row(self, record: Mapping[str, Any]) -> NDArray[np.float32] | None:
+        """Return the row of cells (1, n_features); None if only a table can say what it is.
+
+        A cell is a column by itself. Those of the plain kinds are coded without Arrow.
+        """
+        codes = []
+        try:
+            for entry in self.entries:
+                cell = record[entry.name]
+                is_plain = not self.missing or self._is_no_word(cell)
+                code = entry.code(cell) if is_plain else None
+                codes.append(self._code(entry, cell) if code is None else code)
+        except Exception:  # which the table will raise, or another one of it
+            return None
+        return np.array([codes], dtype=np.float32)
+
+    def _code(self, entry: Column, cell: Any) -> float:
+        """Return the code of a cell by Arrow; it raises what the table would, or more."""
+        if cell is None:
+            return math.nan
+        codes = self._codes(entry, pa.array([cell], from_pandas=True))
+        if isinstance(entry, NumberColumn) and _are_rounded(codes):
+            raise ValueError("a warning is due")
+        return float(codes[0])
+
+    def _is_no_word(self, cell: Any) -> bool:
+        """Whether it is certain that no word of `missing` says a cell."""
+        if type(cell) is str:
+            return not any(word in cell for word in self.missing)
+        return type(cell) in (int, float) and cell not in self._numbers
+
+    @cached_property
+    def _numbers(self) -> set[float]:
+        """Numbers that words of missing cells say."""
+        return {n for word in self.missing for n in kinds.said(word, pa.float64()).to_pylist()}
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Raise EncodingError if features are missing, for a forest that does not take that."""
@@ -139,23 +185,18 @@ class TableEncoder:
         return TableEncoder.from_facts, (self.facts(),)
 
 
-def _codes(entry: Column, column: Any) -> Codes:
-    """Return the codes of an Array, or of a ChunkedArray."""
-    parts, begin = [], 0
-    for chunk in getattr(column, "chunks", [column]):
-        try:
-            if pa.types.is_null(kinds.kind_of_cells(chunk)):
-                parts.append(Codes(np.full(len(chunk), np.nan)))
-            else:
-                parts.append(entry.codes(chunk if entry.has_categories else kinds.plain(chunk)))
-        except ColumnError as error:
-            row = None if error.row is None else begin + error.row
-            raise ColumnError(error.clause, row, error.advice) from None
-        begin += len(chunk)
-    if len(parts) == 1:
-        return parts[0]
-    values, n_unseen, rounded = zip(Codes(np.empty(0)), *parts, strict=True)
-    return Codes(np.concatenate(values), sum(n_unseen), any(rounded))
+def _columns(names: Sequence[str]) -> str:
+    return f"column{'s' * (len(names) > 1)} {', '.join(names)}"
+
+
+def _are_rounded(values: NDArray[np.float64]) -> bool:
+    """Whether all of some numbers are whole, and float32 rounds one of them."""
+    if not (np.abs(values) > kinds.MAX_EXACT).any():
+        return False
+    present = values[~np.isnan(values)]
+    # Every float64 from 2^53 on is whole, and may already be a rounded one.
+    exact = (present.astype(np.float32) == present) & (np.abs(present) < 2.0**53)
+    return bool((present == np.floor(present)).all() and not exact.all())
 
 
 def _merged(values: NDArray[np.float64]) -> str:
@@ -217,7 +258,7 @@ def learn(
 
 def _learned(name: str, column: Any, is_categorical: bool, written: Written) -> Column:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    kind = kinds.kind_of_cells(array)
+    kind = kinds.kind_of_cells(array.type)
     if name in written.date_formats:
         if not (kinds.is_text(kind) or pa.types.is_integer(kind)):
             raise ColumnError(f"is {kind}, so it takes no date format")

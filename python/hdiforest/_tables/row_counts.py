@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import Column
+from hdiforest._tables.columns import FLOAT32_MAX, UNSEEN, Column
 from hdiforest._tables.names import listed
 from hdiforest._utils.checks import count_text
 
+_LOCK = threading.Lock()  # of all counts, which other threads may read while some are added
 _BLOCK_CELLS = 2**14  # compared at once, so that numpy need not map memory for them
 
 
@@ -57,7 +58,6 @@ class RowCounts:
         self.unseen: Counter[str] = Counter()
         self.out_of_range: Counter[str] = Counter()
         self._beyond: dict[str, _Beyond] = {}
-        self._lock = threading.Lock()
 
     def add(self, other: RowCounts) -> None:
         """Add other counts, from any thread; those of other processes come pickled.
@@ -67,15 +67,13 @@ class RowCounts:
         other : RowCounts
             Of a model with the same training rows.
         """
-        other = copy.copy(other)
-        with self._lock:
-            self.n_rows += other.n_rows
-            self.n_rows_out_of_range += other.n_rows_out_of_range
-            self.n_rows_without_values += other.n_rows_without_values
-            self.n_rows_of_new_groups += other.n_rows_of_new_groups
-            self.missing.update(other.missing)
-            self.unseen.update(other.unseen)
-            self.out_of_range.update(other.out_of_range)
+        with _LOCK:
+            for name, more in vars(other).items():
+                own = getattr(self, name)
+                if isinstance(own, int):
+                    setattr(self, name, own + more)
+                elif isinstance(own, Counter):
+                    own.update(more)
             for beyond in other._beyond.values():
                 self._see(beyond)
 
@@ -85,11 +83,8 @@ class RowCounts:
         self._beyond[new.column.name] = new._replace(least=least, greatest=greatest)
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:  # for pickles and copies, while other threads add
-            return {name: copy.copy(own) for name, own in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
+        with _LOCK:  # for pickles and copies, while other threads add
+            return {name: copy.copy(own) for name, own in vars(self).items()}
 
     def __repr__(self) -> str:
         return str(self) or f"{count_text(self.n_rows)} rows, all of them like the training rows"
@@ -127,33 +122,46 @@ def count_rows(
     X: NDArray[np.floating[Any]],
     columns: Mapping[int, Column],
     feature_range: NDArray[np.float32] | None,
-    empty: NDArray[np.bool_] | None = None,
 ) -> RowCounts:
-    """Return the counts of rows (n, n_features), but for missing and unseen cells.
+    """Return the counts of rows (n, n_features), in which NaN is missing and `UNSEEN` is unseen.
 
     O(n n_features).
 
-    `columns` are those of `TableEncoder.ordered`; without the `feature_range` of `FittedForest`
-    nothing is out of range. `empty` rows, (n,), have no known cell; by default those of NaN alone.
+    Without the `feature_range` of `FittedForest` nothing is out of range; of columns with
+    categories nothing ever is.
     """
     counts = RowCounts()
     counts.n_rows = len(X)
-    is_empty = np.isnan(X[np.isnan(X[:, 0])]).all(axis=1) if empty is None else empty
-    counts.n_rows_without_values = int(np.count_nonzero(is_empty))
-    if feature_range is None or len(X) == 0:
-        return counts
-    n = min(len(X), max(1, _BLOCK_CELLS // X.shape[1]))
+    for column in columns.values():
+        counts.missing[column.name] = 0
+        if column.has_categories:
+            counts.unseen[column.name] = 0
+    ends = feature_range
+    if ends is None:
+        ends = np.array([[-FLOAT32_MAX], [FLOAT32_MAX]], np.float32).repeat(X.shape[1], axis=1)
+    n = max(1, min(len(X), _BLOCK_CELLS // X.shape[1]))
     # Limits are repeated for each row of a block, so that numpy compares them in one loop.
-    low, high = feature_range[:, None].repeat(n, axis=1)
+    low, high = ends[:, None].repeat(n, axis=1)
     for begin in range(0, len(X), n):
         block = np.asarray(X[begin : begin + n], dtype=np.float32)
-        outside = (block < low[: len(block)]) | (block > high[: len(block)])
-        if not outside.any():
+        odd = (block < low[: len(block)]) | ~(block <= high[: len(block)])  # NaN is, too
+        if not odd.any():
             continue
-        for j in np.flatnonzero(outside.any(axis=0)).tolist():
-            if j in columns:
-                cells, trained = block[outside[:, j], j], tuple(feature_range[:, j].tolist())
-                counts.out_of_range[columns[j].name] += len(cells)
-                counts._see(_Beyond(columns[j], trained, float(cells.min()), float(cells.max())))
-        counts.n_rows_out_of_range += int(outside[:, list(columns)].any(axis=1).sum())
+        is_outside = np.zeros(len(block), dtype=bool)
+        with_odd = [j for j in np.flatnonzero(odd.any(axis=0)).tolist() if j in columns]
+        for j in with_odd:
+            column, cells, trained = columns[j], block[:, j], tuple(ends[:, j].tolist())
+            counts.missing[column.name] += int(np.isnan(cells).sum())
+            if column.has_categories:
+                counts.unseen[column.name] += int((cells == UNSEEN).sum())
+                continue
+            outside = (cells < trained[0]) | (cells > trained[1])
+            if outside.any():
+                is_outside |= outside
+                beyond = cells[outside]
+                counts.out_of_range[column.name] += len(beyond)
+                counts._see(_Beyond(column, trained, float(beyond.min()), float(beyond.max())))
+        counts.n_rows_out_of_range += int(is_outside.sum())
+        if len(with_odd) == X.shape[1]:
+            counts.n_rows_without_values += int((~np.isfinite(block)).all(axis=1).sum())
     return counts

@@ -7,9 +7,11 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdiforest._tables.columns import require_columns
 from hdiforest._tables.frames import BLOCK_CELLS, Results, batch_of
@@ -21,6 +23,7 @@ from hdiforest.exceptions import ModelReplacedError
 
 # The code of models is loaded with the first one.
 if TYPE_CHECKING:
+    from hdiforest._model.fitted import FittedForest
     from hdiforest._model.predict import AnyKind
     from hdiforest._model.table_steps import TableSteps
     from hdiforest._tables.encoder import TableEncoder
@@ -47,6 +50,9 @@ def _spark_type(field: Any) -> str:
     raise ValueError(
         f"Spark has no type for the column '{field.name}' ({kind}); keep it as another"
     )
+
+
+_OF_PROCESS = ("counts", "_copy", "_names")  # what a pickle leaves out
 
 
 class BatchScorer:
@@ -182,13 +188,15 @@ class BatchScorer:
             The scorer itself.
         """
         names = self.features or map(str, range(self.model.fitted.n_features))
-        with suppress(TypeError, ValueError):  # some forests and steps take no missing cells
-            copy.copy(self)([dict.fromkeys([*names, *self.keep])])  # with counts of its own
+        record = dict.fromkeys([*names, *self.keep])
+        for batch in (record, [record]):
+            with suppress(TypeError, ValueError):  # some forests and steps take no missing cells
+                copy.copy(self)(batch)  # with counts of its own
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the arguments and the digest; the model is opened when the first batch comes."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("counts", "_copy")}
+        return {k: v for k, v in self.__dict__.items() if k not in _OF_PROCESS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -204,6 +212,8 @@ class BatchScorer:
         OSError or ValueError as from `model`; or if the batch lacks a column, or holds what the
         model does not take.
         """
+        if type(batch) is dict and (scored := self._score_record(batch)) is not None:
+            return scored
         if isinstance(batch, list) and not batch:  # of no columns
             return []
         given, fitted = batch_of(batch), self.model.fitted
@@ -216,6 +226,22 @@ class BatchScorer:
         rows = given.without(fitted.missing_words).arrow(encoder.columns)
         results = self.score(rows, encoder)
         return given.with_results(results, self.keep, self._types)
+
+    def _score_record(self, record: dict[Any, Any]) -> dict[str, Any] | None:
+        """Return the result of a record; None if it is no plain one, and a table must be made."""
+        if self._types or set(map(type, record)) != {str}:
+            return None
+        fitted, row = self.model.fitted, None
+        with suppress(KeyError, ValueError):  # which the table raises with what was expected
+            kept = {name: record[name] for name in self.keep}
+            encoder = fitted.encoder_for([name for name in record if name not in kept])
+            row = encoder.row(record)
+        if row is None:
+            return None
+        results, counts = self._score(fitted, row, encoder, 0)
+        self.counts.add(counts)
+        cells = (column.tolist()[0] for column in results)
+        return kept | dict(zip(self.results, cells, strict=True))
 
     def stream(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Score batches as they come.
@@ -241,17 +267,20 @@ class BatchScorer:
     @property
     def results(self) -> list[str]:
         """Names of the columns behind the kept ones, such as prediction, lower_0.9, upper_0.9."""
-        return list(self.types)
+        return [f"{self.prefix}{name}" for name in self._names]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The names of results without the prefix."""
+        names = interval_names(self.kind, self.coverage)
+        return [*names, *(DIAGNOSIS if self.diagnose else ())]
 
     @property
     def types(self) -> dict[str, Any]:
         """The types of pyarrow of `results`."""
-        names = interval_names(self.kind, self.coverage)
-        types = dict.fromkeys([*names, *(DIAGNOSIS if self.diagnose else ())], pa.float64())
         others = {"out_of_range": pa.int64(), "worst_feature": pa.string()}
         others |= {"n_missing": pa.int64(), "flag": pa.bool_()}
-        types |= {name: kind for name, kind in others.items() if name in types}
-        return {f"{self.prefix}{name}": kind for name, kind in types.items()}
+        return {f"{self.prefix}{name}": others.get(name, pa.float64()) for name in self._names}
 
     @property
     def schema(self) -> Any:
@@ -315,29 +344,32 @@ class BatchScorer:
         dict of (n,) arrays
             By the names of `results`, of `types`.
         """
+        fitted = self.model.fitted
+        n_rows = max(1, BLOCK_CELLS // fitted.n_features)
+        begins = range(0, max(1, table.num_rows), n_rows)
+        blocks = ((begin, table.slice(begin, n_rows)) for begin in begins)
+        parts = [self._score(fitted, rows, encoder, first_row + n) for n, rows in blocks]
+        for _, counts in parts:
+            self.counts.add(counts)
+        wholes = map(np.concatenate, zip(*(columns for columns, _ in parts), strict=True))
+        return dict(zip(self.results, wholes, strict=True))
+
+    def _score(
+        self, fitted: FittedForest, rows: Any, encoder: TableEncoder | TableSteps, first_row: int
+    ) -> tuple[list[NDArray[Any]], RowCounts]:
+        """Return the results of a pyarrow Table, or of what `row` returned, and its counts."""
         from hdiforest._model.predict import predict_mean_and_intervals
 
-        fitted, names = self.model.fitted, interval_names(self.kind, self.coverage)
         n_threads = 1 if self.n_jobs == 1 else thread_count(self.n_jobs)  # which loads joblib
-        n_rows = max(1, BLOCK_CELLS // fitted.n_features)
-        parts, counts = [], RowCounts()
-        for begin in range(0, max(1, table.num_rows), n_rows):
-            n_before, part = first_row + begin, table.slice(begin, n_rows)
-            X, more = fitted.encode(part, encoder, n_before)
-            counts.add(more)
-            of_folds = fitted.rows_of_folds(part, n_before)
-            mean, intervals = predict_mean_and_intervals(
-                fitted, X, self.coverage, self.kind, n_threads, of_folds
-            )
-            levels = range(len(self.coverage))
-            ends = [intervals[:, end, j] for j in levels for _, end in ENDS[self.kind]]
-            columns = map(np.ascontiguousarray, (mean, *ends))
-            results: Results = dict(zip(names, columns, strict=True))
-            if self.diagnose:
-                from hdiforest._model.diagnose import diagnose
+        X, counts = fitted.encode(rows, encoder, first_row)
+        of_folds = fitted.rows_of_folds(rows, first_row)
+        mean, intervals = predict_mean_and_intervals(
+            fitted, X, self.coverage, self.kind, n_threads, of_folds
+        )
+        levels, ends = range(len(self.coverage)), ENDS[self.kind]
+        results = [mean, *(intervals[:, end, j] for j in levels for _, end in ends)]
+        if self.diagnose:
+            from hdiforest._model.diagnose import diagnose
 
-                results |= diagnose(fitted, X, self.coverage[0], n_threads, of_folds)
-            parts.append(results)
-        self.counts.add(counts)
-        wholes = map(np.concatenate, zip(*(part.values() for part in parts), strict=True))
-        return dict(zip(self.results, wholes, strict=True))
+            results += diagnose(fitted, X, self.coverage[0], n_threads, of_folds).values()
+        return results, counts
