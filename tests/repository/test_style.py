@@ -58,6 +58,7 @@ def test_the_stub_matches_the_compiled_module(tmp_path):
                 "CalibratedScorer",
                 "Forest",
                 "LeafIndex",
+                "OutOfBagScorer",
                 "PostProcess",
                 "PredictiveDistribution",
                 "Scorer",
