@@ -174,7 +174,7 @@ def find_mismatch(
 ) -> str | None:
     """Say whether the leaves of a tree have other "weights" or "targets" than it recorded.
 
-    `tree` has what `hdicore._core._find_mismatch` takes. Counts and weights, which include them,
+    `tree` has what `hdicore.find_mismatch` takes. Counts and weights, which include them,
     are (n,), and `targets` (n_outputs, n).
     """
     counts, weights = np.asarray(counts), np.asarray(weights)
