@@ -30,31 +30,44 @@ void calibrated_intervals(const LeafIndex& index, const LeafSource& rows,
     const std::span<const std::size_t> positions = request.positions;
     // Intervals contain those of lower coverages; higher ones are not needed.
     const std::size_t k = *std::ranges::max_element(positions) + 1, n = rows.n_rows();
+    // Coverages often widen the same interval, which is then read once.
     std::vector<Kind> kinds;
     std::vector<double> levels, common;
+    std::vector<std::size_t> columns;  // (k,) of the intervals that are read
     for (const CalibratedLevel& level : std::span(calibration.levels).first(k)) {
+        std::size_t column = 0;
+        while (column < levels.size() &&
+               (levels[column] != level.level || kinds[column] != level.kind)) {
+            ++column;
+        }
+        columns.push_back(column);
+        common.push_back(level.q_hat);
+        if (column < levels.size()) continue;
         kinds.push_back(level.kind);
         levels.push_back(level.level);
-        common.push_back(level.q_hat);
     }
-    std::vector<double> ends(n * 2 * k);
+    const std::size_t m = levels.size();
+    std::vector<double> bases(n * 2 * m), own(2 * k);
+    const std::span lower = std::span(own).first(k), upper = std::span(own).last(k);
     score(index, rows, {},
           {.mean = {request.mean},
            .intervals = {.coverages = levels,
-                         .results = {ends.data(), n, 2 * k},
+                         .results = {bases.data(), n, 2 * m},
                          .kinds = kinds,
                          .centres = request.centres}},
           execution);
     for (std::size_t i = 0; i < n; ++i) {
-        const std::span own = std::span(ends).subspan(i * 2 * k, 2 * k);
-        if (!request.shifts.empty()) {
-            for (double& end : own) end += request.shifts[i];
+        const double* base = bases.data() + i * 2 * m;
+        const double shift = request.shifts.empty() ? 0 : request.shifts[i];
+        for (std::size_t j = 0; j < k; ++j) {
+            lower[j] = base[columns[j]] + shift;
+            upper[j] = base[m + columns[j]] + shift;
         }
-        calibrate(own.first(k), own.last(k), request.q_hat.empty() ? common : request.q_hat.row(i),
+        calibrate(lower, upper, request.q_hat.empty() ? common : request.q_hat.row(i).first(k),
                   calibration.postprocess);
         double* result = request.results.row(i).data();
-        for (const std::size_t at : positions) *result++ = own[at];
-        for (const std::size_t at : positions) *result++ = own[k + at];
+        for (const std::size_t at : positions) *result++ = lower[at];
+        for (const std::size_t at : positions) *result++ = upper[at];
     }
 }
 

@@ -55,29 +55,19 @@ void IntervalRequest::write(std::size_t at, std::size_t level,
     results(at, coverages.size() + level) = interval.upper;
 }
 
-Interval IntervalRequest::ends(std::size_t at, std::size_t level) const noexcept {
-    return {results(at, level), results(at, coverages.size() + level)};
-}
-
-bool IntervalRequest::repeats(std::size_t level) const noexcept {
-    return level > 0 && coverages[level] == coverages[level - 1] &&
-           kind_of(level) == kind_of(level - 1);
-}
-
 void IntervalRequest::fill_nan(std::size_t at) const noexcept {
     std::ranges::fill(results.row(at), nan);
 }
 
 void IntervalRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
     for (std::size_t k = 0; k < coverages.size(); ++k) {
-        write(at, k, repeats(k) ? ends(at, k - 1) : interval(pmf, coverages[k], kind_of(k)));
+        write(at, k, interval(pmf, coverages[k], kind_of(k)));
     }
 }
 
 bool IntervalRequest::read_partial(const PartialPmf& pmf, std::size_t at) const noexcept {
     for (std::size_t k = 0; k < coverages.size(); ++k) {
-        const std::optional<Interval> one =
-            repeats(k) ? ends(at, k - 1) : interval(pmf, coverages[k], kind_of(k));
+        const std::optional<Interval> one = interval(pmf, coverages[k], kind_of(k));
         if (!one) return false;
         write(at, k, *one);
     }

@@ -55,9 +55,6 @@ struct IntervalRequest {
   private:
     Kind kind_of(std::size_t level) const noexcept { return kinds.empty() ? kind : kinds[level]; }
     void write(std::size_t at, std::size_t level, const Interval& interval) const noexcept;
-    Interval ends(std::size_t at, std::size_t level) const noexcept;
-    // Whether the level before asks for the same.
-    bool repeats(std::size_t level) const noexcept;
 };
 
 struct QuantileRequest {
