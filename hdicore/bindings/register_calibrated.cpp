@@ -1,6 +1,7 @@
 // register_calibrated.cpp: the Python classes PostProcess, PredictiveDistribution, CalibratedScorer
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <limits>
 
 #include "bound_classes.hpp"
 #include "register_queries.hpp"
@@ -127,6 +128,9 @@ py::array_t<double> base_of_rows(const py::object& object, std::size_t n_columns
 
 py::array_t<double> quantiles_of(const BoundDistribution& self, const py::object& given,
                                  const py::object& levels, int outwards) {
+    if (outwards != 1 && outwards != -1) {
+        throw py::value_error("outwards must be 1 or -1, got " + std::to_string(outwards));
+    }
     const auto places = places_of(self, levels);
     const auto needed = PredictiveDistribution::needed(places);
     const auto base = base_of_rows(given, needed.size());
@@ -202,7 +206,10 @@ BoundCalibrated make_calibrated(const py::object& scorer, const py::object& kind
     check_shape(q, "q_hat", {static_cast<py::ssize_t>(shares.values.size())});
     Calibration calibration{{}, known.engine};
     for (std::size_t j = 0; j < shares.values.size(); ++j) {
-        if (std::isnan(q.data()[j])) throw py::value_error("q_hat must be numbers, got NaN");
+        if (!(q.data()[j] > -std::numeric_limits<double>::infinity())) {
+            throw py::value_error(
+                py::str("q_hat must be numbers or infinite, got {:g}").format(q.data()[j]));
+        }
         calibration.levels.push_back({0, of_levels[j], shares.values[j], q.data()[j]});
     }
     py::array_t<double> of_leaves(0);

@@ -140,7 +140,8 @@ def test_refused_post_processing(call, message):
         ({"kinds": ["hdi", "hdi", "narrow"]}, "kind must be 'hdi'"),
         ({"levels": [0.5, 0.8, 1.2]}, "levels must be above 0 and at most 1, got 1.2"),
         ({"q_hat": [0.0]}, r"q_hat must have shape \(3,\)"),
-        ({"q_hat": [0.0, np.nan, 1.0]}, "q_hat must be numbers, got NaN"),
+        ({"q_hat": [0.0, np.nan, 1.0]}, "q_hat must be numbers or infinite, got nan"),
+        ({"q_hat": [0.0, -np.inf, 1.0]}, "q_hat must be numbers or infinite, got -inf"),
         ({"centres": [1.0]}, "centres must have shape"),
     ],
 )
@@ -185,6 +186,8 @@ def test_distributions_refuse_what_does_not_fit():
         distribution.base_levels([2.0])
     with pytest.raises(ValueError, match=r"base must have shape \(2, 1\)"):
         distribution.quantiles(base, [0.5])
+    with pytest.raises(ValueError, match="outwards must be 1 or -1, got 0"):
+        distribution.quantiles(base[:, :1], [0.5], outwards=0)
     with pytest.raises(ValueError, match=r"base must have shape \(2, 19\)"):
         distribution.cdf(base[:, :3], [0.0, 1.0])
     with pytest.raises(ValueError, match=r"y must have shape \(n,\) or \(n, k\), got \(3,\)"):
