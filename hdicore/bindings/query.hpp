@@ -119,8 +119,13 @@ class Query {
     py::array_t<T> output(const py::object& out, const Shape& rest,
                           const char* name = "out") const {
         auto array = output_array<T>(out, shape(rest), name);
-        check_disjoint(array, name, keep_, rows_name_);
+        check_apart(array, name);
         return array;
+    }
+
+    // Refuses an array to fill that is the memory of the rows.
+    void check_apart(const py::array& filled, const char* name) const {
+        check_disjoint(filled, name, keep_, rows_name_);
     }
 
     void score(const Request& request) {

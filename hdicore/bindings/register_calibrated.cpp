@@ -18,6 +18,11 @@ void pickle(Class& cls) {
     });
 }
 
+// What a caller may change afterwards, as it was read.
+py::object copied(const py::object& given) {
+    return py::module_::import("copy").attr("copy")(given);
+}
+
 // Base intervals of rows, by one base or m of them.
 py::array_t<double> base_ends(const py::object& object, std::size_t& n_bases) {
     auto ends = reals(object, "ends");
@@ -42,7 +47,7 @@ BoundPostProcess make_postprocess(double low, double high, bool clip, const py::
     if (!targets.is_none()) values = reals(targets, "targets");
     check_ndim(values, "targets", 1);
     return {PostProcess(low, high, clip, points, span_of(values)),
-            py::make_tuple(low, high, clip, lattice, targets)};
+            py::make_tuple(low, high, clip, copied(lattice), copied(targets))};
 }
 
 py::array_t<double> scores(const BoundPostProcess& self, const py::object& given,
@@ -99,7 +104,7 @@ BoundDistribution make_distribution(const py::object& levels, const py::object& 
     };
     return {PredictiveDistribution(as_vector(levels, "levels"), as_vector(scores, "scores"),
                                    known.engine),
-            py::make_tuple(levels, scores, postprocess)};
+            py::make_tuple(copied(levels), copied(scores), postprocess)};
 }
 
 std::vector<PredictiveDistribution::Place> places_of(const BoundDistribution& self,
@@ -172,6 +177,7 @@ py::array_t<double> of_values(const py::object& given, const py::object& values,
 py::array_t<double> cdf_of(const BoundDistribution& self, const py::object& base,
                            const py::object& y, bool inclusive) {
     return of_values(base, y, "y", [&](BaseQuantiles row, double point) {
+        if (std::isnan(point)) throw py::value_error("y must not hold NaN");
         return self.engine.cdf(row, point, inclusive);
     });
 }
@@ -208,7 +214,7 @@ BoundCalibrated make_calibrated(const py::object& scorer, const py::object& kind
     for (std::size_t j = 0; j < shares.values.size(); ++j) {
         if (!(q.data()[j] > -std::numeric_limits<double>::infinity())) {
             throw py::value_error(
-                py::str("q_hat must be numbers or infinite, got {:g}").format(q.data()[j]));
+                py::str("q_hat must be above -inf, got {:g}").format(q.data()[j]));
         }
         calibration.levels.push_back({0, of_levels[j], shares.values[j], q.data()[j]});
     }
@@ -217,8 +223,9 @@ BoundCalibrated make_calibrated(const py::object& scorer, const py::object& kind
         of_leaves = reals(centres, "centres");
         check_shape(of_leaves, "centres", {static_cast<py::ssize_t>(index.n_leaves())});
     }
-    return {&bound, std::move(calibration), of_leaves,
-            py::make_tuple(scorer, kinds, levels, q_hat, postprocess, centres)};
+    return {
+        &bound, std::move(calibration), of_leaves,
+        py::make_tuple(scorer, copied(kinds), copied(levels), copied(q_hat), postprocess, centres)};
 }
 
 py::array_t<double> calibrated(const BoundCalibrated& self, const py::object& X,
@@ -253,6 +260,10 @@ py::array_t<double> calibrated(const BoundCalibrated& self, const py::object& X,
     }
     if (!mean.is_none()) {
         means = output_array<double>(mean, {n}, "mean");
+        query.check_apart(means, "mean");
+        check_disjoint(means, "mean", of_rows, "q_hat");
+        check_disjoint(means, "mean", added, "shifts");
+        check_disjoint(means, "mean", self.centres, "centres");
         request.mean = mutable_span_of(means);
     }
     py::array_t<double> result({n, py::ssize_t{2}, static_cast<py::ssize_t>(at.size())});

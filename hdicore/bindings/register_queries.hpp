@@ -102,7 +102,7 @@ py::object intervals(const Self& self, const py::object& rows, const py::object&
     Request request{.intervals = {.coverages = levels.values,
                                   .results = flat_matrix(result, 2 * levels.values.size()),
                                   .kinds = kinds}};
-    py::array_t<double> of_leaves;
+    py::array_t<double> of_leaves(0);
     if (!centres.is_none()) {
         of_leaves = query.of_leaves(centres, "centres");
         check_disjoint(result, "out", of_leaves, "centres");
@@ -111,6 +111,7 @@ py::object intervals(const Self& self, const py::object& rows, const py::object&
     if (!mean.is_none()) {
         auto means = query.output(mean, {}, "mean");
         check_disjoint(means, "mean", result, "out");
+        check_disjoint(means, "mean", of_leaves, "centres");
         request.mean.results = mutable_span_of(means);
     }
     query.score(request);

@@ -1276,7 +1276,7 @@ class OutOfBagScorer:
 
     @property
     def has_raw(self) -> bool:
-        """Whether the rows weigh alike, as intervals of the family "raw" need."""
+        """Whether rows weigh alike and no leaf has over 65,535, as the family "raw" needs."""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
     def intervals(
@@ -1679,7 +1679,7 @@ class CalibratedScorer:
     postprocess : PostProcess
         Of widened intervals.
     centres : (n_leaves.sum(),) float, optional
-        As of `Scorer.intervals`.
+        As of `Scorer.intervals`. Float64 is kept as it is, and must not change.
 
     Raises
     ------

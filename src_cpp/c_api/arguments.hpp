@@ -105,8 +105,10 @@ inline Kind kind_of(int number) {
     static_assert(same(Kind::hdi, hdicore_hdi) && same(Kind::equal_tailed, hdicore_equal_tailed) &&
                   same(Kind::lower, hdicore_lower) && same(Kind::upper, hdicore_upper) &&
                   same(Kind::averaged, hdicore_averaged));
-    if (number == hdicore_averaged) return Kind::averaged;
-    return one_of<Kind>(number, hdicore_upper, "kind");
+    if (number != hdicore_averaged && (number < 0 || number > hdicore_upper)) {
+        refuse("kind must be one of the numbers 0 to 3, or 5, got " + std::to_string(number));
+    }
+    return static_cast<Kind>(number);
 }
 
 }  // namespace hdicore::arguments

@@ -57,6 +57,7 @@ void calibrated_intervals(const LeafIndex& index, const LeafSource& rows,
                          .centres = request.centres}},
           execution);
     for (std::size_t i = 0; i < n; ++i) {
+        if (i % 4096 == 0) execution.interruption.check();
         const double* base = bases.data() + i * 2 * m;
         const double shift = request.shifts.empty() ? 0 : request.shifts[i];
         for (std::size_t j = 0; j < k; ++j) {

@@ -3,6 +3,7 @@
 #include "calibrated/distribution.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -116,7 +117,7 @@ std::vector<std::size_t> PredictiveDistribution::needed(std::span<const Place> p
 }
 
 double PredictiveDistribution::cdf(BaseQuantiles base, double y, bool inclusive) const noexcept {
-    if (std::isnan(base[0])) return nan;
+    if (std::ranges::any_of(base, [](double q) { return std::isnan(q); })) return nan;
     const bool clips = postprocess_.clips();
     const double low = clips ? postprocess_.low() : -infinity;
     const double high = clips ? postprocess_.high() : infinity;

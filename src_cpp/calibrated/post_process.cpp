@@ -42,7 +42,8 @@ PostProcess::PostProcess(double low, double high, bool clip, std::optional<Latti
         throw std::invalid_argument("targets must be none without a lattice");
     }
     if (!(std::isfinite(lattice->base) && lattice->step > 0 && std::isfinite(lattice->step) &&
-          lattice->slack >= 0 && lattice->slack < 0.01)) {
+          lattice->slack >= 0 && lattice->slack < 0.01 && std::isfinite(lattice->place(low)) &&
+          std::isfinite(lattice->place(high)))) {
         throw std::invalid_argument(
             "lattice must have a finite base, a positive step and a slack in [0, 0.01)");
     }
@@ -69,8 +70,9 @@ double PostProcess::clipped(double end) const noexcept {
 }
 
 double PostProcess::point(double k, double outwards) const noexcept {
-    const auto at = std::lower_bound(places_.begin(), places_.end(), k);
-    if (at != places_.end() && *at == k) {
+    auto at = std::lower_bound(places_.begin(), places_.end(), k);
+    if (at != places_.end() && *at == k) {  // NaN is at none
+        while (outwards > 0 && at + 1 != places_.end() && *(at + 1) == k) ++at;
         return targets_[static_cast<std::size_t>(at - places_.begin())];
     }
     const auto& [base, step, slack] = *lattice_;

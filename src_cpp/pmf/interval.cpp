@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "pmf/quantile.hpp"
 
@@ -30,7 +31,7 @@ std::optional<Interval> from_ends(std::optional<double> lower,
 }
 
 Interval midway(const Interval& a, const Interval& b) noexcept {
-    return {(a.lower + b.lower) / 2, (a.upper + b.upper) / 2};
+    return {std::midpoint(a.lower, b.lower), std::midpoint(a.upper, b.upper)};
 }
 std::optional<Interval> midway(const std::optional<Interval>& a,
                                const std::optional<Interval>& b) noexcept {

@@ -57,7 +57,8 @@ OutOfBagScorer::OutOfBagScorer(const OutOfBagRows& rows, std::shared_ptr<const L
         throw std::invalid_argument("draw_weight must be finite and not negative");
     }
     std::visit([&](auto draws) { find_means(draws, n_threads, interruption); }, draws_);
-    if (!are_finite(means_.centres) || !are_finite(means_.leaf_weight)) {
+    if (!are_finite(means_.centres) || !are_finite(means_.leaf_means) ||
+        !are_finite(means_.leaf_weight)) {
         throw std::invalid_argument(
             "the targets of the training rows are too large to be averaged");
     }

@@ -325,7 +325,8 @@ void OutOfBagScorer::intervals(const OutOfBagRequest& request, unsigned n_thread
                                     std::to_string(row));
     }
     if (!has_raw() && std::ranges::count(request.families, Family::raw) > 0) {
-        throw std::invalid_argument("family must be 'centred' for rows that do not weigh alike");
+        throw std::invalid_argument(
+            "family must be 'centred' for rows that do not weigh alike, or over 65,535 in a leaf");
     }
     const Atoms atoms(*this, request.offsets);
     // Rows that share a leaf of one tree share many in the others.

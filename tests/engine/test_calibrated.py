@@ -84,6 +84,46 @@ def test_no_bit_depends_on_threads_blocks_or_the_other_rows(made):
     assert calibrated.intervals(X[:0], [1]).shape == (0, 2, 1)
 
 
+def test_means_are_written_where_nothing_is_read(made):
+    scorer, numbers, X = made
+    calibrated = CalibratedScorer(scorer, KINDS, LEVELS, Q_HAT, PostProcess(0.0, 9.0), numbers)
+    wide, q_hat, shifts = np.ones((len(X), 3)), np.ones((len(X), 3)), np.ones(len(X))
+    for options, mean in [
+        ({"shifts": shifts}, shifts),
+        ({"q_hat": q_hat}, q_hat.reshape(-1)[: len(X)]),
+        ({}, numbers[: len(X)]),
+    ]:
+        with pytest.raises(ValueError, match="mean must not share memory with"):
+            calibrated.intervals(X, [0], mean=mean, **options)
+    with pytest.raises(ValueError, match="mean must not share memory with X"):
+        calibrated.intervals(wide, [0], mean=wide.reshape(-1)[: len(X)])
+    with pytest.raises(ValueError, match="mean must not share memory with centres"):
+        scorer.intervals(X, 0.5, centres=numbers, mean=numbers[: len(X)])
+
+
+def test_what_is_given_may_change_afterwards(made):
+    scorer, _, X = made
+    q_hat, targets = np.array([0.5]), np.array([0.0, 0.1, 9.0])
+    postprocess = PostProcess(0.0, 9.0, True, (0.0, 0.1, 1e-6), targets)
+    calibrated = CalibratedScorer(scorer, ["hdi"], [0.8], q_hat, postprocess)
+    expected = calibrated.intervals(X, [0])
+    q_hat[:], targets[:] = np.nan, np.nan
+    for again in (calibrated, pickle.loads(pickle.dumps(calibrated))):
+        assert again.intervals(X, [0]).tobytes() == expected.tobytes()
+
+
+def test_targets_at_one_place_are_both_inside():
+    most = 0.1 + 0.2  # beside 0.3
+    postprocess = PostProcess(0.1, most, True, (0.0, 0.1, 1e-6), [0.1, 0.2, 0.3, most])
+    found = postprocess.widen([[[0.1], [most]]], [0.0])
+    np.testing.assert_array_equal(found, [[[0.1], [most]]])
+
+
+def test_averaged_ends_of_huge_targets_are_finite():
+    index = LeafIndex(np.zeros((3, 1), dtype=np.int32), [1.5e308, 1.6e308, 1.7e308])
+    assert np.isfinite(index.intervals([[0]], 0.5, "averaged")).all()
+
+
 def test_averaged_intervals_are_midway(made):
     scorer, _, X = made
     both = scorer.intervals(X, [0.6, 0.6], ["hdi", "equal_tailed"])
@@ -120,6 +160,7 @@ def test_copies_answer_alike(made):
         (lambda: PostProcess(0.0, np.inf), "finite"),
         (lambda: PostProcess(0.0, 1.0, lattice=[0.0, 1.0]), r"lattice must have shape \(3,\)"),
         (lambda: PostProcess(0.0, 1.0, lattice=[0.0, -1.0, 0.0]), "positive step"),
+        (lambda: PostProcess(0.0, 1.0, lattice=[0.0, 1e-320, 0.0]), "lattice must have"),
         (lambda: PostProcess(0.0, 1.0, targets=[0.0]), "none without a lattice"),
         (lambda: PostProcess(0.0, 1.0).scores(ENDS[..., 0], [1.0]), r"y must have shape \(2,\)"),
         (lambda: PostProcess(0.0, 1.0).scores(ENDS[:, 0], [1.0, 2.0]), r"\(n, 2\) or \(n, 2, m\)"),
@@ -140,8 +181,8 @@ def test_refused_post_processing(call, message):
         ({"kinds": ["hdi", "hdi", "narrow"]}, "kind must be 'hdi'"),
         ({"levels": [0.5, 0.8, 1.2]}, "levels must be above 0 and at most 1, got 1.2"),
         ({"q_hat": [0.0]}, r"q_hat must have shape \(3,\)"),
-        ({"q_hat": [0.0, np.nan, 1.0]}, "q_hat must be numbers or infinite, got nan"),
-        ({"q_hat": [0.0, -np.inf, 1.0]}, "q_hat must be numbers or infinite, got -inf"),
+        ({"q_hat": [0.0, np.nan, 1.0]}, "q_hat must be above -inf, got nan"),
+        ({"q_hat": [0.0, -np.inf, 1.0]}, "q_hat must be above -inf, got -inf"),
         ({"centres": [1.0]}, "centres must have shape"),
     ],
 )
@@ -192,6 +233,8 @@ def test_distributions_refuse_what_does_not_fit():
         distribution.cdf(base[:, :3], [0.0, 1.0])
     with pytest.raises(ValueError, match=r"y must have shape \(n,\) or \(n, k\), got \(3,\)"):
         distribution.cdf(base, [0.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match="y must not hold NaN"):
+        distribution.cdf(base, [0.0, np.nan])
     with pytest.raises(ValueError, match=r"uniforms must lie in \[0, 1\]"):
         distribution.draws(base, [0.5, np.nan])
     with pytest.raises(TypeError, match="postprocess must be a PostProcess"):

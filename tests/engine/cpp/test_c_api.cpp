@@ -121,7 +121,8 @@ void an_index_answers_as_the_engine_does() {
     const std::int32_t* leaves = rows.leaves.data();
     score(engine, source, {}, {.mean = {mean}}, {});
     CHECK(api.index_mean(index.handle, leaves, 200, 2, found.data(), nullptr) == 0 && same(mean));
-    for (int kind = 0; kind <= hdicore_upper; ++kind) {
+    for (const int kind :
+         {hdicore_hdi, hdicore_equal_tailed, hdicore_lower, hdicore_upper, hdicore_averaged}) {
         score(engine, source, {},
               {.intervals = {levels, static_cast<Kind>(kind), {intervals.data(), 400, 4}}}, {});
         CHECK(api.index_intervals(index.handle, leaves, 200, levels.data(), 2, kind, 0,
@@ -367,7 +368,7 @@ void the_table_is_as_it_was_published() {
     static_assert(hdicore_ok == 0 && hdicore_invalid == 1 && hdicore_no_memory == 2 &&
                   hdicore_failed == 3);
     static_assert(hdicore_hdi == 0 && hdicore_equal_tailed == 1 && hdicore_lower == 2 &&
-                  hdicore_upper == 3);
+                  hdicore_upper == 3 && hdicore_averaged == 5);
     static_assert(hdicore_inverted_cdf == 0 && hdicore_averaged_inverted_cdf == 1 &&
                   hdicore_linear == 2 && hdicore_lower_atom == 3 && hdicore_higher_atom == 4 &&
                   hdicore_midpoint == 5 && hdicore_nearest == 6);
