@@ -80,6 +80,8 @@ def write_page(report: Report, options: Any, columns: dict[str, str]) -> None:
     facts = {
         "training table": options.tables,
         "target": options.target,
+        "features": f"{report.model.fitted_forest().n_features:,}",
+        "forest": type(report.model.estimator_).__name__,
         **facts_of(report.model.fitted_forest()),
         "model file": options.output,
         "made by": f"hdiforest {__version__}",

@@ -17,7 +17,7 @@ from hdiforest._cli.arguments import UsageError, kind_and_levels, written_form
 from hdiforest._cli.console import facts_of, say, thirds
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._model.fitted import FittedForest
-from hdiforest._tables.columns import DateColumn, NumberColumn, is_text
+from hdiforest._tables.columns import DateColumn, NumberColumn, is_text, plain
 from hdiforest._tables.described import described
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.forms import ISO_DATE, ColumnError, Form, NumberForm, form_of
@@ -57,7 +57,7 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
     given = [(options.over, _N_PERIODS), (options.by, None)]
     names = list(dict.fromkeys(name for name, _ in given if name is not None))
     X, y, counts, kept = read_labelled_tables(model, options, names)
-    columns = {name: kept[name].combine_chunks() for name in names}
+    columns = {name: plain(kept[name].combine_chunks()) for name in names}
     form, sorted_as = None, None
     for name, _ in options.date_format:
         if name != options.over:

@@ -405,7 +405,8 @@ FIRST_DAY, LAST_DAY = -719162, 2932896
 
 # What `datetime.fromisoformat` reads as Arrow does.
 _PLAIN_STAMP = re.compile(
-    "[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    "([T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?"
 )
 _EPOCHS = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)  # without a time zone, with one
 

@@ -119,6 +119,8 @@ class TableEncoder:
         try:
             for entry in self.entries:
                 cell = record[entry.name]
+                if isinstance(cell, str) and cell in self.missing:
+                    cell = None
                 is_plain = not self.missing or self._is_no_word(cell)
                 code = entry.code(cell) if is_plain else None
                 codes.append(self._code(entry, cell) if code is None else code)
