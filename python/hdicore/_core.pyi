@@ -1290,7 +1290,7 @@ class OutOfBagScorer:
         offsets: ArrayLike | None = None,
         n_threads: int = 0,
     ) -> _Floats:
-        """Intervals of training rows from targets or residuals of others.
+        """Return intervals of training rows from targets or residuals of others.
 
         The atoms of row i are y[j], or s[i] + (y[j] - s[j]) with s = scale * centres + offsets. The
         row is left out of its leaves, and its target out of the centres of the others.
@@ -1553,7 +1553,7 @@ class PredictiveDistribution:
 
     def __init__(self, levels: ArrayLike, scores: ArrayLike, postprocess: PostProcess) -> None: ...
     def base_levels(self, levels: ArrayLike) -> _Floats:
-        """Levels of the base quantiles that quantiles are read from.
+        """Return the levels of base quantiles that quantiles are read from.
 
         Parameters
         ----------
@@ -1567,7 +1567,7 @@ class PredictiveDistribution:
         """
 
     def quantiles(self, base: ArrayLike, levels: ArrayLike, *, outwards: int = 1) -> _Floats:
-        """Quantiles at levels, or at the next known ones. O(n k).
+        """Return quantiles at levels, or at the next known ones. O(n k).
 
         Parameters
         ----------
@@ -1613,7 +1613,7 @@ class PredictiveDistribution:
         """
 
     def draws(self, base: ArrayLike, uniforms: ArrayLike) -> _Floats:
-        """Quantiles at known levels, by numbers that are drawn.
+        """Return quantiles at known levels, by numbers that are drawn.
 
         Parameters
         ----------
@@ -1637,7 +1637,7 @@ class PredictiveDistribution:
     def scores(
         base: ArrayLike, y: ArrayLike, postprocess: PostProcess, *, strictly: bool = False
     ) -> _Floats:
-        """Scores of targets: the largest s with Q(x, s) <= y, or, strictly, the least with >= y.
+        """Return scores of targets: the largest s with Q(x, s) <= y, or the least with >= y.
 
         Parameters
         ----------

@@ -60,7 +60,7 @@ class BoostedMean:
             raise ValueError(f"low must be at most high, got {self.low} and {self.high}")
 
     def predict(self, X: NDArray[Any], n_threads: int) -> Array:
-        """Predictions for rows.
+        """Predict the targets of rows.
 
         Parameters
         ----------

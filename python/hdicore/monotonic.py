@@ -46,8 +46,8 @@ def bounds_of_leaves(
 
     Returns
     -------
-    lower, upper : (n_leaves,) float64
-        Infinite where nothing bounds a leaf.
+    two (n_leaves,) float64
+        Lower and upper bounds; infinite where nothing bounds a leaf.
 
     Notes
     -----
@@ -89,8 +89,8 @@ def reached_bounds(
 
     Returns
     -------
-    lower, upper : (n_leaves,) float64
-        Infinite where the value of a leaf is not at its bound.
+    two (n_leaves,) float64
+        Lower and upper bounds; infinite where the value of a leaf is not at its bound.
     """
     left, right, value = tree.children_left, tree.children_right, tree.value[:, 0, 0]
     n, weight = tree.n_node_samples, tree.weighted_n_node_samples

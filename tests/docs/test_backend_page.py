@@ -63,6 +63,7 @@ def test_there_is_a_recipe_for_each_library():
         "quantile-forest, from what it stores",
         "Larger leaves from the same trees",
         "Intervals of the training rows",
+        "Calibrated intervals",
         "Intervals at a price",
         "Regions of several pieces",
         "Instructions of the processor",

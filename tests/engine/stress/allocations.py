@@ -96,9 +96,11 @@ def operations() -> dict[str, Operation]:
                 leaves, y, counts=counts, sample_weight=y, n_leaves=n_leaves, n_threads=n
             ),
             "LeafIndex.from_leaves": lambda n=n: LeafIndex.from_leaves(leaves, y, n_threads=n),
-            "OutOfBagScorer": lambda n=n: OutOfBagScorer(index, leaves, counts, y, n_threads=n),
+            "OutOfBagScorer": lambda n=n: (
+                OutOfBagScorer(index, leaves, counts, y, n_threads=n).centres
+            ),
             "OutOfBagScorer.intervals": lambda n=n: of_training.intervals(
-                np.arange(300), family=["raw", "centred"], n_threads=n
+                np.arange(300), n_threads=n
             ),
             "Forest.apply": lambda n=n: forest.apply(asked, n_threads=n),
             "Forest.leaves": lambda n=n: forest.leaves(asked, n_threads=n),

@@ -1,4 +1,4 @@
-// test_calibration.cpp: intervals are widened, moved to what targets can be, and nested
+// test_post_process.cpp: intervals are widened, moved to what targets can be, and nested
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <limits>
