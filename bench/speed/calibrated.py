@@ -2,11 +2,11 @@
 
     python bench/speed/calibrated.py [--compare REV] [--turns N]
 
-One thread, 100 extra trees on 20,000 rows of ten features. Calibrated answers
-are timed in turns with the forest's own: one row, 20,000 rows at five coverages and at one, three
-quantiles, and one row of three outputs. Shown are medians over turns. Another commit has a process
-of its own, with a model of the same rows, and is compiled once, into build/revisions. Functions are
-those of hdiforest that a call enters. Five minutes for each commit.
+One thread, 100 extra trees on 20,000 rows of ten features. Calibrated answers are timed in turns
+with the forest's own: one row, 20,000 rows at five coverages and at one, three quantiles, and one
+row of three outputs. Shown are medians over turns. Another commit has a process of its own, with a
+model of the same rows, and is compiled once, into build/revisions. Functions are calls of functions
+of hdiforest within one call. A minute for each commit.
 """
 
 from __future__ import annotations

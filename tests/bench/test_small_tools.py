@@ -108,3 +108,20 @@ def test_growth(small, capsys, monkeypatch):
     growth.main()  # nothing is measured again
     assert capsys.readouterr().out == first
     assert "| 400 |" in first
+
+
+def test_calibrated_beside_another_commit(small, capsys, monkeypatch):
+    calibrated = small("speed", "calibrated")
+    installed = Path(hdicore.__file__).parents[1]
+    monkeypatch.setattr(calibrated.revisions, "built_tree", lambda _: installed)
+    arguments = ["--compare", "HEAD", "--turns", "1", "--rows", "300", "--trees", "60"]
+    monkeypatch.setattr("sys.argv", ["calibrated.py", *arguments])
+    calibrated.main()
+    printed = capsys.readouterr().out
+    assert printed.count("| HEAD ") == printed.count("| these files ") == len(calibrated.WORKS)
+
+
+def test_a_record_beside_its_query(small, capsys):
+    small("speed", "records").main()
+    _, _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[1] for row in rows] == ["hdi", "calibrated"]

@@ -124,7 +124,7 @@ class TableEncoder:
                 is_plain = not self.missing or self._is_no_word(cell)
                 code = entry.code(cell) if is_plain else None
                 codes.append(self._code(entry, cell) if code is None else code)
-        except Exception:  # which the table will raise, or another one of it
+        except Exception:  # of any cell: the table refuses it, or another one, in its own words
             return None
         return np.array([codes], dtype=np.float32)
 
