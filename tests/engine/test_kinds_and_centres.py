@@ -10,7 +10,7 @@ from hdicore import LeafIndex, Scorer
 
 from ..oracle import as_forest
 
-KINDS = ("hdi", "equal_tailed", "lower", "upper")
+KINDS = ("hdi", "equal_tailed", "lower", "upper", "averaged")
 
 
 @pytest.fixture(scope="module", params=["small leaves", "large leaves", "tied targets"])

@@ -15,7 +15,7 @@ from hdicore import LeafIndex, Scorer, _reference
 
 from ..oracle import as_forest, bag_counts, damaged, exact_shares, one_leaf_index
 
-KINDS = ("hdi", "equal_tailed", "lower", "upper")
+KINDS = ("hdi", "equal_tailed", "lower", "upper", "averaged")
 
 
 def random_rows(rng, n=30, n_trees=4, n_leaves=5, n_targets=12):

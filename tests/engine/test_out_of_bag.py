@@ -38,7 +38,7 @@ class Rows:
         return OutOfBagScorer(index, self.leaves, self.counts, y, **weights | options)
 
 
-KINDS = ("hdi", "equal_tailed", "lower", "upper")
+KINDS = ("hdi", "equal_tailed", "lower", "upper", "averaged")
 
 
 def every(levels):

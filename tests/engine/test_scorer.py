@@ -237,7 +237,7 @@ def coarse(request):
     return Scorer(forest, index), rng.random((700, 4), dtype=np.float32)
 
 
-@pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "lower", "upper"])
+@pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "lower", "upper", "averaged"])
 def test_a_level_is_the_same_alone_and_beside_others(coarse, kind):
     """Beside other levels more is gathered, and all of it beside the mean."""
     scorer, X = coarse
