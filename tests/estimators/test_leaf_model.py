@@ -298,7 +298,7 @@ def test_damaged_and_foreign_files(tmp_path):
     (tmp_path / "index").write_bytes(data[:-3])
     refuses("is not a file of LeafModel.save, or is damaged")
     (tmp_path / "index").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    refuses("the checksum of .* does not match")
+    refuses("is damaged: its checksum does not match its contents|the checksum of")
     safetensors.save_file({"ranks": np.zeros(3)}, tmp_path / "index")
     refuses("is not a file of LeafModel.save: it holds other tensors")
     HDIForestRegressor.from_forest(FOREST, X, Y).save(tmp_path / "model")
@@ -380,11 +380,11 @@ def test_pads_are_stored_and_forgotten(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without("calibration.numbers"), "the tensor numbers is missing"),
+        (without("calibration.numbers"), "the tensor calibration.numbers is missing"),
         (with_value("calibration.numbers", 1, 0), "does not fit an index"),
         (with_value("calibration.numbers", 2, 1), "does not fit an index"),
         (with_facts("calibration.facts", lambda facts: facts.update(n=0)), "n must be a whole num"),
-        (with_array("calibration.more", np.zeros(3)), "it has the tensor 'more', which"),
+        (with_array("calibration.more", np.zeros(3)), "the tensor 'calibration.more', which"),
     ],
 )
 def test_stored_pads_are_checked(tmp_path, change, message):

@@ -128,7 +128,7 @@ def test_file_without_training_rows(model, tmp_path):
         loaded.save(tmp_path / "again")
     loaded.save(tmp_path / "again", training_rows=False)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "lean").read_bytes()
-    assert not any(name.startswith("training") for name in load_file(tmp_path / "lean"))
+    assert not any(name.startswith("training.") for name in load_file(tmp_path / "lean"))
 
 
 def test_models_with_and_without_training_rows_are_shown_without_indexing_them(model, tmp_path):
@@ -263,17 +263,39 @@ def test_files_that_are_no_models(data, reason, tmp_path):
         {"b": {"dtype": "U8", "shape": [1], "data_offsets": [16, 17]}},
         {"b": {"dtype": "I16", "shape": [0], "data_offsets": [16, 16]}},
         {"b\ud800": {"dtype": "U8", "shape": [0], "data_offsets": [16, 16]}},
+        {"b c": {"dtype": "U8", "shape": [0], "data_offsets": [16, 16]}},
     ],
 )
 def test_headers_whose_ranges_do_not_tile_the_file(change, tmp_path):
-    header = {"a": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}}
-    for entries, message in ((header, "other tensors"), (header | change, "or is damaged: ")):
-        (tmp_path / "file").write_bytes(headed(json.dumps(entries).encode()) + bytes(16))
-        with pytest.raises(
-            ValueError, match=rf"file is not a model file(:|, ).*{message}"
-        ) as error:
+    header = {"__metadata__": {"hdicore_model": "3 0.1 1.5"}}
+    header["a"] = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
+    sound, other = "file is damaged: its checksums", r"file is not a model file, or is damaged: "
+    for entries, message in ((header, sound), (header | change, other)):
+        text = json.dumps(entries, separators=(",", ":"))
+        (tmp_path / "file").write_bytes(headed(text.encode()) + bytes(16))
+        with pytest.raises(ValueError, match=message) as error:
             HDIForestRegressor.load(tmp_path / "file")
         assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "respelled",
+    [
+        lambda text: text.replace('","shape"', '", "shape"', 1),
+        lambda text: text.replace('"numbers"', '"number\\u0073"', 1),
+        lambda text: text.replace('"data_offsets":[0,', '"data_offsets":[00,', 1),
+        lambda text: text.replace("}}", "}},", 1),
+        lambda text: text.rstrip() + "\n",
+    ],
+)
+def test_headers_that_safetensors_does_not_write(path, respelled):
+    whole = path.read_bytes()
+    start = 8 + struct.unpack("<Q", whole[:8])[0]
+    text = whole[8:start].decode()
+    assert respelled(text) != text
+    path.write_bytes(headed(respelled(text).encode()) + whole[start:])
+    with pytest.raises(ValueError, match="is not a model file, or is damaged: "):
+        HDIForestRegressor.load(path)
 
 
 def test_other_safetensors_files(tmp_path):
@@ -330,14 +352,14 @@ def stacked():
         (with_array("mean.share", [[0.5]]), r"share must be float64 of shape \(1\), got"),
         (with_value("mean.range", slice(1, None), [2.0, 1.0]), "low must be at most high"),
         (with_value("mean.range", 0, np.nan), "must be finite"),
-        (without("mean.range"), "the tensor range is missing"),
-        (without("mean.share"), "the tensor share is missing"),
+        (without("mean.range"), "the tensor mean.range is missing"),
+        (without("mean.share"), "the tensor mean.share is missing"),
         (without("mean.values"), "values is missing"),
         (without("mean.line"), "line is missing"),
         (without("centred.leaf_means"), "leaf_means is missing"),
         (without("mean.forest.nodes"), "nodes"),
         (with_array("mean.values", np.full(3, np.nan)), "leaf_values must be"),
-        (with_array("mean.more", np.zeros(1)), "tensor 'more', which"),
+        (with_array("mean.more", np.zeros(1)), "tensor 'mean.more', which"),
     ],
 )
 def test_a_hostile_mean(tmp_path, stacked, change, message):
@@ -377,15 +399,15 @@ N_KNOWN, LEVELS_AT = 9, 15
         (lambda tensors: tensors.update({NUMBERS: tensors[NUMBERS][:4]}), "it ends too early"),
         (with_array(NUMBERS, []), "it ends too early"),
         (with_array(NUMBERS, [[1.0]]), "numbers must be float64 of shape"),
-        (without(NUMBERS), "the tensor numbers is missing"),
+        (without(NUMBERS), "the tensor calibration.numbers is missing"),
         (without(FACTS), "facts must be"),
         (with_text(FACTS, "[" * 99999), "facts must be JSON"),
         (with_text(FACTS, "[]"), "facts must be an object"),
         (with_text(FACTS, "{}"), "its facts are not what this version writes"),
         (with_facts(FACTS, lambda facts: facts.pop("n")), "KeyError: 'n'"),
-        (with_facts(FACTS, lambda facts: facts.update(n=0)), "n must be positive"),
-        (with_facts(FACTS, lambda facts: facts.update(n="many")), "its facts are not"),
-        (with_facts(FACTS, lambda facts: facts.update(levels=[])), "shorter than argument"),
+        (with_facts(FACTS, lambda facts: facts.update(n=0)), "n must be a whole number"),
+        (with_facts(FACTS, lambda facts: facts.update(n="many")), "n must be a whole number"),
+        (with_facts(FACTS, lambda facts: facts.update(levels=[])), "zip"),
         (with_facts(FACTS, lambda facts: facts["levels"][0].update(more=1)), "more"),
         (with_facts(FACTS, lambda facts: facts["levels"][0].update(realised=2)), "realised must"),
         (with_facts(FACTS, lambda facts: facts["levels"][0].update(cross_check=3)), "its facts"),
@@ -434,8 +456,8 @@ def test_a_file_without_a_distribution(tmp_path, stacked):
         (without("fold1.forest.nodes"), "must contain 'nodes'"),
         (with_array("fold2.x", np.zeros(1)), "'fold2.x', which"),
         (with_array("fold01.x", np.zeros(1)), "'fold01.x', which"),
-        (with_array("fold1.x.y", np.zeros(1)), "tensor 'x.y', which"),
-        (without("calibration.scores"), "calibration: the tensor scores is missing"),
+        (with_array("fold1.x.y", np.zeros(1)), "tensor 'fold1.x.y', which"),
+        (without("calibration.scores"), "calibration: the tensor calibration.scores is missing"),
         (with_facts(FACTS, lambda facts: facts["sizes"].pop()), "scores must be"),
         (with_facts(FACTS, lambda facts: facts.update(sizes=3)), "its facts are not"),
     ],
@@ -468,7 +490,7 @@ def without_output(tensors):
         ),
         (without_output, "each of several outputs must have a cal"),
         (with_number("output0.n_outputs", 1), "output0 must be a forest without folds and outp"),
-        (without("boxes.q_hat"), "the tensor q_hat is missing"),
+        (without("boxes.q_hat"), "the tensor boxes.q_hat is missing"),
         (with_value("boxes.q_hat", 0, np.nan), "the quantiles of boxes must be"),
         (without("output1.forest.nodes"), "must contain 'nodes'"),
         (with_array("output2.x", np.zeros(1)), "'output2.x', which"),

@@ -41,6 +41,7 @@ class Parts:
     objects: dict[str, Any] = field(default_factory=dict)  # fitted ones that no array stands for
     origin: Origin = _HERE
     copy: bool = True  # whether arrays must be copied, because a caller may change them
+    prefix: str = ""  # of all names, for errors
 
     def state(self) -> dict[str, Any]:
         """Return the parts for a pickle: copies of a model do not look at a file."""
@@ -54,21 +55,23 @@ class Parts:
     def group(self, name: str) -> Parts:
         """Take all whose names begin with that of a group."""
         arrays, objects = _taken(self.arrays, name), _taken(self.objects, name)
-        return Parts(arrays, objects, self.origin.part(name), self.copy)
+        own = self.origin.part(name), self.copy, f"{self.prefix}{name}."
+        return Parts(arrays, objects, *own)
 
     def array(self, name: str, dtypes: str, shape: Shape) -> NDArray[Any]:
         """Take an array of one of these types."""
         if name not in self.arrays:
-            raise ValueError(f"the tensor {name} is missing")
+            raise ValueError(f"the tensor {self.prefix}{name} is missing")
         array = self.arrays.pop(name)
         fits = len(shape) == array.ndim and all(
             n in (None, own) for n, own in zip(shape, array.shape, strict=True)
         )
         if array.dtype.name not in dtypes.split() or not fits:
-            words = ", ".join("any" if n is None else str(n) for n in shape)
+            types = alternatives(dtypes.split())
+            lengths = ", ".join("any" if n is None else str(n) for n in shape)
             raise ValueError(
-                f"{name} must be {alternatives(dtypes.split())} of shape ({words}), got "
-                f"{array.dtype} of shape {reprlib.repr(array.shape)}"
+                f"{self.prefix}{name} must be {types} of shape ({lengths}), got {array.dtype} of "
+                f"shape {reprlib.repr(array.shape)}"
             )
         return array
 
@@ -95,21 +98,21 @@ class Parts:
         try:
             facts = json.loads(str(self.text(name)))
         except (RecursionError, ValueError) as error:
-            raise ValueError(f"{name} must be JSON: {error}") from None
+            raise ValueError(f"{self.prefix}{name} must be JSON: {error}") from None
         if not isinstance(facts, dict):
-            raise ValueError(f"{name} must be an object, got {reprlib.repr(facts)}")
+            raise ValueError(f"{self.prefix}{name} must be an object, got {reprlib.repr(facts)}")
         return facts
 
     def object(self, name: str) -> Any:
         """Take a fitted object."""
         if name not in self.objects:
-            raise ValueError(f"the object {name} is missing")
+            raise ValueError(f"the object {self.prefix}{name} is missing")
         return self.objects.pop(name)
 
     def require_empty(self) -> None:
         """Raise ValueError if something was not taken."""
-        require_none(self.arrays, "tensor")
-        require_none(self.objects, "object")
+        require_none((self.prefix + name for name in self.arrays), "tensor")
+        require_none((self.prefix + name for name in self.objects), "object")
 
 
 def _taken(left: dict[str, Any], group: str) -> dict[str, Any]:

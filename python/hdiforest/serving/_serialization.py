@@ -239,7 +239,7 @@ def _made(
     own = parts.group(group)
     arrays: Any = own.arrays
     known = (*_KNOWN[kind], *more)
-    require_none((f"{group}.{name}" for name in arrays if name not in known), "tensor")
+    require_none((own.prefix + name for name in arrays if name not in known), "tensor")
     is_mapped = all(
         isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
     )
@@ -258,7 +258,7 @@ def _training_rows(
     """Return the training rows, and a function that checks what they hold."""
     n = numbers.n_training_rows
     outputs = () if numbers.scalar_output else (index.n_outputs,)
-    own = Parts(dict(arrays))
+    own = Parts(dict(arrays), prefix=f"{parts.prefix}training.")
     found: dict[str, Any] = {}
     found["X"] = own.array("X", "float32", (n, numbers.n_features))
     found["y"] = own.array("y", "float64", (n, *outputs))

@@ -122,7 +122,7 @@ class OpenFile:
 
     def content(self, *, mapped: bool) -> NDArray[np.uint8]:
         """Return all bytes, read-only: the file's own memory, or a copy."""
-        if mapped:
+        if mapped and self._n_bytes > 0:
             return np.memmap(self._file, dtype=np.uint8, mode="r")
         content, n_read = np.empty(self._n_bytes, dtype=np.uint8), 0
         while n := self._file.readinto(content[n_read : n_read + _AT_ONCE].data):
@@ -186,13 +186,13 @@ def _header(
     start = _START.match(text)
     if start is not None and start[1] == form.key:
         versions = _versions(path, form, start[2], text)
-    elif start is not None:
+    elif text.startswith('{"'):
         raise ValueError(f"{path} is not a {form.noun}: it holds other tensors")
     elif (other := _other_content(path)) is not None:
         raise ValueError(f"{path} is not a {form.noun}: it looks like {other}")
     try:
         if start is None:
-            raise ValueError(f"its header cannot have {n_header} bytes, or is of others")
+            raise ValueError(f"its header cannot have {n_header} bytes, or is no JSON")
         return versions, head, _tensors(text, start.end(), content[len(head) :])
     except ValueError as error:
         reason = printable(str(error))[:200]
