@@ -172,8 +172,8 @@ def scripts_of(*folders: str) -> Iterator[None]:
             del sys.modules[name]
 
 
-def restored(model, facts=(), arrays=(), without=None):
-    """A copy of a model as from a pickle, with other facts and arrays, and without a group."""
+def restored(model, arrays=(), without=None):
+    """A copy of a model as from a pickle, with other arrays, and without a group."""
     state = model.__getstate__()
     parts = state["_fitted"]
     kept = {
@@ -181,7 +181,7 @@ def restored(model, facts=(), arrays=(), without=None):
         for name, each in parts["arrays"].items()
         if without is None or not name.startswith(f"{without}.")
     }
-    changed = parts | {"facts": parts["facts"] | dict(facts), "arrays": kept | dict(arrays)}
+    changed = parts | {"arrays": kept | dict(arrays)}
     made = type(model).__new__(type(model))
     made.__setstate__(state | {"_fitted": changed})
     return made

@@ -37,6 +37,7 @@ PYBIND11_MODULE(_table, module, pybind11::mod_gil_not_used()) {
     hdicore::bindings::register_leaf_index(module);
     hdicore::bindings::register_scorer(module);
     hdicore::bindings::register_calibrated(module);
+    hdicore::bindings::register_read_calibration(module);
     hdicore::bindings::register_weighted_hdi(module);
     hdicore::bindings::register_out_of_bag(module);
     hdicore::bindings::register_fit_record(module);

@@ -12,6 +12,7 @@ void register_forest(pybind11::module_& module);
 void register_leaf_index(pybind11::module_& module);
 void register_scorer(pybind11::module_& module);
 void register_calibrated(pybind11::module_& module);
+void register_read_calibration(pybind11::module_& module);
 void register_weighted_hdi(pybind11::module_& module);
 void register_out_of_bag(pybind11::module_& module);
 void register_fit_record(pybind11::module_& module);

@@ -15,6 +15,7 @@ try:
         find_mismatch,
         instructions,
         moving_quantiles,
+        read_calibration,
         weighted_hdi,
     )
 except ModuleNotFoundError as error:
@@ -38,6 +39,7 @@ __all__ = [
     "get_include",
     "instructions",
     "moving_quantiles",
+    "read_calibration",
     "weighted_hdi",
 ]
 

@@ -1736,6 +1736,34 @@ class CalibratedScorer:
 
     def __reduce__(self) -> tuple[type[CalibratedScorer], tuple[object, ...]]: ...
 
+def read_calibration(numbers: ArrayLike) -> dict[str, Any]:
+    """Parts that a calibration in a model file is made of.
+
+    Parameters
+    ----------
+    numbers : (n,) float
+        The array ``calibration.numbers`` of a file (:doc:`/file_format`).
+
+    Returns
+    -------
+    dict
+        ``method`` and ``family``, their names; ``range``, ``clip``, ``lattice`` (or None) and
+        ``targets``, as `PostProcess` takes them; ``levels``, a list of coverage, kind, level and
+        q_hat, empty if the method makes forests of folds; ``groups``, None, or the feature that
+        holds the labels (or None), the labels, where None means missing and NaN a text, and the
+        quantiles (g, k); ``distribution``, None, or levels and scores as
+        `PredictiveDistribution` takes them.
+
+    Raises
+    ------
+    ValueError
+        If the array is of another version, or damaged.
+
+    Notes
+    -----
+    O(n). Readers in C check a file by the same code.
+    """
+
 def weighted_hdi(
     values: ArrayLike,
     weights: ArrayLike | None = None,

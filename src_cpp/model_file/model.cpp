@@ -27,34 +27,20 @@ TensorFile open_file(const std::string& path, bool mapped) {
 std::vector<ModelPart> read_outputs(const TensorFile& file, const ModelFacts& whole,
                                     std::size_t n_outputs) {
     std::vector<ModelPart> outputs;
-    if (whole.parts.outputs.empty()) return outputs;
-    if (whole.parts.outputs.size() != n_outputs || n_outputs == 1) {
+    if (whole.n_outputs == 0) return outputs;
+    if (whole.n_outputs != n_outputs || n_outputs == 1) {
         refuse("outputs must be as many as the targets, or none");
     }
-    for (const Json& own : whole.parts.outputs) {
-        const std::string name = "output" + std::to_string(outputs.size());
-        const ModelFacts facts = ModelFacts::read(own, false);
-        if (!facts.parts.calibration || facts.n_features != whole.n_features) {
+    for (std::size_t output = 0; output < n_outputs; ++output) {
+        const std::string name = "output" + std::to_string(output);
+        const ModelFacts facts = ModelFacts::read(file, name + ".");
+        outputs.emplace_back(file, name + ".", facts);
+        if (!outputs.back().is_calibrated() || facts.n_features != whole.n_features) {
             refuse(name + " must be calibrated, and of the features of the model");
         }
-        outputs.emplace_back(file, name + ".", facts, false);
         if (outputs.back().index()->n_outputs() != 1) refuse(name + " must have one output");
     }
     return outputs;
-}
-
-// No answer comes from the forests of folds.
-void check_folds(const TensorFile& file, const ModelFacts& facts, const ModelPart& whole) {
-    const char* const misfit = "the calibration does not fit the folds of the model";
-    if (facts.parts.folds.size() != whole.stored().n_forests) refuse(misfit);
-    for (std::size_t i = 0; i < facts.parts.folds.size(); ++i) {
-        const std::string name = "fold" + std::to_string(i);
-        const ModelFacts own = ModelFacts::read(facts.parts.folds[i], false);
-        if (ModelPart(file, name + ".", own, false).index()->n_outputs() !=
-            whole.index()->n_outputs()) {
-            refuse(misfit);
-        }
-    }
 }
 
 std::vector<double> coverages_of(const ModelPart& whole, std::span<const ModelPart> outputs) {
@@ -82,7 +68,7 @@ void check_same_labels(std::span<const ModelPart> outputs) {
         return a == b || (a && b && std::isnan(*a) && std::isnan(*b));
     };
     for (const ModelPart& part : outputs) {
-        const StoredCalibration &first = outputs.front().stored(), &own = part.stored();
+        const PartCalibration &first = outputs.front().stored(), &own = part.stored();
         if (!first.calibration || !own.calibration) continue;
         if (first.groups.has_value() == own.groups.has_value() &&
             (!own.groups || std::ranges::equal(first.groups->labels, own.groups->labels, same))) {
@@ -115,14 +101,11 @@ Model::Model(const std::string& path, bool mapped) : Model(open_file(path, mappe
 
 Model::Model(const TensorFile& file)
     : bytes_(file.bytes),
-      facts_(ModelFacts::read(file.facts, true)),
-      whole_(file, "", facts_, true),
+      facts_(ModelFacts::read(file, "")),
+      whole_(file, "", facts_),
       outputs_(read_outputs(file, facts_, whole_.index()->n_outputs())),
       coverages_(coverages_of(whole_, outputs_)) {
     check_same_labels(outputs_);
-    check_folds(file, facts_, whole_);
-    // What is in the document of the file goes with it.
-    facts_.parts = {};
 }
 
 void Model::check_rows(const RowMatrix& rows) const {
@@ -175,7 +158,7 @@ std::vector<std::size_t> Model::positions(std::span<const double> levels) const 
     for (const ModelPart& output : outputs_) {
         if (!output.stored().calibration || &output == &outputs_.front()) part = &output;
     }
-    const StoredCalibration& stored = part->stored();
+    const PartCalibration& stored = part->stored();
     if (!stored.calibration) {
         refuse("the calibrated intervals of this file are not read from C, as " + stored.why_not +
                "; ask for hdicore_hdi, which is not calibrated");

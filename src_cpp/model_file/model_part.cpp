@@ -116,19 +116,45 @@ LeafIndex read_index(const TensorFile& file, const std::string& name) {
     });
 }
 
-StoredCalibration read_calibration(const TensorFile& file, const std::string& prefix,
-                                   const ModelFacts& facts) {
-    if (!facts.parts.calibration) return {};
-    return of_part("calibration", [&] {
-        return StoredCalibration::read(*facts.parts.calibration,
-                                       FactArrays(file, prefix + "calibration."), facts.n_features);
+// What a calibration is made of; errors begin with its name.
+PartCalibration read_calibration(const TensorFile& file, const std::string& name,
+                                 const ModelFacts& facts, Family& family) {
+    PartCalibration found;
+    const auto at = file.tensors.find(name);
+    if (at == file.tensors.end()) return found;
+    of_part("calibration", [&] {
+        if (at->second.shape.size() != 1) refuse("must have 1 axis");
+        const auto numbers = file.array<double>(at->second);
+        auto stored = StoredCalibration::read(numbers.view());
+        if ((stored.method == Method::cv_plus) != (facts.n_folds > 0)) {
+            refuse("it does not fit the folds of the model");
+        }
+        family = stored.family;
+        if (stored.is_by_folds()) {
+            const bool is_cv = stored.method == Method::cv_plus;
+            found.why_not = std::string("they were calibrated by ") +
+                            (is_cv ? "cv+" : "jackknife+") +
+                            ", and are read from a forest for each of its folds or rows";
+        } else if (family == Family::stacked) {
+            found.why_not = "the mean of another regressor is in them";
+        } else if (stored.groups && !stored.groups->feature) {
+            found.why_not = "groups of rows have quantiles of their own, and are no feature";
+        } else {
+            found.calibration.emplace(Calibration{std::move(stored.levels), stored.postprocess()});
+            if (!stored.groups) return;
+            auto& [feature, labels, q_hat] = *stored.groups;
+            if (*feature >= static_cast<std::size_t>(facts.n_features)) {
+                refuse("the feature of groups must be one of the model");
+            }
+            found.groups.emplace(*feature, std::move(labels), std::move(q_hat));
+        }
     });
+    return found;
 }
 
 }  // namespace
 
-ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
-                     bool is_whole)
+ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts)
     : forest_(read_forest(file, prefix + "forest", facts.n_features)),
       index_(std::make_shared<const LeafIndex>(read_index(file, prefix + "index"))),
       rounds_labels_(!facts.feature_names.empty()) {
@@ -143,16 +169,15 @@ ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const Mo
         refuse("it names " + std::to_string(facts.n_target_names) + " targets of " +
                std::to_string(index_->n_outputs()));
     }
-    stored_ = read_calibration(file, prefix, facts);
-    const std::string family = stored_.family == "raw" ? "" : stored_.family;
-    check_further(file, prefix, facts,
-                  {family, stored_.n_left_out, index_->n_outputs(), index_->n_trees(), is_whole});
+    Family family = Family::raw;
+    stored_ = read_calibration(file, prefix + "calibration.numbers", facts, family);
     if (!stored_.calibration) return;
     if (index_->n_outputs() != 1) refuse("the calibration does not fit the outputs of the model");
-    if (family.empty()) return;
-    residuals_ = read_index(file, prefix + "residuals");
+    if (family == Family::raw) return;
+    residuals_ = read_index(file, prefix + "centred.index");
     check_same_trees(forest_, *residuals_);
-    leaf_means_ = Group(file, prefix + "centred").array<double>("leaf_means");
+    Group centred(file, prefix + "centred");
+    leaf_means_ = centred.array<double>("leaf_means");
     if (residuals_->n_outputs() != 1 || leaf_means_.size() != forest_.n_leaves()) {
         refuse("the residuals do not fit the forest");
     }
@@ -163,16 +188,15 @@ void ModelPart::calibrated(const RowMatrix& rows, std::span<const std::size_t> p
     const Calibration& calibration = *stored_.calibration;
     const std::size_t k = calibration.levels.size();
     std::vector<double> q_hat;
-    for (std::size_t i = 0; stored_.groups && i < rows.n_rows(); ++i) {
-        const double label = std::visit(
-            [&](const auto& X) { return static_cast<double>(X(i, stored_.groups->feature)); },
-            rows.features);
+    const CalibrationGroups* const groups = stored_.groups ? &*stored_.groups : nullptr;
+    for (std::size_t i = 0; groups && i < rows.n_rows(); ++i) {
+        const double label =
+            std::visit([&](const auto& X) { return static_cast<double>(X(i, groups->feature)); },
+                       rows.features);
         const double rounded = static_cast<float>(label);
-        const std::size_t group = stored_.groups->find(rounds_labels_ ? rounded : label);
+        const std::size_t group = groups->find(rounds_labels_ ? rounded : label);
         for (std::size_t j = 0; j < k; ++j) {
-            const bool is_known = group < stored_.groups->labels.size();
-            const double own = is_known ? stored_.groups->q_hat[group * k + j] : std::nan("");
-            q_hat.push_back(std::isnan(own) ? calibration.levels[j].q_hat : own);
+            q_hat.push_back(groups->quantile(group, j, calibration.levels[j].q_hat));
         }
     }
     calibrated_intervals(residuals_ ? *residuals_ : *index_, RoutedRows(forest_, rows), calibration,

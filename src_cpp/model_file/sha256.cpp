@@ -72,7 +72,7 @@ void Sha256::update(std::span<const std::byte> bytes) noexcept {
     }
 }
 
-std::string Sha256::digest() {
+Sha256::Digest Sha256::digest() {
     const std::uint64_t n_bits = 8 * n_bytes_;
     std::array<std::byte, 2 * block_bytes> end{std::byte{0x80}};
     const std::size_t n_end = 1 + (2 * block_bytes - 9 - n_bytes_ % block_bytes) % block_bytes;
@@ -80,13 +80,11 @@ std::string Sha256::digest() {
         end[n_end + i] = static_cast<std::byte>(n_bits >> (56 - 8 * i));
     }
     update(std::span(end).first(n_end + 8));
-    std::string text;
-    for (const std::uint32_t word : state_) {
-        for (int shift = 28; shift >= 0; shift -= 4) {
-            text.push_back("0123456789abcdef"[word >> shift & 0xf]);
-        }
+    Digest digest;
+    for (std::size_t i = 0; i < digest.size(); ++i) {
+        digest[i] = static_cast<std::byte>(state_[i / 4] >> (24 - i % 4 * 8));
     }
-    return text;
+    return digest;
 }
 
 }  // namespace hdicore

@@ -6,17 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 
 namespace hdicore {
 
 class Sha256 {
   public:
+    using Digest = std::array<std::byte, 32>;
+
     void update(std::span<const std::byte> bytes) noexcept;
-    void update(std::string_view text) noexcept { update(std::as_bytes(std::span(text))); }
-    // As 64 hexadecimal digits; of the last use.
-    std::string digest();
+    Digest digest();  // ends the use
 
   private:
     static constexpr std::size_t block_bytes = 64;

@@ -11,198 +11,223 @@
 namespace hdicore {
 namespace {
 
-constexpr std::uint64_t format_version = 2;
-constexpr std::size_t small = std::size_t{1} << 16;  // bytes whose checksum is always compared
+constexpr std::uint64_t format_version = 3;
+constexpr std::size_t n_start = 8;                        // bytes before the header
+constexpr std::size_t max_header = 100'000'000;           // bytes; as safetensors itself
+constexpr std::size_t small = std::size_t{1} << 16;       // bytes that are always compared
+constexpr std::size_t n_digest = sizeof(Sha256::Digest);  // bytes
 
 struct ElementType {
     std::string_view name;
-    std::string_view text;  // numpy's, which checksums are over
     std::size_t n_bytes;
 };
-constexpr ElementType element_types[] = {
-    {"U8", "|u1", 1},  {"U16", "<u2", 2}, {"U32", "<u4", 4}, {"U64", "<u8", 8},
-    {"I32", "<i4", 4}, {"I64", "<i8", 8}, {"F32", "<f4", 4}, {"F64", "<f8", 8},
-};
+constexpr ElementType element_types[] = {{"U8", 1},  {"U16", 2}, {"U32", 4}, {"U64", 8},
+                                         {"I32", 4}, {"I64", 8}, {"F32", 4}, {"F64", 8}};
 
 [[noreturn]] void damaged(const std::string& why) {
     refuse("the file is no model file, or is damaged: " + why);
 }
 
-const Json& member(const std::map<std::string, Json>& members, const std::string& name) {
-    const auto found = members.find(name);
-    if (found == members.end()) refuse("it has no " + name);
-    return found->second;
+bool is_in_name(char c) noexcept {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+           c == '.';
 }
 
-const ElementType& element_type(const std::string& name) {
-    const auto* found = std::find_if(std::begin(element_types), std::end(element_types),
-                                     [&](const ElementType& type) { return type.name == name; });
-    if (found == std::end(element_types)) refuse("it has the type " + printable(name));
-    return *found;
-}
+// The text of a header, read from its beginning. It is JSON as safetensors writes it: without
+// blanks, and with names that need no escapes.
+class HeaderText {
+  public:
+    explicit HeaderText(std::string_view text) : left_(text) {}
 
-// Bytes of an array of this shape; refuses more than there are.
-std::size_t size_of(const std::vector<std::uint64_t>& shape, std::size_t n_each,
-                    std::size_t n_bytes) {
-    std::size_t size = n_each;
-    for (const std::uint64_t n : shape) {
-        if (n > 0 && size > n_bytes / n) return n_bytes + 1;
-        size *= static_cast<std::size_t>(n);
+    bool skip(std::string_view literal) noexcept {
+        if (!left_.starts_with(literal)) return false;
+        left_.remove_prefix(literal.size());
+        return true;
     }
-    return size;
-}
+    void expect(std::string_view literal) {
+        if (!skip(literal)) damaged("its header is not as safetensors writes it");
+    }
+    template <class Fits>
+    std::string_view take(const Fits& fits) {
+        const auto end = std::ranges::find_if_not(left_, fits);
+        const auto taken = left_.substr(0, static_cast<std::size_t>(end - left_.begin()));
+        left_.remove_prefix(taken.size());
+        return taken;
+    }
+    std::string_view name() { return take(is_in_name); }
+    std::uint64_t whole() {
+        const auto digits = take([](char c) { return c >= '0' && c <= '9'; });
+        const bool has_zeros = digits.size() > 1 && digits.front() == '0';
+        if (digits.empty() || digits.size() > 18 || has_zeros) damaged("a number is none");
+        std::uint64_t number = 0;
+        for (const char c : digits) number = 10 * number + static_cast<std::uint64_t>(c - '0');
+        return number;
+    }
+    std::string_view left() const noexcept { return left_; }
 
-struct Entry {
-    Tensor tensor;
-    std::uint64_t begin;
-    std::uint64_t end;
+  private:
+    std::string_view left_;
 };
 
-Entry entry_of(const Json& json, std::span<const std::byte> content) {
-    const auto members = json.members();
-    const ElementType& type = element_type(member(members, "dtype").text());
-    Entry entry{{type.name, {}, {}}, 0, 0};
-    for (const Json& n : member(members, "shape").items()) entry.tensor.shape.push_back(n.whole());
-    const std::vector<Json> offsets = member(members, "data_offsets").items();
-    if (offsets.size() != 2) refuse("data_offsets must be two numbers");
-    entry.begin = offsets[0].whole();
-    entry.end = offsets[1].whole();
-    if (entry.begin > entry.end || entry.end > content.size()) refuse("its range is none");
-    const auto n_bytes = static_cast<std::size_t>(entry.end - entry.begin);
-    if (size_of(entry.tensor.shape, type.n_bytes, n_bytes) != n_bytes) {
-        refuse("its range is not that of its shape");
+// What stands behind `name` in facts of an older file, which were JSON within JSON.
+std::string_view older_fact(std::string_view header, std::string_view name) {
+    const std::string start = "\\\"" + std::string(name) + "\\\": ";
+    const std::size_t at = header.find(start);
+    if (at == header.npos) return "?";
+    std::string_view value = header.substr(at + start.size());
+    if (value.starts_with("\\\"")) value.remove_prefix(2);
+    return value.substr(0, value.find_first_of("\\,}"));
+}
+
+// Refuses versions of the format that are not this one.
+void check_version(std::string_view written, std::string_view header) {
+    const bool is_older = written.starts_with("{");
+    HeaderText versions(written);
+    std::string_view format, writer;
+    if (is_older) {
+        format = older_fact(header, "format_version");
+        writer = older_fact(header, "hdicore");
+    } else {
+        const auto in_word = [](char c) { return c > ' ' && c <= '~'; };
+        format = versions.take(in_word);
+        versions.skip(" ");
+        writer = versions.take(in_word);
+        if (format == std::to_string(format_version) && versions.skip(" ") &&
+            !versions.take(in_word).empty() && versions.left().empty()) {
+            return;
+        }
     }
-    entry.tensor.bytes = content.subspan(static_cast<std::size_t>(entry.begin), n_bytes);
-    return entry;
+    refuse("the file has format " + printable(format) + ", written by hdicore " +
+           printable(writer) + ", and this version reads format " + std::to_string(format_version) +
+           " of model files: " +
+           (is_older ? "make it again, or read it with that version" : "upgrade hdicore"));
+}
+
+// The next array, whose data is a part of `content`.
+std::pair<std::string, Tensor> next_tensor(HeaderText& header, std::span<const std::byte> content) {
+    std::string name(header.name());
+    header.expect(R"(":{"dtype":")");
+    const auto type = header.name();
+    const auto* known = std::ranges::find(element_types, type, &ElementType::name);
+    if (known == std::end(element_types)) damaged("it has the type " + printable(type));
+    Tensor tensor{known->name, {}, {}};
+    header.expect(R"(","shape":[)");
+    std::size_t size = known->n_bytes;
+    const auto limit = content.size();
+    while (!header.skip("]")) {
+        if (!tensor.shape.empty()) header.expect(",");
+        const std::uint64_t n = header.whole();
+        size = n > 0 && size > limit / n ? limit + 1 : size * static_cast<std::size_t>(n);
+        tensor.shape.push_back(n);
+    }
+    header.expect(R"(,"data_offsets":[)");
+    const std::uint64_t begin = header.whole();
+    header.expect(",");
+    const std::uint64_t end = header.whole();
+    header.expect("]}");
+    if (begin > end || end > limit || end - begin != size) {
+        damaged("the range of " + printable(name) + " is not that of its shape");
+    }
+    tensor.bytes = content.subspan(static_cast<std::size_t>(begin), size);
+    return {std::move(name), std::move(tensor)};
 }
 
 // Arrays follow each other without a gap, to the end of the file.
-void check_tiling(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges,
-                  std::size_t n_bytes) {
-    std::sort(ranges.begin(), ranges.end());
-    std::uint64_t end = 0;
-    for (const auto& [begin, stop] : ranges) {
-        if (begin != end) damaged("there is a gap between arrays, or an overlap");
-        end = stop;
+void check_tiling(const Tensors& tensors, std::span<const std::byte> content) {
+    std::vector<std::span<const std::byte>> ranges;
+    for (const auto& [name, tensor] : tensors) ranges.push_back(tensor.bytes);
+    const auto place = [](const auto& a) { return std::pair(a.data(), a.size()); };
+    std::ranges::sort(ranges, {}, place);
+    const std::byte* end = content.data();
+    for (const auto& range : ranges) {
+        if (range.data() != end) damaged("there is a gap between arrays, or an overlap");
+        end = range.data() + range.size();
     }
-    if (end != n_bytes) damaged("its arrays do not end where the file ends");
+    if (end != content.data() + content.size()) damaged("its arrays do not end where it ends");
 }
 
-std::string digest_of(std::span<const std::byte> bytes) {
+Sha256::Digest digest_of(std::span<const std::byte> bytes) {
     Sha256 state;
     state.update(bytes);
     return state.digest();
 }
 
-// numpy's text of a shape.
-std::string shape_text(const std::vector<std::uint64_t>& shape) {
-    std::string text = "(";
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-        text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+// Compares the checksums in the array `digests`: one of the header and of the others, which are
+// those of the arrays in the order of their names.
+void check_digests(const Tensors& tensors, std::span<const std::byte> head, bool verified) {
+    const auto found = tensors.find("digests");
+    const std::uint64_t n = tensors.size();
+    if (found == tensors.end() || found->second.type != "U8" ||
+        found->second.shape != std::vector<std::uint64_t>{n, n_digest}) {
+        refuse("the file is damaged: its checksums are not those of its arrays");
     }
-    return text + (shape.size() == 1 ? ",)" : ")");
-}
-
-// The checksum of facts and of all that is known of arrays.
-std::string digest_of(const Json& facts, const Tensors& tensors,
-                      const std::map<std::string, Json>& digests) {
+    auto digests = found->second.bytes;
+    const auto is_next = [&](const Sha256::Digest& digest) {
+        const auto own = digests.first(n_digest);
+        digests = digests.subspan(n_digest);
+        return std::ranges::equal(own, digest);
+    };
     Sha256 state;
-    state.update(facts.sorted_text());
+    state.update(head);
+    state.update(digests.subspan(n_digest));
+    if (!is_next(state.digest())) {
+        refuse("the file is damaged: its checksum does not match its contents");
+    }
     for (const auto& [name, tensor] : tensors) {
-        const std::string type(element_type(std::string(tensor.type)).text);
-        state.update(name + " " + type + " " + shape_text(tensor.shape) + digests.at(name).text());
-    }
-    return state.digest();
-}
-
-void check_version(const Json& facts) {
-    const auto members = facts.members();
-    const Json& version = member(members, "format_version");
-    if (version.is_number() && version.sorted_text() == std::to_string(format_version)) return;
-    const auto writer = members.find("hdicore");
-    const bool is_older = version.sorted_text() == std::to_string(format_version - 1);
-    refuse("the file has format " + printable(version.sorted_text()) + ", written by hdicore " +
-           (writer == members.end() ? "?" : printable(writer->second.sorted_text())) +
-           ", and this version reads format " + std::to_string(format_version) +
-           " of model files: " +
-           (is_older ? "make it again, or read it with that version" : "upgrade hdicore"));
-}
-
-std::string text_of(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// The text of the metadata, and the arrays.
-std::pair<std::string, Tensors> read_header(std::span<const std::byte> content,
-                                            const std::string& key) {
-    constexpr std::size_t n_start = 8;
-    if (content.size() < n_start) damaged("it is too short");
-    std::uint64_t n_header = 0;
-    std::memcpy(&n_header, content.data(), n_start);
-    content = content.subspan(n_start);
-    if (n_header > content.size() || n_header > JsonDocument::max_bytes) {
-        damaged("its header cannot have " + std::to_string(n_header) + " bytes");
-    }
-    const auto n = static_cast<std::size_t>(n_header);
-    const JsonDocument document(text_of(content.first(n)));
-    content = content.subspan(n);
-    auto header = document.root().members();
-    const auto metadata = header.extract("__metadata__");
-    if (metadata.empty()) damaged("it has no metadata");
-    const auto own = metadata.mapped().members();
-    const auto found = own.find(key);
-    if (found == own.end()) {
-        if (own.contains("hdicore_leaf_index")) {
-            refuse("the file holds the leaves of a LeafModel, whose trees it does not know");
-        }
-        damaged("it holds other tensors");
-    }
-    Tensors tensors;
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
-    for (const auto& [name, json] : header) {
-        try {
-            Entry entry = entry_of(json, content);
-            ranges.emplace_back(entry.begin, entry.end);
-            tensors.emplace(name, std::move(entry.tensor));
-        } catch (const std::invalid_argument& error) {
-            damaged("the tensor " + printable(name) + ": " + error.what());
+        if (name == "digests") continue;
+        if (!verified && tensor.bytes.size() > small) {
+            digests = digests.subspan(n_digest);
+        } else if (!is_next(digest_of(tensor.bytes))) {
+            refuse("the file is damaged: the checksum of " + printable(name) + " does not match");
         }
     }
-    check_tiling(std::move(ranges), content.size());
-    return {found->second.text(), std::move(tensors)};
 }
 
 }  // namespace
 
-TensorFile TensorFile::read(std::shared_ptr<const FileBytes> bytes, const std::string& key,
+TensorFile TensorFile::read(std::shared_ptr<const FileBytes> bytes, std::string_view key,
                             bool verified) {
-    auto [metadata, tensors] = [&] {
-        try {
-            return read_header(bytes->view(), key);
-        } catch (const std::invalid_argument& error) {
-            const std::string why = error.what();
-            if (why.starts_with("the file")) throw;
-            damaged(why);
-        }
-    }();
-    const auto document = std::make_shared<const JsonDocument>(std::move(metadata));
-    const auto members = document->root().members();
-    const Json facts = member(members, "facts");
-    check_version(facts);
-    const auto digests = member(members, "arrays").members();
-    const auto same_names = [](const auto& a, const auto& b) { return a.first == b.first; };
-    if (!std::equal(digests.begin(), digests.end(), tensors.begin(), tensors.end(), same_names)) {
-        refuse("the file is damaged: its checksums are not those of its arrays");
+    const auto all = bytes->view();
+    if (all.size() < n_start) damaged("it is too short");
+    std::uint64_t n_header = 0;
+    std::memcpy(&n_header, all.data(), n_start);
+    if (n_header > all.size() - n_start || n_header > max_header) {
+        damaged("its header cannot have " + std::to_string(n_header) + " bytes");
     }
-    if (member(members, "sha256").text() != digest_of(facts, tensors, digests)) {
-        refuse("the file is damaged: its checksum does not match its contents");
+    const auto head = all.first(n_start + static_cast<std::size_t>(n_header));
+    const auto content = all.subspan(head.size());
+    const std::string_view text(reinterpret_cast<const char*>(head.data()) + n_start,
+                                static_cast<std::size_t>(n_header));
+    HeaderText header(text);
+    header.expect(R"({"__metadata__":{")");
+    const auto found = header.name();
+    if (found == "hdicore_leaf_index") {
+        refuse("the file holds the leaves of a LeafModel, whose trees it does not know");
     }
-    for (const auto& [name, tensor] : tensors) {
-        if (!verified && tensor.bytes.size() > small) continue;
-        if (digests.at(name).text() == digest_of(tensor.bytes)) continue;
-        refuse("the file is damaged: the checksum of " + printable(name) + " does not match");
+    if (found != key) damaged("it holds other tensors");
+    header.expect(R"(":")");
+    check_version(header.take([](char c) { return c >= ' ' && c != '"' && c != '\\'; }), text);
+    header.expect(R"("})");
+    TensorFile file{std::move(bytes), {}};
+    while (header.skip(R"(,")")) {
+        auto tensor = next_tensor(header, content);
+        const std::string name = tensor.first;
+        if (!file.tensors.insert(std::move(tensor)).second) damaged(name + " is there twice");
     }
-    return {std::move(bytes), document, facts, std::move(tensors)};
+    header.expect("}");
+    header.take([](char c) { return c == ' '; });
+    if (!header.left().empty()) damaged("its header is not as safetensors writes it");
+    check_tiling(file.tensors, content);
+    check_digests(file.tensors, head, verified);
+    return file;
+}
+
+std::string printable(std::string_view text, std::size_t max_length) {
+    std::string line(text.substr(0, max_length));
+    for (char& c : line) {
+        if (c < 0x20 || c > 0x7e) c = '?';
+    }
+    return text.size() > max_length ? line + "..." : line;
 }
 
 }  // namespace hdicore

@@ -1,4 +1,4 @@
-// model_file/tensor_file.hpp: facts and arrays of a file in safetensors' layout, with checksums
+// model_file/tensor_file.hpp: the arrays of a file by name, with their checksums
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -16,7 +16,6 @@
 
 #include "base/types.hpp"
 #include "model_file/file_bytes.hpp"
-#include "model_file/json.hpp"
 
 namespace hdicore {
 
@@ -26,7 +25,7 @@ struct Tensor {
     std::vector<std::uint64_t> shape;
     std::span<const std::byte> bytes;
 };
-using Tensors = std::map<std::string, Tensor>;
+using Tensors = std::map<std::string, Tensor, std::less<>>;
 
 // The name that the format has for the type of a number.
 template <class T>
@@ -39,15 +38,13 @@ constexpr std::string_view type_name() {
 }
 
 struct TensorFile {
-    std::shared_ptr<const FileBytes> bytes;        // never null
-    std::shared_ptr<const JsonDocument> document;  // that the facts are in
-    Json facts;
+    std::shared_ptr<const FileBytes> bytes;  // never null
     Tensors tensors;
 
-    // Reads the header, and compares checksums of facts, names, types, shapes and small arrays; of
-    // large ones, too, if they are to be `verified`. `key` is that of the file's metadata. Throws
+    // Reads the header, and compares checksums of the header and of small arrays; of large ones,
+    // too, if they are to be `verified`. `key` is that of the file's metadata. Throws
     // std::invalid_argument if the file is of another kind or version, or damaged.
-    static TensorFile read(std::shared_ptr<const FileBytes> bytes, const std::string& key,
+    static TensorFile read(std::shared_ptr<const FileBytes> bytes, std::string_view key,
                            bool verified);
 
     // An array of Ts as one of Elements, which consist of them; it keeps the file open. A copy if
@@ -67,5 +64,8 @@ struct TensorFile {
         return Array<Element>(std::move(copy));
     }
 };
+
+// A text from a file as one line of ASCII for an error, cut where it is longer.
+std::string printable(std::string_view text, std::size_t max_length = 60);
 
 }  // namespace hdicore

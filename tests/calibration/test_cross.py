@@ -21,7 +21,8 @@ from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import kth_shifted
 from hdiforest.calibration._result import CrossCalibration
 from hdiforest.metrics import coverage_score
-from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
+from hdiforest.serving._calibrations import calibration_arrays, calibration_of
+from hdiforest.serving._parts import Parts, as_facts
 
 from ..oracle import restored
 from . import rows as made_up
@@ -292,8 +293,7 @@ def test_arrays_hold_all(grouped):
     )
     assert record.levels[1].cross_check is None
     assert record.levels[1].mean_width == np.inf
-    facts, arrays = calibration_to_arrays(record)
-    again = calibration_from_arrays(json.loads(json.dumps(facts, allow_nan=False)), arrays)
+    again = calibration_of(Parts(calibration_arrays(record)))
     assert repr(again) == repr(record)
     assert again.postprocess == record.postprocess
     for own, expected in zip(again.scores, record.scores, strict=True):
@@ -303,32 +303,34 @@ def test_arrays_hold_all(grouped):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"scores": [5, 4]}, r"scores must be float64 of length 9, got float64 of shape \(8, 2\)"),
-        ({"scores": [8]}, "two folds or more"),
-        ({"scores": "no"}, "scores must be lengths of arrays"),
-        ({"scores": [9, -1]}, "scores must be lengths of arrays"),
-        ({"grouped": 1}, "grouped must be true or false"),
-        ({"postprocess": None}, "postprocess must be an object"),
-        ({"levels": []}, "coverages must be one or more and ascend"),
-        ({"levels": [{}, {}]}, r"the fact levels\[0\].coverage is missing"),
-        ({"array": np.zeros((8, 2), dtype=np.float32)}, "scores must be float64"),
-        ({"array": np.zeros(())}, "scores must be float64"),
-        ({"array": np.zeros((8, 3))}, "scores of each fold must be of 2 coverages"),
-        ({"array": np.full((8, 2), np.nan)}, "scores must be finite and ascend"),
-        ({"array": -np.arange(16.0).reshape(8, 2)}, "scores must be finite and ascend"),
-        ({"more": 1}, "it has the fact 'more', which"),
+        (
+            {"sizes": [5, 4]},
+            r"scores must be float64 of shape \(9, 2\), got float64 of shape \(8, 2",
+        ),
+        ({"sizes": [8]}, "two folds or more"),
+        ({"sizes": "no"}, "its facts are not"),
+        ({"sizes": [9, -1]}, "scores must be|fold"),
+        ({"levels": []}, "scores must be float64"),
+        ({"levels": [{}, {}]}, "its facts are not .* 'cross_check'"),
+        ({"scores": np.zeros((8, 2), dtype=np.float32)}, "scores must be float64"),
+        ({"scores": np.zeros(())}, "scores must be float64"),
+        ({"scores": np.zeros((8, 3))}, "scores must be float64"),
+        ({"scores": np.full((8, 2), np.nan)}, "scores must be finite and ascend"),
+        ({"scores": -np.arange(16.0).reshape(8, 2)}, "scores must be finite and ascend"),
+        ({"more": np.zeros(1)}, "it has the tensor 'more', which"),
     ],
 )
 def test_hostile_arrays_get_one_sentence(change, message):
     y = [np.arange(5.0), np.arange(3.0)]
     ends = [np.zeros((5, 2, 2)), np.zeros((3, 2, 2))]
-    facts, arrays = calibration_to_arrays(
+    arrays = calibration_arrays(
         calibrate_cross(ends, y, (0.5, 0.6), PostProcess.from_targets(np.arange(9.0)))
     )
-    if "array" in change:
-        arrays["scores"] = change.pop("array")
+    facts = json.loads(arrays["facts"].tobytes())
+    for name, value in change.items():
+        (facts if name in facts else arrays)[name] = value
     with pytest.raises(ValueError, match=message) as error:
-        calibration_from_arrays(facts | change, arrays)
+        calibration_of(Parts(arrays | {"facts": as_facts(facts)}))
     assert "\n" not in str(error.value)
 
 
@@ -440,12 +442,12 @@ def test_a_jackknife_needs_trees_that_leave_rows_out():
 def test_a_stored_jackknife_is_checked(jackknifed):
     drawn = jackknifed._fitted.jackknife.drawn.astype(np.uint8)
     for wrong, message in (
-        (drawn[:, 1:], r"drawn must be bool of shape \(m, 60\)"),
+        (drawn[:, 1:], r"drawn must be uint8 of shape \(any, 60\)"),
         (drawn[1:], "does not fit"),
     ):
         with pytest.raises(ValueError, match=message):
             restored(jackknifed, arrays={"jackknife.drawn": wrong})
-    for group, message in (("jackknife", "jackknife.drawn is missing"), ("inbag", "arrays must")):
+    for group, message in (("jackknife", "does not fit"), ("jackknife.index", "arrays must")):
         with pytest.raises(ValueError, match=message):
             restored(jackknifed, without=group)
 

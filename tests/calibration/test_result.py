@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -11,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdiforest.calibration._bases import Base
+from hdicore import read_calibration
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import Calibration, CrossCheck
 from hdiforest.calibration._selection import Selected
-from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
+from hdiforest.serving._calibrations import calibration_arrays, calibration_of
+from hdiforest.serving._parts import Parts, as_facts
 
 from . import rows
 from .rows import calibrate_oob, calibrate_split
@@ -103,25 +105,21 @@ def test_guarantees_say_what_holds():
         assert record.guarantee.endswith(".")
 
 
-TARGETS = "postprocess.targets"
-
-
-def through_json(record):
-    facts, arrays = calibration_to_arrays(record)
-    return calibration_from_arrays(json.loads(json.dumps(facts, allow_nan=False)), arrays)
+def through_arrays(record):
+    return calibration_of(Parts(calibration_arrays(record)))
 
 
 @pytest.mark.parametrize("n", [5, 30, 60, 240])
 @pytest.mark.parametrize("lattice", [False, True])
 def test_arrays_hold_all(n, lattice):
     record, _ = made(n, lattice)
-    facts, arrays = calibration_to_arrays(record)
-    targets = [] if facts["postprocess"]["lattice"] is None else [TARGETS]
-    assert list(arrays) == [*targets, "recent.scores"]
-    assert through_json(record) == record
-    assert np.array_equal(through_json(record).postprocess.targets, record.postprocess.targets)
-    assert repr(through_json(record)) == repr(record)
-    assert (facts["postprocess"]["lattice"] is not None) == (lattice and n > 100)
+    assert list(calibration_arrays(record)) == ["numbers", "recent_scores", "facts"]
+    again = through_arrays(record)
+    assert again == record
+    assert np.array_equal(again.postprocess.targets, record.postprocess.targets)
+    assert np.array_equal(again.recent.scores, record.recent.scores)
+    assert repr(again) == repr(record)
+    assert (again.postprocess.lattice is not None) == (lattice and n > 100)
 
 
 def pruned():
@@ -132,7 +130,7 @@ def pruned():
 
 def test_a_record_of_pruned_trees():
     record = pruned()
-    assert through_json(record) == record
+    assert through_arrays(record) == record
     lines = repr(record).splitlines()
     assert all(" leaf 5, q_hat " in line for line in lines[2:5])
     note = "The trees are pruned to leaves of at least 5 rows, for predict, too."
@@ -152,118 +150,63 @@ def test_the_lowest_coverages_of_a_record_have_the_same_intervals():
 def test_arrays_hold_splits():
     for options in ({"confidence": 0.9}, {"weights": np.ones(60)}, {}):
         record = split(**options)
-        assert through_json(record) == record
+        assert through_arrays(record) == record
 
 
 def test_thirds_without_rows_stay_none():
     check = CrossCheck(0.9, 0.01, 0.0, (None, 0.5, 1.0), 0.9)
     levels = (replace(RECORD.levels[0], cross_check=check),)
     record = replace(RECORD, levels=levels, recent=None)
-    assert through_json(record) == record
+    assert through_arrays(record) == record
 
 
-def fact(path, value):
-    """Change one entry, such as "levels.0.q_hat"."""
-
-    def change(facts, _):
-        *outer, last = [int(part) if part.isdecimal() else part for part in path.split(".")]
-        for part in outer:
-            facts = facts[part]
-        facts[last] = value
-
-    return change
-
-
-INFINITE, NAN = {"float": "inf"}, {"float": "nan"}
-LATTICE = {"base": 0.0, "step": 1.0, "slack": 0.0}
-
-
-def targets(array, lattice=LATTICE):
-    def change(facts, arrays):
-        facts["postprocess"] |= {"targets": len(array), "lattice": lattice}
-        arrays[TARGETS] = array
-
-    return change
+def with_fact(path, value):
+    """Arrays of RECORD with another entry among the facts, such as "levels.0.realised"."""
+    arrays = calibration_arrays(RECORD)
+    whole = json.loads(arrays["facts"].tobytes())
+    *outer, last = [int(part) if part.isdecimal() else part for part in path.split(".")]
+    facts = whole
+    for part in outer:
+        facts = facts[part]
+    facts[last] = value
+    return arrays | {"facts": as_facts(whole)}
 
 
 CHECK = "levels.0.cross_check."
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("path", "value", "message"),
     [
-        (lambda facts, _: facts["levels"][0].pop("q_hat"), r"levels\[0\].q_hat is missing"),
-        (lambda facts, _: facts.pop("n"), "the fact n is missing"),
-        (lambda _, arrays: arrays.update(more=np.zeros(3)), "it has the tensor 'more', which"),
-        (fact("more", 1), "it has the fact 'more', which"),
-        (fact("levels.0.more", 1), r"it has the fact 'levels\[0\].more', which"),
-        (fact("levels", {}), "levels must be a list, got"),
-        (fact("levels", []), "coverages must be one or more and ascend"),
-        (fact("levels.1", [0.5]), r"levels\[1\] must be an object, got"),
-        (fact("levels.0.q_hat", "0.5"), r"levels\[0\].q_hat must be a number, got '0.5'"),
-        (fact("levels.0.q_hat", {"float": "1"}), "q_hat must be a number, got"),
-        (fact("levels.0.q_hat", True), "q_hat must be a number, got"),
-        (fact("levels.0.q_hat", NAN), "q_hat must be a number or infinite"),
-        (fact("levels.0.q_hat", {"float": "-inf"}), "q_hat must be a number or infinite"),
-        (fact("levels.0.interval_score", NAN), "interval_score must not be negative"),
-        (fact("levels.0.base.min_samples_leaf", 0), "min_samples_leaf must be a whole number"),
-        (fact("levels.0.base.min_samples_leaf", [1]), "min_samples_leaf must be a whole number"),
-        (fact("levels.0.base.min_samples_leaf", 7), "of one distribution, that is of one family"),
-        (fact("levels.0.coverage", 0.0), "coverage must be above 0"),
-        (fact("levels.0.coverage", NAN), "coverage must be above 0"),
-        (fact("levels.0.coverage", 0.95), "coverages must be one or more and ascend"),
-        (fact("levels.0.base.level", 1.0), "level must be above 0"),
-        (fact("levels.0.mean_width", -1.0), "mean_width must not be negative"),
-        (fact("levels.0.mean_width", NAN), "mean_width must not be negative"),
-        (fact("levels.0.realised", 1.5), "realised must be in"),
-        (fact(CHECK + "coverage", NAN), "coverage must be in"),
-        (fact(CHECK + "standard_error", -1.0), "standard_error must not"),
-        (fact(CHECK + "mean_width", NAN), "mean_width must not"),
-        (fact(CHECK + "thirds", [0.5, 2.0, None]), "thirds must be in"),
-        (fact(CHECK + "thirds", [0.5, 1.0]), "thirds must have 3 elements, got 2"),
-        (fact(CHECK + "worst_of_five", NAN), "worst_of_five must be in"),
-        (fact("method", "magic"), "method must be 'oob' or 'split', got 'magic'"),
-        (fact("method", ["oob"]), "method must be a text, got"),
-        (fact("levels.2.base.family", "<b>"), "family must be 'raw', 'centred' or 'stacked'"),
-        (fact("levels.2.base.kind", 1), r"levels\[2\].base.kind must be .*, got 1"),
-        (fact("n", 0), "n must be positive"),
-        (fact("n", True), "n must be a whole number"),
-        (fact("n", 60.0), "n must be a whole number"),
-        (fact("n", 10**400), "n must be a whole number"),
-        (fact("weighted", None), "weighted must be true or false"),
-        (fact("postprocess.clip", 1), "postprocess.clip must be true or false"),
-        (fact("postprocess.low", "1"), "low must be a number"),
-        (fact("postprocess.low", 10**400), "low must be a number"),
-        (fact("postprocess.low", math.nan), "low and high must be finite"),
-        (fact("postprocess.low", 1e9), "low <= high"),
-        (fact("postprocess.high", INFINITE), "low and high must be finite"),
-        (fact("postprocess.lattice", [0.0, 1.0]), "lattice must be null or an object"),
-        (fact("postprocess.lattice", LATTICE | {"step": 0.0}), "lattice must have .* positive st"),
-        (fact("postprocess.lattice", LATTICE | {"slack": 0.5}), "lattice must have .* a slack in"),
-        (fact("postprocess.lattice", LATTICE | {"base": NAN}), "lattice must have a finite base"),
-        (fact("postprocess.lattice", LATTICE | {"base": None}), "base must be a number"),
-        (fact("postprocess.targets", 3), "the tensor postprocess.targets is missing"),
-        (fact("postprocess.targets", 0), "targets must be null or the length of an array"),
-        (targets(np.zeros(1), lattice=None), "targets must be none without a lattice"),
-        (targets(np.array([math.nan])), r"targets must ascend in \[low, high\]"),
-        (targets(np.array([1e9])), r"targets must ascend in \[low, high\]"),
-        (targets(np.zeros((1, 1))), "targets must have 1 dimensions"),
-        (targets(np.zeros(2)), r"targets must ascend in \[low, high\]"),
-        (targets(np.zeros(1, np.float32)), "targets must be float64 of length 1, got float32"),
-        (fact("confidence", 0.9), "confidence must be None unless method"),
-        (lambda facts, _: facts.update(confidence=2.0, method="split"), "confidence must be abov"),
-        (fact("confidence", "0.9"), "confidence must be null or a number"),
-        (
-            lambda facts, _: facts.update(confidence=0.9, method="split", weighted=True),
-            "confidence must be None",
-        ),
+        ("levels", {}, "zip.* is shorter|is longer"),
+        ("levels", [], "zip.* is shorter|is longer"),
+        ("levels.1", [0.5], "its facts are not what this version writes"),
+        ("levels.0.more", 1, "its facts are not .*'more'"),
+        ("levels.0.interval_score", math.nan, "interval_score must not be negative"),
+        ("levels.0.mean_width", -1.0, "mean_width must not be negative"),
+        ("levels.0.mean_width", math.nan, "mean_width must not be negative"),
+        ("levels.0.realised", 1.5, "realised must be in"),
+        (CHECK + "coverage", math.nan, "coverage must be in"),
+        (CHECK + "standard_error", -1.0, "standard_error must not"),
+        (CHECK + "standard_error", 10**400, "OverflowError"),
+        (CHECK + "mean_width", math.nan, "mean_width must not"),
+        (CHECK + "thirds", [0.5, 2.0, None], "thirds must be in"),
+        (CHECK + "worst_of_five", math.nan, "worst_of_five must be in"),
+        ("min_samples_leaf", 0, "min_samples_leaf must be a whole number"),
+        ("min_samples_leaf", [1], "min_samples_leaf must be a whole number"),
+        ("n", 0, "n must be a whole number"),
+        ("n", True, "n must be a whole number"),
+        ("n", 60.0, "n must be a whole number"),
+        ("confidence", 0.9, "confidence must be None unless method"),
+        ("confidence", "0.9", "its facts are not|confidence must be"),
+        ("recent.misses", [3.0, 0.2, 0.1], "shares of misses"),
+        ("recent.history", [{"method": "often"}], "method must be 'rolling' or 'aci'"),
+        ("recent", {}, "KeyError: 'history'"),
     ],
 )
-def test_hostile_arrays_get_one_sentence(change, message):
-    facts, arrays = calibration_to_arrays(RECORD)
-    change(facts, arrays)
+def test_hostile_facts_get_one_sentence(path, value, message):
     with pytest.raises(ValueError, match=message) as error:
-        calibration_from_arrays(facts, arrays)
+        calibration_of(Parts(with_fact(path, value)))
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 250
 
@@ -273,27 +216,42 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=5,
 )
-
-
+KNOWN = json.loads(calibration_arrays(RECORD)["facts"].tobytes())
 PLACES = [
-    *calibration_to_arrays(RECORD)[0],
-    *(f"levels.0.{name}" for name in calibration_to_arrays(RECORD)[0]["levels"][0]),
-    *(f"levels.0.base.{name}" for name in Base._fields),
-    *(f"postprocess.{name}" for name in calibration_to_arrays(RECORD)[0]["postprocess"]),
+    *KNOWN,
+    *(f"levels.0.{name}" for name in KNOWN["levels"][0]),
+    *(CHECK + name for name in KNOWN["levels"][0]["cross_check"]),
+    *(f"recent.{name}" for name in KNOWN["recent"]),
 ]
 
 
 @given(st.sampled_from(PLACES), json_values)
 def test_any_fact_gives_a_record_or_one_sentence(place, value):
-    facts, arrays = calibration_to_arrays(RECORD)
-    fact(place, value)(facts, arrays)
     try:
-        record = calibration_from_arrays(facts, arrays)
+        record = calibration_of(Parts(with_fact(place, value)))
     except ValueError:
         return
     assert isinstance(record, Calibration)
+    assert repr(record)
     with np.errstate(all="ignore"):
         record.intervals(np.zeros((2, 2, 3)))
+
+
+N_NUMBERS = len(calibration_arrays(RECORD)["numbers"])
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, N_NUMBERS - 1), st.floats() | st.integers(-1, 4)), max_size=3
+    ),
+    st.integers(0, N_NUMBERS + 2),
+)
+def test_any_numbers_give_a_record_or_one_sentence(changes, n):
+    numbers = np.resize(calibration_arrays(RECORD)["numbers"], n)
+    for at, value in changes:
+        numbers[at : at + 1] = value
+    with suppress(ValueError):
+        assert len(read_calibration(numbers)["levels"]) <= n
 
 
 @given(

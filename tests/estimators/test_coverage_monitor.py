@@ -9,9 +9,8 @@ from scipy.stats import binom
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import CoverageMonitor, HDIForestRegressor
-from hdiforest._estimators.coverage_monitor import _FORMAT, DriftEvidence, MissEvidence, _Seen
+from hdiforest._estimators.coverage_monitor import _FORMAT, DriftEvidence, MissEvidence
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._schema import pack
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2000, 2))
@@ -191,14 +190,16 @@ def test_a_saved_monitor_belongs_to_a_model_with_its_coverage(model, tmp_path):
         ({"sides": np.array([2, 0, 0], np.int32)}, "sides must be"),
         ({"scores": np.array([np.nan, 0, 1])}, "scores finite"),
         ({"scores": np.zeros(2)}, "as many"),
-        ({"miss": 0.0}, "between 0 and 1"),
-        ({"coverage": 1.0}, "between 0 and 1"),
+        ({"coverage_and_miss": np.array([0.9, 0.0])}, "between 0 and 1"),
+        ({"coverage_and_miss": np.array([1.0, 0.1])}, "between 0 and 1"),
+        ({"coverage_and_miss": np.zeros(3)}, "must be float64 of shape"),
+        ({"more": np.zeros(3)}, "tensor 'more', which"),
     ],
 )
 def test_damaged_files_of_monitors_are_refused(model, tmp_path, change, what):
     path = tmp_path / "monitor.hdi"
-    seen = _Seen(0.9, 0.1, np.zeros(3, np.int32), np.zeros(3))._replace(**change)
-    arrays = {}
-    tensor_file.write(path, _FORMAT, pack(seen, arrays), arrays)
+    arrays = {"coverage_and_miss": np.array([0.9, 0.1])}
+    arrays |= {"sides": np.zeros(3, np.int32), "scores": np.zeros(3)}
+    tensor_file.write(path, _FORMAT, arrays | change)
     with pytest.raises(ValueError, match=what):
         CoverageMonitor.load(path, model)

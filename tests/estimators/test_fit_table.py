@@ -17,8 +17,8 @@ from hdiforest._tables.encoder import TableEncoder
 from hdiforest.serving import BatchScorer
 
 from ..cli.calls import failure, run
+from ..model_files import rewritten, with_facts
 from ..oracle import ROOT
-from ..serving.test_model_file import rewritten
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -334,7 +334,7 @@ def changed(place, **facts):
 def test_hostile_model_files(model, tmp_path, change, message):
     path = tmp_path / "m.hdi"
     model.save(path)
-    rewritten(path, lambda facts: change(facts["encoder"]))
+    rewritten(path, with_facts("encoder", change))
     with pytest.raises(ValueError, match=f"is not a valid model: {message}") as error:
         HDIForestRegressor.load(path)
     assert str(error.value).isprintable()

@@ -21,6 +21,8 @@ from hdiforest.calibration import Base, Split
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
 
+from ..model_files import rewritten, with_array, with_facts, with_value, without
+
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(300, 3)).astype(np.float32)
 Y = X[:, 0] + RNG.normal(size=300)
@@ -296,21 +298,21 @@ def test_damaged_and_foreign_files(tmp_path):
     (tmp_path / "index").write_bytes(data[:-3])
     refuses("is not a file of LeafModel.save, or is damaged")
     (tmp_path / "index").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    refuses("the checksum of .* does not match")
+    refuses("is damaged: its checksum does not match its contents|the checksum of")
     safetensors.save_file({"ranks": np.zeros(3)}, tmp_path / "index")
     refuses("is not a file of LeafModel.save: it holds other tensors")
     HDIForestRegressor.from_forest(FOREST, X, Y).save(tmp_path / "model")
     refuses("is not a file of LeafModel.save: it holds other tensors", name="model")
-    known = {"scalar_output": True, "n_training_rows": 3, "calibration": None, "target_names": None}
-    for facts, message in (
-        ({"format_version": 3, "hdicore": "9.0"}, "has format 3, written by hdicore 9.0"),
-        (known | {"scalar_output": 1}, "scalar_output must"),
-        (known | {"n_training_rows": "3"}, "n_training_rows"),
-        ({"scalar_output": True}, "the fact n_training_rows is missing"),
-        (known, "index: arrays must contain 'leaf_offsets'"),
+    numbers, ranks = np.array([1, 3]), np.zeros(3, np.uint16)
+    for tensors, message in (
+        ({"numbers": np.array([2, 3])}, "numbers must be 0 or 1, and a number of rows, got 2, 3"),
+        ({"numbers": np.array([1, -2])}, "numbers must be 0 or 1"),
+        ({"numbers": np.array([1])}, "numbers must be int64 of shape"),
+        ({}, "the tensor numbers is missing"),
+        ({"numbers": numbers}, "index: arrays must contain 'leaf_offsets'"),
     ):
-        tensors = {"index.ranks": np.zeros(3, np.uint16)}
-        tensor_file.write(tmp_path / "index", model_file.LEAVES, facts, tensors)
+        everything = tensors | {"index.ranks": ranks}
+        tensor_file.write(tmp_path / "index", model_file.LEAVES, everything)
         refuses(message)
 
 
@@ -378,24 +380,17 @@ def test_pads_are_stored_and_forgotten(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda facts: facts.update(calibration=None), "it has the tensor 'calibration', which"),
-        (lambda facts: facts.update(calibration=[]), "calibration must be null or an object"),
-        (lambda facts: facts["calibration"].update(method="oob"), "does not fit an index"),
-        (
-            lambda facts: facts["calibration"]["levels"][0]["base"].update(family="centred"),
-            "does not fit an index",
-        ),
-        (lambda facts: facts["calibration"].update(n=0), "n must be positive"),
+        (without("calibration.numbers"), "the tensor calibration.numbers is missing"),
+        (with_value("calibration.numbers", 1, 0), "does not fit an index"),
+        (with_value("calibration.numbers", 2, 1), "does not fit an index"),
+        (with_facts("calibration.facts", lambda facts: facts.update(n=0)), "n must be a whole num"),
+        (with_array("calibration.more", np.zeros(3)), "the tensor 'calibration.more', which"),
     ],
 )
 def test_stored_pads_are_checked(tmp_path, change, message):
-    safetensors = pytest.importorskip("safetensors.numpy")
     model = leaf_model().calibrate(X_NEW, Y_NEW, coverage=0.9)
     model.save(tmp_path / "m")
-    tensors = dict(safetensors.load_file(tmp_path / "m"))
-    facts = tensor_file.load(tmp_path / "m", model_file.LEAVES).facts
-    change(facts)
-    tensor_file.write(tmp_path / "m", model_file.LEAVES, facts, tensors)
+    rewritten(tmp_path / "m", change, form=model_file.LEAVES)
     with pytest.raises(ValueError, match=message):
         LeafModel.load(tmp_path / "m", FOREST.apply)
 

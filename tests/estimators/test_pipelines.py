@@ -39,12 +39,13 @@ from sklearn.tree import DecisionTreeRegressor
 from hdiforest import ForestSearchOOB, HDIForestRegressor
 from hdiforest.calibration import CVPlus
 from hdiforest.serving import BatchScorer
-from hdiforest.serving import _model_file as model_file
-from hdiforest.serving import _tensor_file as tensor_file
+
+from ..model_files import rewritten, with_facts, with_number, with_text
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
-safetensors = pytest.importorskip("safetensors.numpy")
+
+pytest.importorskip("safetensors.numpy")
 skops_io = pytest.importorskip("skops.io")
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*training rows have no out-of-bag")
@@ -763,39 +764,42 @@ def test_what_is_not_installed_is_named(missing, monkeypatch, tmp_path):
     ("change", "message"),
     [
         (
-            lambda facts, arrays: facts.update(steps=None),
+            lambda arrays: arrays.pop("steps"),
             "it has the object 'steps', which",
         ),
         (
-            lambda facts, arrays: arrays.pop("objects"),
+            lambda arrays: arrays.pop("objects"),
             "the object steps is missing",
         ),
-        (lambda facts, arrays: facts["steps"].update(library="os"), "library must be null or .p"),
-        (lambda facts, arrays: facts["steps"].update(more=1), "it has the fact .steps.more., w"),
-        (lambda facts, arrays: facts.update(n_features=9), r"training.X .* shape \(240, 9\)"),
         (
-            lambda facts, arrays: facts.update(encoder={"columns": [], "ids": []}),
-            "it has an encoder of tables and steps",
+            with_facts("steps", lambda facts: facts.update(library="os")),
+            "library must be null, 'pandas' or 'polars', got 'os'",
         ),
+        (with_facts("steps", lambda facts: facts.update(more=1)), "steps must have the entries"),
+        (with_facts("steps", lambda facts: facts.pop("texts")), "steps must have the entries"),
+        (with_facts("steps", lambda facts: facts.update(texts=3)), "its facts are not"),
+        (with_facts("steps", lambda facts: facts.update(columns=3)), "its facts are not"),
+        (with_number("n_features", 9), r"X .* shape \(240, 9\)"),
+        (with_text("encoder", '{"columns": [], "ids": []}'), "it has the tensor 'encoder', which"),
         (
-            lambda facts, arrays: arrays.update(objects=np.zeros(9, np.uint8)),
+            lambda arrays: arrays.update(objects=np.zeros(9, np.uint8)),
             "its objects are not what skops stores: BadZipFile",
         ),
         (
-            lambda facts, arrays: arrays.update(objects=np.zeros(0, np.uint8)),
+            lambda arrays: arrays.update(objects=np.zeros(0, np.uint8)),
             "its objects are not what skops stores",
         ),
         (
-            lambda facts, arrays: arrays.update(objects=np.zeros(9, np.float32)),
-            "its objects are not what skops stores",
+            lambda arrays: arrays.update(objects=np.zeros(9, np.float32)),
+            r"objects must be uint8 of shape \(any\), got float32",
         ),
         (
-            lambda facts, arrays: arrays.update(objects=blob({"steps": 3})),
+            lambda arrays: arrays.update(objects=blob({"steps": 3})),
             "the steps before the forest must be a Pipeline",
         ),
-        (lambda facts, arrays: arrays.update(objects=blob([3])), "objects are not those of a mode"),
+        (lambda arrays: arrays.update(objects=blob([3])), "objects are not those of a mode"),
         (
-            lambda facts, arrays: arrays.update(objects=blob({}, compression=ZIP_DEFLATED)),
+            lambda arrays: arrays.update(objects=blob({}, compression=ZIP_DEFLATED)),
             "it is compressed",
         ),
     ],
@@ -806,10 +810,7 @@ def test_hostile_steps(tmp_path, change, message):
         X[["age"]], Y
     )
     model.save(path)
-    arrays = dict(safetensors.load_file(path))
-    facts = model_file.load(path).facts
-    change(facts, arrays)
-    tensor_file.write(path, model_file.MODEL, facts, arrays)
+    rewritten(path, change)
     with pytest.raises(ValueError, match=f"is not a valid model: .*{message}") as error:
         HDIForestRegressor.load(path)
     assert str(error.value).isprintable()

@@ -500,28 +500,17 @@ def test_a_given_regressor_is_not_changed():
         RegressorMean(Broken()).predict(X_NEW, 1)
 
 
-BOOSTED = {"baseline": 1.0, "low": 0.0, "high": 2.0}
-
-
 @pytest.mark.parametrize(
-    ("facts", "arrays", "message"),
+    ("arrays", "message"),
     [
-        (
-            {"mean": {"share": 0.5, "boosted": BOOSTED | {"baseline": {"float": "inf"}}}},
-            {},
-            "baseline must be finite",
-        ),
-        (
-            {"mean": {"share": 0.5, "boosted": BOOSTED | {"low": {"float": "nan"}}}},
-            {},
-            "low must be at most high, got nan and 2.0",
-        ),
-        ({"mean": {"share": 2.0, "boosted": BOOSTED}}, {}, "share must be in"),
-        ({}, {"mean_values": np.zeros(3)}, "leaf_values must be"),
-        ({}, {"mean_line": np.zeros((2, 3))}, r"line must be float64 of shape \(2, 6\)"),
-        ({}, {"mean_line": np.full((2, 6), np.nan)}, "line and baseline must be finite"),
+        ({"range": np.array([np.inf, 0, 2])}, "baseline must be finite"),
+        ({"range": np.array([1, np.nan, 2.0])}, "low must be at most high, got nan and 2.0"),
+        ({"share": np.array([2.0])}, "share must be in"),
+        ({"values": np.zeros(3)}, "leaf_values must be"),
+        ({"line": np.zeros((2, 3))}, r"line must be float64 of shape \(2, 6\)"),
+        ({"line": np.full((2, 6), np.nan)}, "line and baseline must be finite"),
     ],
 )
-def test_a_pickled_mean_is_checked(facts, arrays, message):
+def test_a_pickled_mean_is_checked(arrays, message):
     with pytest.raises(ValueError, match=message):
-        restored(boosted(), facts, arrays)
+        restored(boosted(), {f"mean.{name}": array for name, array in arrays.items()})

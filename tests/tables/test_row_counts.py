@@ -24,11 +24,12 @@ from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.checks import number_texts
 from hdiforest.serving import BatchScorer
-from hdiforest.serving import _model_file as model_file
-from hdiforest.serving import _tensor_file as tensor_file
+
+from ..model_files import rewritten
 
 pa = pytest.importorskip("pyarrow")
-safetensors = pytest.importorskip("safetensors.numpy")
+
+pytest.importorskip("safetensors.numpy")
 pd = pytest.importorskip("pandas")
 
 RNG = np.random.default_rng(0)
@@ -74,13 +75,6 @@ def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "flats.hdi"
     fit_table(FLATS, "price", estimator=FOREST, calibration=False).save(path, training_rows=False)
     return path
-
-
-def rewrite(path, to, change):
-    """Write a model file with other arrays, and checksums that fit."""
-    tensors = dict(safetensors.load_file(path))
-    change(tensors)
-    tensor_file.write(to, model_file.MODEL, model_file.load(path).facts, tensors)
 
 
 def twin(X, low, high):
@@ -202,7 +196,7 @@ def test_a_damaged_range_is_refused(path, tmp_path, change, verify):
     def change_range(tensors):
         tensors["feature_range"] = np.array(change(tensors["feature_range"]), order="C")
 
-    rewrite(path, damaged, change_range)
+    rewritten(path, change_range, to=damaged)
     with pytest.raises(ValueError, match=f"^{re.escape(str(damaged))} is not a .*feature_range mu"):
         HDIForestRegressor.load(damaged, verify=verify)
 

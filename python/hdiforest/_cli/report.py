@@ -226,14 +226,14 @@ def run_inspect(options: Any) -> None:
 def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) -> str:
     """Say what a model file holds, if all of it is sound; raises as `HDIForestRegressor.load`."""
     loaded = model_file.load(path, verify=True, trusted=trusted)
-    facts, fitted = loaded.facts, loaded.content
+    versions, fitted = loaded.versions, loaded.content
     forest, index = fitted.scorer.forest, fitted.scorer.index
     names, encoder, calibration = fitted.feature_names, fitted.encoder, fitted.calibration
     atoms = map(index.atoms, range(fitted.n_outputs))
     found: dict[str, Any] = {
         "file": str(path),
         "bytes": path.stat().st_size,
-        **{name: facts[name] for name in ("hdicore", "scikit_learn", "format_version")},
+        **versions._asdict(),
         "trees": forest.n_trees,
         "leaves": int(forest.n_leaves.sum()),
         "training_rows": fitted.n_training_rows,
@@ -253,8 +253,8 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
         return json.dumps(found, indent=2, allow_nan=False)
     told = {
         "file": f"{path} ({size_text(found['bytes'])})",
-        "written by": f"hdicore {facts['hdicore']}, scikit-learn {facts['scikit_learn']}",
-        "format version": str(facts["format_version"]),
+        "written by": f"hdicore {versions.hdicore}, scikit-learn {versions.scikit_learn}",
+        "format version": str(versions.format_version),
         **facts_of(fitted),
         "in memory": f"forest {size_text(forest.nbytes)}, leaf index {size_text(index.nbytes)}",
     }

@@ -19,7 +19,7 @@ from hdiforest._utils import Array, checks
 from hdiforest.displays._coverage import MonitorDisplay
 from hdiforest.metrics._intervals import chance_range
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._schema import Arrays, Facts, Origin, pack, unpack
+from hdiforest.serving._parts import Parts
 
 LIMIT = 100  # of evidence, for an alarm
 WINDOW = 200  # latest rows
@@ -151,8 +151,14 @@ class _Seen(NamedTuple):
     scores: NDArray[np.float64]  # (n,)
 
 
-def _read_seen(facts: Facts, arrays: Arrays, _: Origin) -> _Seen:
-    seen = unpack(_Seen, facts, arrays)
+def _read_seen(parts: Parts) -> _Seen:
+    coverage, miss = parts.array("coverage_and_miss", "float64", (2,)).tolist()
+    sides, scores = (
+        parts.array("sides", "int32", (None,)),
+        parts.array("scores", "float64", (None,)),
+    )
+    parts.require_empty()
+    seen = _Seen(coverage, miss, sides, scores)
     if not (0 < seen.coverage < 1 and 0 < seen.miss < 1 and len(seen.sides) == len(seen.scores)):
         raise ValueError("coverage and miss must lie between 0 and 1, sides be as many as scores")
     if not (np.isin(seen.sides, _SIDES).all() and np.isfinite(seen.scores).all()):
@@ -218,10 +224,12 @@ class CoverageMonitor:
             If it cannot be written; if no rows were taken in.
         """
         _ = self.state  # there are rows
-        sides, scores = np.array(self._sides, dtype=np.int32), np.array(self._scores)
-        arrays: Arrays = {}
-        facts = pack(_Seen(self.coverage, self._misses.miss, sides, scores), arrays)
-        tensor_file.write(Path(path), _FORMAT, facts, arrays)
+        arrays = {
+            "coverage_and_miss": np.array([self.coverage, self._misses.miss]),
+            "sides": np.array(self._sides, dtype=np.int32),
+            "scores": np.array(self._scores),
+        }
+        tensor_file.write(Path(path), _FORMAT, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: HDIForestRegressor) -> Self:

@@ -52,7 +52,8 @@ from hdiforest.calibration._result import Recalibrating
 from hdiforest.calibration._selection import Objective
 from hdiforest.exceptions import MeansWarning
 from hdiforest.serving import _model_file as model_file
-from hdiforest.serving._serialization import Parts, from_arrays, to_arrays
+from hdiforest.serving._parts import Parts
+from hdiforest.serving._serialization import from_arrays, to_arrays
 
 # What a fit calibrates; see `HDIForestRegressor`.
 CalibrationOfFit = Literal["auto"] | bool | float | Sequence[float]

@@ -31,10 +31,10 @@ from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import BASE_LEVELS
 from hdiforest.calibration._result import with_distribution
 from hdiforest.calibration._selection import Selected
-from hdiforest.serving import _serialization as serialization
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._model_file import LEAVES
-from hdiforest.serving._serialization import IndexedLeaves
+from hdiforest.serving._parts import Parts
+from hdiforest.serving._serialization import IndexedLeaves, leaves_from_arrays, leaves_to_arrays
 
 Apply = Callable[[Any], ArrayLike]
 
@@ -140,8 +140,7 @@ class LeafModel(DistributionModel):
             Replaced if it exists.
         """
         check_is_fitted(self)
-        facts, arrays, _ = serialization.leaves_to_arrays(self._leaves())
-        tensor_file.write(Path(path), LEAVES, facts, arrays)
+        tensor_file.write(Path(path), LEAVES, leaves_to_arrays(self._leaves()).arrays)
 
     @classmethod
     def load(
@@ -299,7 +298,7 @@ class LeafModel(DistributionModel):
             of_index = ("_index", "_check_file", "n_outputs_", "n_training_rows_")
             for name in (*of_index, "calibration_", "counts_"):
                 state.pop(name, None)
-            state["_leaves"] = serialization.leaves_to_arrays(self._leaves()).state()
+            state["_leaves"] = leaves_to_arrays(self._leaves()).state()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -307,7 +306,7 @@ class LeafModel(DistributionModel):
         leaves = state.pop("_leaves", None)
         super().__setstate__(state)
         if leaves is not None:
-            self._keep(serialization.leaves_from_arrays(leaves["facts"], leaves["arrays"]))
+            self._keep(leaves_from_arrays(Parts(**leaves)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -117,13 +117,18 @@ class TableSteps:
     def from_facts(
         cls, facts: Mapping[str, Any], pipeline: Any, n_features: int, allow_nan: bool
     ) -> Self:
-        """Return the steps of facts, whose types have been checked, and a pipeline."""
+        """Return the steps of facts and a pipeline, or raise ValueError if they are none."""
         if not hasattr(pipeline, "steps"):
             raise ValueError("the steps before the forest must be a Pipeline")
-        columns, numbers = facts["columns"], tuple(facts["numbers"])
-        names = None if columns is None else tuple(columns)
-        own = facts["library"], n_features, allow_nan, names, numbers, facts["texts"]
-        return cls(pipeline, *own)
+        if set(facts) != {"library", "columns", "numbers", "texts"}:
+            raise ValueError("steps must have the entries library, columns, numbers and texts")
+        library = facts["library"]
+        if library not in (None, "pandas", "polars"):
+            raise ValueError(f"library must be null, 'pandas' or 'polars', got {library!r}")
+        columns, texts = facts["columns"], dict(facts["texts"])
+        names = None if columns is None else tuple(map(str, columns))
+        numbers = tuple(map(str, facts["numbers"]))
+        return cls(pipeline, library, n_features, allow_nan, names, numbers, texts)
 
 
 def dense_rows(features: Any, *, allow_nan: bool, copy: bool = False) -> NDArray[np.float32]:

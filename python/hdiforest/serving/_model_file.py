@@ -21,8 +21,8 @@ from hdiforest._utils.checks import CallError, printable
 from hdiforest._utils.optional import need
 from hdiforest.serving import _serialization as serialization
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._schema import Arrays, Facts, Origin
-from hdiforest.serving._serialization import Parts
+from hdiforest.serving._parts import Parts
+from hdiforest.serving._serialization import leaves_from_arrays
 from hdiforest.serving._tensor_file import Format, Loaded
 
 HARMLESS = ("numpy.dtype",)  # types that any file may hold, besides those that skops trusts
@@ -31,10 +31,9 @@ _WHO = "a model file with steps of scikit-learn, or another regressor as mean,"
 
 def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
     """Write a fitted forest, with or without its training rows; see `HDIForestRegressor.save`."""
-    facts, arrays, objects = serialization.to_arrays(fitted, training_rows=training_rows)
-    if objects:
-        arrays["objects"] = _stored(objects)
-    tensor_file.write(path, MODEL, facts, arrays)
+    parts = serialization.to_arrays(fitted, training_rows=training_rows)
+    stored = {"objects": _stored(parts.objects)} if parts.objects else {}
+    tensor_file.write(path, MODEL, parts.arrays | stored)
 
 
 def load(
@@ -49,19 +48,15 @@ def load(
     return loaded._replace(content=replace(loaded.content, check_file=loaded.check_file))
 
 
-def _read_model(
-    facts: Facts, arrays: Arrays, origin: Origin, trusted: Sequence[Any] = ()
-) -> FittedForest:
-    own = dict(arrays)
-    stored, what = own.pop("objects", None), str(origin.source)
-    objects = {} if stored is None else _opened(stored, trusted, what)
-    return serialization.from_arrays(Parts(facts, own, objects), origin, copy=False)
+def _read_model(parts: Parts, trusted: Sequence[Any] = ()) -> FittedForest:
+    stored = parts.optional("objects", "uint8", (None,))
+    if stored is not None:
+        parts.objects = _opened(stored, trusted, str(parts.origin.source))
+    return serialization.from_arrays(parts)
 
-
-_read_leaves = partial(serialization.leaves_from_arrays, copy=False)
 
 MODEL = Format("model file", "model", "hdicore_model", _read_model)
-LEAVES = Format("file of LeafModel.save", "index", "hdicore_leaf_index", _read_leaves)
+LEAVES = Format("file of LeafModel.save", "index", "hdicore_leaf_index", leaves_from_arrays)
 
 
 def _stored(objects: dict[str, Any]) -> NDArray[np.uint8]:

@@ -1,10 +1,10 @@
-"""Fitted models as facts, arrays and objects, and back: for files and for pickles."""
+"""Fitted models as arrays and objects, and back: for files and for pickles."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -16,17 +16,26 @@ from hdiforest._model import residuals
 from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.reference import Reference
 from hdiforest._model.table_steps import TableSteps
-from hdiforest._model.training_rows import TrainingRows
+from hdiforest._model.training_rows import WEIGHTINGS, TrainingRows
 from hdiforest._tables.encoder import TableEncoder
-from hdiforest._utils import Array
-from hdiforest.calibration import _result as results
-from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
-from hdiforest.serving import _schema as schema
-from hdiforest.serving._schema import Arrays, Facts, ModelFacts
-
-# Fields of `FittedForest` that are facts as they are.
-_FIELDS = ModelFacts._fields[: ModelFacts._fields.index("n_features")]
-_HERE = schema.Origin()  # no file
+from hdiforest._utils.checks import alternatives
+from hdiforest.calibration._result import Calibration, JointCalibration
+from hdiforest.serving._calibrations import (
+    boxes_arrays,
+    boxes_of,
+    calibration_arrays,
+    calibration_of,
+)
+from hdiforest.serving._parts import (
+    Arrays,
+    Parts,
+    as_facts,
+    as_text,
+    as_texts,
+    as_written,
+    require_none,
+    within,
+)
 
 Made = TypeVar("Made", Forest, LeafIndex)
 
@@ -38,19 +47,33 @@ _KNOWN: dict[type, tuple[str, ...]] = {
         *("units", "copies", "seen"),
     ),
 }
+_WEIGHTINGS = tuple(WEIGHTINGS)
+_MONOTONIC = _WEIGHTINGS.index("monotonic")
+_READ_FROM_C = ("number", "boolean")  # kinds of columns
 
 
-class Parts(NamedTuple):
-    """What a model is made of."""
+class Numbers(NamedTuple):
+    """Numbers of a model, which the reader in C has by their places."""
 
-    facts: Facts  # types of JSON
-    arrays: Arrays
-    objects: dict[str, Any]  # fitted ones of scikit-learn that no array stands for
+    n_features: int
+    n_training_rows: int
+    weights: int  # position in `WEIGHTINGS`
+    allow_nan: bool
+    matches_forest: bool
+    scalar_output: bool
+    counts_are_weighted: bool
+    n_folds: int
+    n_outputs: int  # that have a calibration of their own
 
-    def state(self) -> dict[str, Any]:
-        """Return the parts for a pickle: copies of a model do not look at a file."""
-        mapped = {n: np.array(a) for n, a in self.arrays.items() if isinstance(a, np.memmap)}
-        return self._replace(arrays=self.arrays | mapped)._asdict()
+    @classmethod
+    def of(cls, parts: Parts) -> Numbers:
+        """Take the numbers of a model."""
+        own = parts.array("numbers", "int64", (len(cls._fields),)).tolist()
+        numbers = cls(*own)
+        truths = numbers[cls._fields.index("allow_nan") : cls._fields.index("n_folds")]
+        if min(own) < 0 or numbers.weights >= len(_WEIGHTINGS) or max(truths) > 1:
+            raise ValueError(f"numbers of a model must be in range, got {own}")
+        return numbers
 
 
 def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
@@ -58,106 +81,306 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     forest, index = fitted.scorer.forest, fitted.scorer.index
     has_rows = training_rows and fitted.training_rows is not None
     rows = fitted.require_training_rows() if has_rows else None
-    encoder, centred, jackknife = fitted.encoder, fitted.centred, fitted.jackknife
-    arrays = _within("forest", forest.arrays()) | _within("index", index.arrays())
-    arrays["feature_range"] = fitted.feature_range
-    objects, mean, boxes, calibration = {}, None, None, fitted.calibration
-    if isinstance(encoder, TableSteps):
-        objects["steps"] = encoder.pipeline
-    if rows is not None:
-        arrays |= _within("training", rows.arrays())
-    if isinstance(calibration, JointCalibration):
-        own_of_boxes = _Boxes(calibration.levels, calibration.q_hat)
-        boxes, calibration = schema.pack(own_of_boxes, arrays, "boxes"), None
-    calibration_facts, own_arrays = calibration_to_arrays(calibration)
-    arrays |= _within("calibration", own_arrays)
-    if centred is not None:
-        arrays |= _within("residuals", centred.scorer.index.arrays())
-        arrays["centred.leaf_means"] = centred.leaf_means
-        boosted = None
-        if isinstance(other := centred.mean, BoostedMean):
-            boosted = schema.BoostedFacts(other.baseline, other.low, other.high)
-            arrays |= _within("mean_forest", other.forest.arrays())
-            arrays |= {"mean_values": other.leaf_values, "mean_line": other.line}
-        elif isinstance(other, residuals.RegressorMean):
-            objects["mean"] = other.regressor
-        if other is not None:
-            mean = schema.MeanFacts(centred.share, boosted)
-    reference = schema.pack(fitted.reference, arrays, "reference")
-    if jackknife is not None:
-        arrays |= _within("inbag", jackknife.index.arrays())
-        arrays["jackknife.drawn"] = jackknife.drawn.astype(np.uint8)
-    part_facts: dict[str, list[Facts]] = {"fold": [], "output": []}
-    for kind, parts in (("fold", fitted.folds), ("output", fitted.outputs)):
-        for i, part in enumerate(parts):
-            own = to_arrays(part, training_rows=False)
-            part_facts[kind].append(own.facts)
-            arrays |= _within(f"{kind}{i}", own.arrays)
-            objects |= _within(f"{kind}{i}", own.objects)
-    facts = ModelFacts(
-        **{name: getattr(fitted, name) for name in _FIELDS},
+    encoder, calibration = fitted.encoder, fitted.calibration
+    numbers = Numbers(
         n_features=forest.n_features,
-        feature_names=_texts(fitted.feature_names),
-        target_names=_texts(fitted.target_names),
+        n_training_rows=fitted.n_training_rows,
+        weights=_WEIGHTINGS.index(fitted.weights),
+        allow_nan=fitted.allow_nan,
+        matches_forest=fitted.matches_forest,
         scalar_output=index.scalar_output,
         counts_are_weighted=rows is not None and rows.counts_are_weighted,
-        encoder=encoder.facts() if isinstance(encoder, TableEncoder) else None,
-        steps=schema.StepsFacts(**encoder.facts()) if isinstance(encoder, TableSteps) else None,
-        calibration=calibration_facts,
-        mean=mean,
-        boxes=boxes,
-        reference=reference,
-        folds=part_facts["fold"],
-        outputs=part_facts["output"],
+        n_folds=len(fitted.folds),
+        n_outputs=len(fitted.outputs),
     )
-    return Parts(schema.pack(facts, {}), arrays, objects)
+    only_python, is_steps = _only_python(encoder), isinstance(encoder, TableSteps)
+    facts = None if encoder is None else as_facts(encoder.facts())
+    own: dict[str, Any] = {
+        "numbers": np.array(numbers, dtype=np.int64),
+        "feature_names": as_texts(fitted.feature_names, "feature"),
+        "target_names": as_texts(fitted.target_names, "target"),
+        "training_digest": as_text(fitted.training_digest),
+        "feature_range": fitted.feature_range,
+        "only_python": None if only_python is None else as_text(only_python),
+        "steps" if is_steps else "encoder": facts,
+    }
+    arrays = {name: array for name, array in own.items() if array is not None}
+    arrays |= within("forest", forest.arrays()) | within("index", index.arrays())
+    objects = {"steps": encoder.pipeline} if isinstance(encoder, TableSteps) else {}
+    if rows is not None:
+        arrays |= within("training", rows.arrays())
+    if isinstance(calibration, JointCalibration):
+        arrays |= within("boxes", boxes_arrays(calibration))
+    elif calibration is not None:
+        arrays |= within("calibration", calibration_arrays(calibration))
+    if (centred := fitted.centred) is not None:
+        arrays |= within("centred.index", centred.scorer.index.arrays())
+        arrays["centred.leaf_means"] = centred.leaf_means
+        arrays |= within("mean", _mean_arrays(centred))
+        if isinstance(centred.mean, residuals.RegressorMean):
+            objects["mean"] = centred.mean.regressor
+    if fitted.reference is not None:
+        arrays |= within("reference", _reference_arrays(fitted.reference))
+    if (jackknife := fitted.jackknife) is not None:
+        arrays |= within("jackknife.index", jackknife.index.arrays())
+        arrays["jackknife.drawn"] = jackknife.drawn.astype(np.uint8)
+    for kind, forests in (("fold", fitted.folds), ("output", fitted.outputs)):
+        for i, each in enumerate(forests):
+            part = to_arrays(each, training_rows=False)
+            arrays |= within(f"{kind}{i}", part.arrays)
+            objects |= within(f"{kind}{i}", part.objects)
+    return Parts(arrays, objects)
 
 
-def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = True) -> FittedForest:
+def from_arrays(parts: Parts) -> FittedForest:
     """Return the model that `to_arrays` took apart; nothing is trusted but the objects.
 
-    Without the `origin` of a file everything is checked now. With `copy` compiled objects copy
-    arrays, unless these map a file for reading, as ``joblib.load(path, mmap_mode="r")`` returns
-    them. Raises as `unpack`, or if something is out of range.
+    Without the origin of a file everything is checked now. Compiled objects copy arrays, unless
+    these map a file for reading, as ``joblib.load(path, mmap_mode="r")`` returns them. ValueError
+    says what is missing, unknown or out of range.
     """
-    facts = schema.unpack(ModelFacts, parts.facts)
-    read = _Reader(_grouped(parts.arrays), _grouped(parts.objects), origin, copy)
-    forest = read.made(Forest, "forest", facts.n_features)
-    index = read.made(LeafIndex, "index", facts.scalar_output)
-    training = read.groups.get("training")
-    rows, check_rows = _training_rows(read, facts, forest, index)
-    if len(facts.outputs) not in (0, index.n_outputs):
+    return _forest(Parts(dict(parts.arrays), dict(parts.objects), parts.origin, parts.copy))
+
+
+def _forest(parts: Parts) -> FittedForest:
+    numbers = Numbers.of(parts)
+    forest = _made(parts, Forest, "forest", numbers.n_features)
+    index = _made(parts, LeafIndex, "index", bool(numbers.scalar_output))
+    if numbers.n_outputs not in (0, index.n_outputs):
         raise ValueError(f"outputs must be as many as the targets, {index.n_outputs}, or none")
-    outputs = _forests(read, "output", facts.outputs, facts, training)
-    names = _checked_names(facts.feature_names, "feature", facts.n_features)
-    reference = None
-    if facts.reference is not None:
-        own = read.groups.pop("reference", {})
-        reference = schema.unpack(Reference, facts.reference, own)
-    jackknife = None
-    if {"jackknife", "inbag"} & read.groups.keys():
-        drawn = read.array("jackknife.drawn") != 0
-        jackknife = Jackknife.checked(forest, read.made(LeafIndex, "inbag"), drawn)
+    most_atoms = max(len(index.atoms(output)) for output in range(index.n_outputs))
+    if numbers.weights != _MONOTONIC and most_atoms > numbers.n_training_rows:
+        raise ValueError("leaves hold more distinct targets than there were training rows")
+    rows, check_rows = None, None
+    training = parts.group("training").arrays
+    if training:
+        rows, check_rows = _training_rows(training, parts, numbers, forest, index)
+    folds = tuple(_part(parts, f"fold{i}") for i in range(numbers.n_folds))
+    outputs = [_part(parts, f"output{i}", training, i, numbers) for i in range(numbers.n_outputs)]
+    names = parts.texts("feature_names", numbers.n_features, "feature")
+    targets = parts.texts("target_names", index.n_outputs, "target")
+    calibration: Any = boxes_of(parts.group("boxes"), outputs, targets)
+    if parts.has("calibration"):
+        try:
+            calibration = calibration_of(parts.group("calibration"))
+        except ValueError as error:
+            raise ValueError(f"calibration: {error}") from None
+    centred, jackknife, reference = None, None, None
+    if parts.has("centred"):
+        centred = _centred(parts, forest, numbers)
+    if parts.has("jackknife"):
+        jackknife = _jackknife(parts.group("jackknife"), forest)
+    if parts.has("reference"):
+        reference = _reference(parts.group("reference"), numbers.n_features)
+    _ = parts.text("only_python")
     fitted = partial(
         FittedForest,
         scorer=Scorer(forest, index),
+        weights=_WEIGHTINGS[numbers.weights],
+        n_training_rows=numbers.n_training_rows,
+        allow_nan=bool(numbers.allow_nan),
+        matches_forest=bool(numbers.matches_forest),
+        training_digest=_digest(parts),
         feature_names=None if names is None else np.array(names, dtype=object),
-        target_names=_checked_names(facts.target_names, "target", index.n_outputs),
+        target_names=targets,
         training_rows=rows,
         check_rows=check_rows,
-        feature_range=np.array(read.array("feature_range")),
-        calibration=_boxes(read, facts, outputs) or _calibration(facts.calibration, read),
-        centred=_centred(read, facts, forest),
-        folds=_forests(read, "fold", facts.folds, facts),
-        outputs=outputs,
+        feature_range=np.array(parts.array("feature_range", "float32", (2, numbers.n_features))),
+        calibration=calibration,
+        centred=centred,
+        folds=folds,
+        outputs=tuple(outputs),
         jackknife=jackknife,
-        encoder=_encoder(read, facts),
+        encoder=_encoder(parts, numbers),
         reference=reference,
-        **{name: getattr(facts, name) for name in _FIELDS},
     )
-    schema.require_none(read.groups, "tensor")
-    schema.require_none(read.objects, "object")
+    parts.require_empty()
     return fitted()
+
+
+def _part(
+    parts: Parts, name: str, training: Arrays | None = None, output: int = 0, whole: Any = None
+) -> FittedForest:
+    """Return the forest of a fold, or that of an output, which has the training rows of all."""
+    part = parts.group(name)
+    own = Numbers.of(Parts(dict(part.arrays)))
+    if own.n_folds or own.n_outputs:
+        raise ValueError(f"{name} must be a forest without folds and outputs")
+    if training:
+        y = np.ascontiguousarray(training["y"].reshape(len(training["y"]), -1)[:, output])
+        part.arrays |= within("training", training | {"y": y})
+        own = own._replace(counts_are_weighted=whole.counts_are_weighted)
+        part.arrays["numbers"] = np.array(own, dtype=np.int64)
+    return _forest(part)
+
+
+def _only_python(encoder: TableEncoder | TableSteps | None) -> str | None:
+    """Say why the rows of a model are not made in C, behind "the file holds a model"."""
+    if isinstance(encoder, TableSteps):
+        return (
+            "whose rows come from steps of scikit-learn, which are not computed from C; fit the "
+            "forest alone on their result"
+        )
+    for column in () if encoder is None else encoder.entries:
+        if column.kind not in _READ_FROM_C:
+            return (
+                f"of tables whose column {column.name} is a {column.kind}: only columns of numbers "
+                "and booleans are read from C"
+            )
+    if encoder is not None and encoder.missing:
+        return f"of tables whose missing cells have words: {alternatives(encoder.missing)}"
+    return None
+
+
+def _made(
+    parts: Parts, kind: type[Made], group: str, argument: Any = True, more: tuple[str, ...] = ()
+) -> Made:
+    """Return a compiled object, whose `argument` is a number of features, or scalar_output."""
+    own = parts.group(group)
+    arrays: Any = own.arrays
+    known = (*_KNOWN[kind], *more)
+    require_none((own.prefix + name for name in arrays if name not in known), "tensor")
+    is_mapped = all(
+        isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
+    )
+    copy = parts.copy and not is_mapped
+    try:
+        return kind.from_arrays(arrays, argument, copy=copy, **own.origin._asdict())
+    except ValueError as error:
+        if own.origin.source is not None and str(error).startswith(own.origin.source):
+            raise
+        raise ValueError(f"{group}: {error}") from None
+
+
+def _training_rows(
+    arrays: Arrays, parts: Parts, numbers: Numbers, forest: Forest, index: LeafIndex
+) -> tuple[TrainingRows, Any]:
+    """Return the training rows, and a function that checks what they hold."""
+    n = numbers.n_training_rows
+    outputs = () if numbers.scalar_output else (index.n_outputs,)
+    own = Parts(dict(arrays), prefix=f"{parts.prefix}training.")
+    found: dict[str, Any] = {}
+    found["X"] = own.array("X", "float32", (n, numbers.n_features))
+    found["y"] = own.array("y", "float64", (n, *outputs))
+    found["sample_weight"] = own.optional("sample_weight", "float64", (n,))
+    found["counts"] = own.optional("counts", "uint8 uint16 uint32 uint64", (n, forest.n_trees))
+    own.require_empty()
+    source, is_lazy = parts.origin
+
+    @cache
+    def check_rows() -> None:
+        try:
+            _check_training_values(found, index, numbers)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}" if is_lazy else error) from None
+
+    if not is_lazy:
+        check_rows()
+    rows = TrainingRows.from_arrays(found, bool(numbers.counts_are_weighted))
+    return rows, check_rows if is_lazy else None
+
+
+def _check_training_values(arrays: dict[str, Any], index: LeafIndex, numbers: Numbers) -> None:
+    """Raise ValueError if the values of training rows do not fit the index."""
+    X, y = arrays["X"], arrays["y"]
+    if np.isinf(X).any() or not (numbers.allow_nan or np.isfinite(X).all()):
+        raise ValueError("training.X must be finite, but for missing values where they are allowed")
+    if not np.isfinite(y).all():
+        raise ValueError("training.y must be finite")
+    for output, target in enumerate(y.reshape(len(y), -1).T):
+        own = index.atoms(output)
+        inside = own[[0, -1]].clip(target.min(), target.max()) == own[[0, -1]]
+        is_moved = numbers.weights == _MONOTONIC  # within the range of all
+        if not (inside.all() if is_moved else np.isin(own, target).all()):
+            raise ValueError("training.y lacks targets that leaves hold")
+    weights, counts = arrays["sample_weight"], arrays["counts"]
+    if weights is not None and not (
+        np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()
+    ):
+        raise ValueError("training.sample_weight must be finite, not negative, not all zero")
+    if counts is not None and (counts.max() > 2**31 - 1 or not (counts > 0).any(axis=0).all()):
+        raise ValueError("training.counts must be below 2**31, with a row for every tree")
+
+
+def _digest(parts: Parts) -> str:
+    digest = parts.text("training_digest") or ""
+    if not re.fullmatch("[0-9a-f]{32}", digest):
+        raise ValueError(f"training_digest must be 32 hexadecimal digits, got {digest[:40]!r}")
+    return digest
+
+
+def _encoder(parts: Parts, numbers: Numbers) -> TableEncoder | TableSteps | None:
+    if "steps" in parts.arrays:
+        facts, pipeline = parts.facts("steps"), parts.object("steps")
+        with as_written():
+            options = numbers.n_features, bool(numbers.allow_nan)
+            return TableSteps.from_facts(facts, pipeline, *options)
+    if "encoder" not in parts.arrays:
+        return None
+    return TableEncoder.from_facts(parts.facts("encoder"))
+
+
+def _centred(parts: Parts, forest: Forest, numbers: Numbers) -> residuals.CentredForest:
+    index = _made(parts, LeafIndex, "centred.index")
+    scorer = Scorer(forest, index)  # raises unless they have the same leaves
+    leaf_means = parts.array("centred.leaf_means", "float64", (None,))
+    leaf_means = np.array(leaf_means) if parts.copy else leaf_means
+    origin = parts.origin.part("centred.leaf_means")._asdict()
+    mean, share = _mean(parts, numbers) if parts.has("mean") else (None, 0.0)
+    return residuals.CentredForest(scorer, leaf_means, mean, share, **origin)
+
+
+def _mean_arrays(centred: residuals.CentredForest) -> Arrays:
+    """Return the arrays of another mean: a regressor is an object."""
+    mean = centred.mean
+    arrays: Arrays = {} if mean is None else {"share": np.array([centred.share])}
+    if isinstance(mean, BoostedMean):
+        arrays |= {"values": mean.leaf_values, "line": mean.line}
+        arrays["range"] = np.array([mean.baseline, mean.low, mean.high])
+        arrays |= within("forest", mean.forest.arrays())
+    return arrays
+
+
+def _mean(parts: Parts, numbers: Numbers) -> tuple[residuals.Mean, float]:
+    own = parts.group("mean")
+    share = float(own.array("share", "float64", (1,))[0])
+    if own.has("forest"):
+        trees = _made(own, Forest, "forest", numbers.n_features)
+        values = own.array("values", "float64", (None,))
+        line = own.array("line", "float64", (2, numbers.n_features))
+        bounds = own.array("range", "float64", (3,)).tolist()
+        own.require_empty()
+        return BoostedMean(trees, values, line, *bounds), share
+    own.require_empty()
+    regressor = parts.object("mean")
+    if not hasattr(regressor, "predict"):
+        raise ValueError("the mean must be a regressor")
+    return residuals.RegressorMean(regressor), share
+
+
+def _jackknife(parts: Parts, forest: Forest) -> Jackknife:
+    drawn = parts.array("drawn", "uint8", (None, forest.n_trees)) != 0
+    index = _made(parts, LeafIndex, "index")
+    parts.require_empty()
+    return Jackknife.checked(forest, index, drawn)
+
+
+def _reference_arrays(reference: Reference) -> Arrays:
+    arrays = {name: getattr(reference, name) for name in ("rows", "importance", "mean", "sd")}
+    arrays["categorical"] = np.array(reference.categorical, dtype=np.int64)
+    return arrays | {"scales": np.array([reference.scale, reference.threshold])}
+
+
+def _reference(parts: Parts, n_features: int) -> Reference:
+    rows = np.array(parts.array("rows", "float32", (None, n_features)))
+    importance, mean, sd = (
+        np.array(parts.array(name, "float64", (n_features,)))
+        for name in ("importance", "mean", "sd")
+    )
+    categorical = tuple(parts.array("categorical", "int64", (None,)).tolist())
+    scale, threshold = parts.array("scales", "float64", (2,)).tolist()
+    parts.require_empty()
+    return Reference(rows, importance, mean, sd, categorical, scale, threshold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,235 +406,26 @@ class IndexedLeaves:
 
 def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     """Return what `leaves_from_arrays` makes equal leaves of."""
-    calibration, own = calibration_to_arrays(leaves.calibration)
-    arrays = _within("index", leaves.index.arrays()) | _within("calibration", own)
-    names = _texts(leaves.target_names)
-    facts = schema.LeafFacts(leaves.index.scalar_output, leaves.n_training_rows, names, calibration)
-    return Parts(facts._asdict(), arrays, {})
+    n_rows = -1 if leaves.n_training_rows is None else leaves.n_training_rows
+    arrays = {"numbers": np.array([leaves.index.scalar_output, n_rows], dtype=np.int64)}
+    arrays |= within("index", leaves.index.arrays())
+    arrays |= within("names", {"targets": as_texts(leaves.target_names, "target")})
+    if leaves.calibration is not None:
+        arrays |= within("calibration", calibration_arrays(leaves.calibration))
+    return Parts(arrays)
 
 
-def leaves_from_arrays(
-    facts: Facts, arrays: Arrays, origin: schema.Origin = _HERE, *, copy: bool = True
-) -> IndexedLeaves:
+def leaves_from_arrays(parts: Parts) -> IndexedLeaves:
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
-    own = schema.unpack(schema.LeafFacts, facts)
-    read = _Reader(_grouped(arrays), {}, origin, copy)
-    index = read.made(LeafIndex, "index", own.scalar_output, more=("pooled",))
-    calibration = cast("Calibration | None", _calibration(own.calibration, read))
-    schema.require_none(read.groups, "tensor")
-    targets = _checked_names(own.target_names, "target", index.n_outputs)
-    return IndexedLeaves(index, own.n_training_rows, calibration, targets)
-
-
-def _texts(names: Iterable[Any] | None) -> list[str] | None:
-    return None if names is None else list(map(str, names))
-
-
-def _checked_names(names: list[str] | None, what: str, n: int) -> list[str] | None:
-    """Return the names of the n features or targets, or None if they have none."""
-    if names is not None and len(names) != n:
-        raise ValueError(f"it names {len(names)} {what}s of {n}")
-    return names
-
-
-def _within(group: str, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arrays or objects with the name of a group in front of their own."""
-    return {f"{group}.{name}": each for name, each in own.items() if each is not None}
-
-
-def _grouped(joined: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return arrays or objects by group; what has no group is one by itself, of an empty name."""
-    groups: dict[str, Any] = defaultdict(dict)
-    for full, each in joined.items():
-        group, _, name = full.partition(".")
-        groups[group][name] = each
-    return dict(groups)
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """Makes compiled objects of groups of arrays, each of which is read once."""
-
-    groups: dict[str, Arrays]  # those left
-    objects: dict[str, dict[str, Any]]  # groups that are left
-    origin: schema.Origin
-    copy: bool
-
-    def array(self, name: str) -> Any:
-        """Return an array that is a group by itself, or the only one of a group."""
-        group, _, own = name.partition(".")
-        arrays = self.groups.pop(group, {})
-        if list(arrays) != [own]:
-            raise ValueError(f"the tensor {name} is missing, or there are others beside it")
-        return arrays[own]
-
-    def object(self, name: str) -> Any:
-        if "" not in self.objects.get(name, {}):
-            raise ValueError(f"the object {name} is missing")
-        return self.objects.pop(name)[""]
-
-    def made(
-        self, kind: type[Made], group: str, argument: Any = True, more: tuple[str, ...] = ()
-    ) -> Made:
-        """Return a compiled object, whose `argument` is a number of features, or scalar_output."""
-        arrays: Any = self.groups.pop(group, {})
-        known = (*_KNOWN[kind], *more)
-        schema.require_none((f"{group}.{name}" for name in arrays if name not in known), "tensor")
-        is_mapped = all(
-            isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
-        )
-        origin, copy = self.origin.part(group), self.copy and not is_mapped
-        try:
-            return kind.from_arrays(arrays, argument, copy=copy, **origin._asdict())
-        except ValueError as error:
-            if origin.source is not None and str(error).startswith(origin.source):
-                raise
-            raise ValueError(f"{group}: {error}") from None
-
-
-def _training_rows(
-    read: _Reader, facts: ModelFacts, forest: Forest, index: LeafIndex
-) -> tuple[Any, Any]:
-    """Return the training rows, and a function that checks what they hold; None without them."""
-    atoms = [index.atoms(output) for output in range(index.n_outputs)]
-    moved, n = facts.weights == "monotonic", facts.n_training_rows
-    if not moved and max(map(len, atoms)) > n:
-        raise ValueError("leaves hold more distinct targets than there were training rows")
-    arrays = read.groups.pop("training", None)
-    if arrays is None:
-        return None, None
-    outputs = () if facts.scalar_output else (index.n_outputs,)
-    schema.check_arrays(
-        "training",
-        arrays,
-        {
-            "X": ("float32", (n, facts.n_features)),
-            "y": ("float64", (n, *outputs)),
-            "sample_weight": ("float64", (n,)),
-            "counts": ("uint8 uint16 uint32 uint64", (n, forest.n_trees)),
-        },
-        optional=("sample_weight", "counts"),
-    )
-    is_lazy, options = read.origin.lazy, {"allow_nan": facts.allow_nan, "moved": moved}
-
-    @cache
-    def check_rows() -> None:
-        try:
-            schema.check_training_values(arrays, atoms, **options)
-        except ValueError as error:
-            raise ValueError(f"{read.origin.source}: {error}" if is_lazy else error) from None
-
-    if not is_lazy:
-        check_rows()
-    rows = TrainingRows.from_arrays(arrays, facts.counts_are_weighted)
-    return rows, check_rows if is_lazy else None
-
-
-def _encoder(read: _Reader, facts: ModelFacts) -> TableEncoder | TableSteps | None:
-    if facts.steps is None:
-        return None if facts.encoder is None else TableEncoder.from_facts(facts.encoder)
-    if facts.encoder is not None:
-        raise ValueError("it has an encoder of tables and steps, but a model has one of them")
-    pipeline = read.object("steps")
-    return TableSteps.from_facts(facts.steps._asdict(), pipeline, facts.n_features, facts.allow_nan)
-
-
-def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> residuals.CentredForest | None:
-    mean = facts.mean
-    if mean is None and not {"centred", "residuals"} & read.groups.keys():
-        return None
-    leaf_means = read.array("centred.leaf_means")
-    leaf_means = np.array(leaf_means) if read.copy else leaf_means
-    predicted = None if mean is None else _mean(read, mean, facts)
-    share = 0.0 if mean is None else mean.share
-    origin = read.origin.part("centred.leaf_means")._asdict()
-    index = read.made(LeafIndex, "residuals")
-    scorer = Scorer(forest, index)  # raises unless they have the same leaves
-    return residuals.CentredForest(scorer, leaf_means, predicted, share, **origin)
-
-
-def _mean(read: _Reader, mean: schema.MeanFacts, facts: ModelFacts) -> residuals.Mean:
-    if mean.boosted is not None:
-        trees = read.made(Forest, "mean_forest", facts.n_features)
-        values, line = read.array("mean_values"), read.array("mean_line")
-        return BoostedMean(trees, values, line, **mean.boosted._asdict())
-    regressor = read.object("mean")
-    if not hasattr(regressor, "predict"):
-        raise ValueError("the mean must be a regressor")
-    return residuals.RegressorMean(regressor)
-
-
-def _forests(
-    read: _Reader,
-    kind: str,
-    all_facts: Sequence[Facts],
-    whole: ModelFacts,
-    training: Arrays | None = None,
-) -> tuple[FittedForest, ...]:
-    """Return the forests of folds, or of outputs, which have the `training` rows of the whole."""
-    forests = []
-    for i, facts in enumerate(all_facts):
-        if facts.get("folds") != [] or facts.get("outputs") != []:
-            raise ValueError(f"{kind}s must be a list of the facts of forests without folds")
-        name = f"{kind}{i}"
-        arrays = read.groups.pop(name, {})
-        if training is not None:
-            y = training["y"].reshape(whole.n_training_rows, -1)[:, i]
-            arrays |= _within("training", training | {"y": np.ascontiguousarray(y)})
-            facts = facts | {"counts_are_weighted": whole.counts_are_weighted}
-        parts = Parts(facts, arrays, read.objects.pop(name, {}))
-        forests.append(from_arrays(parts, read.origin.part(name), copy=read.copy))
-    return tuple(forests)
-
-
-class _Boxes(NamedTuple):
-    """What a `JointCalibration` has that the calibrations of its outputs have not."""
-
-    levels: tuple[results.Level, ...]
-    q_hat: Array
-
-
-def _boxes(
-    read: _Reader, facts: ModelFacts, outputs: Sequence[FittedForest]
-) -> JointCalibration | None:
-    """Return the calibrations of several outputs together."""
-    if facts.boxes is None and not outputs:
-        return None
-    own: list[Any] = [part.calibration for part in outputs]
-    if not own or not all(isinstance(each, Calibration) for each in own):
-        raise ValueError("each of several outputs must have a calibration that is not by folds")
-    levels, q_hat = schema.unpack(_Boxes, facts.boxes, read.groups.pop("boxes", {}))
-    if [level.coverage for level in levels] != list(own[0].coverages):
-        raise ValueError("the coverages of boxes must be those of each output")
-    names = results.output_names(facts.target_names, len(own))
-    return JointCalibration(tuple(own), levels, q_hat, names, own[0].method, own[0].n)
-
-
-def calibration_to_arrays(calibration: Calibration | CrossCalibration | None) -> tuple[Any, Arrays]:
-    """Return facts and arrays that `calibration_from_arrays` makes it of again; None of none."""
-    arrays: Arrays = {}
-    # The distribution has the `postprocess` of the calibration, whose targets are stored once.
-    if isinstance(calibration, Calibration) and (known := calibration.distribution) is not None:
-        known = replace(known, postprocess=replace(known.postprocess, targets=None))
-        calibration = replace(calibration, distribution=known)
-    return schema.pack(calibration, arrays), arrays
-
-
-def calibration_from_arrays(facts: Facts, arrays: Arrays) -> Calibration | CrossCalibration:
-    """Return the calibration that `calibration_to_arrays` took apart; raises as `from_arrays`."""
-    if facts.get("method") in results.CROSS_METHODS:
-        return schema.unpack(CrossCalibration, facts, arrays)
-    calibration = schema.unpack(Calibration, facts, arrays)
-    if (known := calibration.distribution) is None:
-        return calibration
-    known = replace(known, postprocess=calibration.postprocess)
-    return replace(calibration, distribution=known)
-
-
-def _calibration(facts: Facts | None, read: _Reader) -> Calibration | CrossCalibration | None:
-    if facts is None:
-        return None
-    try:
-        return calibration_from_arrays(facts, read.groups.pop("calibration", {}))
-    except ValueError as error:
-        raise ValueError(f"calibration: {error}") from None
+    parts = Parts(dict(parts.arrays), {}, parts.origin, parts.copy)
+    is_scalar, n_rows = parts.array("numbers", "int64", (2,)).tolist()
+    if is_scalar not in (0, 1) or n_rows < -1:
+        raise ValueError(f"numbers must be 0 or 1, and a number of rows, got {is_scalar}, {n_rows}")
+    index = _made(parts, LeafIndex, "index", bool(is_scalar), more=("pooled",))
+    calibration = None
+    if parts.has("calibration"):
+        calibration = calibration_of(parts.group("calibration"))
+    names = parts.texts("names.targets", index.n_outputs, "target")
+    parts.require_empty()
+    n_training_rows = None if n_rows == -1 else n_rows
+    return IndexedLeaves(index, n_training_rows, cast("Calibration | None", calibration), names)

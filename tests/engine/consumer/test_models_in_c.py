@@ -16,13 +16,15 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, LeafModel, fit_table
 from hdiforest.calibration import CVPlus
-from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._parts import Parts, as_facts, as_text
+from hdiforest.serving._serialization import from_arrays
 
+from ...model_files import arrays_of, rewritten, with_array, with_text, with_value
 from ...oracle import ROOT, families, leaf_sizes, run
 from ..fuzz import corpus
 from ..fuzz.engine import COMPILER, SANITIZE, SOURCES
 
-save = pytest.importorskip("safetensors.numpy").save
+pytest.importorskip("safetensors.numpy")
 C_COMPILER = shutil.which("cc")
 pytestmark = [
     pytest.mark.skipif(None in (COMPILER, C_COMPILER), reason="no compilers (cc and c++) found"),
@@ -327,16 +329,53 @@ def test_files_that_cannot_be_read_are_told_from_those_that_are_no_models(ask, t
     assert text.message.startswith("the file is no model file, or is damaged: ")
 
 
+# What the reader in C reads of a model; of its outputs, too.
+READ = (
+    "numbers",
+    "feature_names",
+    "target_names",
+    "forest",
+    "index",
+    "calibration.numbers",
+    "centred",
+)
+
+
+def is_read(name):
+    own = re.sub(r"^output\d+\.", "", name)
+    return own in READ or own.partition(".")[0] in READ
+
+
 def expected(path, rows):
-    """Intervals that Python reads, or nothing if it refuses the file."""
+    """Intervals that Python reads of what C reads, or nothing if it refuses that."""
+    arrays = arrays_of(path)
+    lean = {name: array for name, array in arrays.items() if is_read(name)}
+    for name in [name for name in arrays if re.fullmatch(r"(output\d+\.)?numbers", name)]:
+        prefix = name.removesuffix("numbers")
+        lean[f"{prefix}feature_range"] = np.zeros((2, int(arrays[name][0])), np.float32)
+        lean[f"{prefix}training_digest"] = as_text("0" * 32)
+        if f"{prefix}calibration.numbers" in arrays:
+            lean[f"{prefix}calibration.facts"] = facts_of(arrays[f"{prefix}calibration.numbers"])
     try:
-        return HDIForestRegressor.load(path).predict_interval(rows, 0.8)
-    except (OSError, ValueError):
+        fitted = from_arrays(Parts(lean))
+    except ValueError:
         return None
+    model = HDIForestRegressor()
+    model._fitted = fitted
+    return model.predict_interval(rows, 0.8)
+
+
+def facts_of(numbers):
+    """Facts of a calibration that Python needs, but no answer."""
+    level = {"mean_width": 1, "realised": 0.5, "interval_score": 1, "cross_check": None}
+    levels = [level | {"coverage": 0.5, "later": None}] * int(numbers[3])
+    return as_facts(
+        {"levels": levels, "n": 1, "confidence": None, "weighted": False, "min_samples_leaf": 1}
+    )
 
 
 def check_damaged(ask, paths, rows, n_least, opening=MAPPED):
-    """Each file is refused by a sentence, or answers as in Python; return how many answered."""
+    """Each file is refused by a sentence, or answers as in Python; yield those that do not."""
     found = ask(paths, rows, [0.8], opening=opening)
     assert sum(answer.status != 0 for answer in found) >= n_least
     for path, answer in zip(paths, found, strict=True):
@@ -344,6 +383,8 @@ def check_damaged(ask, paths, rows, n_least, opening=MAPPED):
             assert answer.status == INVALID
             assert answer.message.isascii()
             assert answer.message.isprintable()
+            with pytest.raises(ValueError, match=r"."):
+                HDIForestRegressor.load(path)
             continue
         wanted = expected(path, rows)
         if wanted is not None:
@@ -422,164 +463,87 @@ def test_the_files_that_are_damaged_are_whole_before(name, ask, tmp_path):
         same(found.intervals, model.predict_interval(NEW[:7, :2], 0.8, kind="hdi"))
 
 
-def parts_of(path):
-    """Header, facts and arrays of a model file."""
-    content = path.read_bytes()
-    start = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:start])
-    facts = json.loads(header.pop("__metadata__")["hdicore_model"])["facts"]
-    arrays = {
-        name: np.frombuffer(
-            content[start + entry["data_offsets"][0] : start + entry["data_offsets"][1]],
-            tensor_file._DTYPES[entry["dtype"]],
-        ).reshape(entry["shape"])
-        for name, entry in header.items()
-    }
-    return facts, arrays
+def append(name, value):
+    return with_changed(name, lambda own: np.append(own, value))
 
 
-def write_parts(path, facts, arrays, respell=str):
-    """Write a model file whose checksums fit; `respell` the JSON of its facts after them."""
-    metadata = respell(json.dumps(tensor_file._content(facts, arrays)))
-    path.write_bytes(save(arrays, metadata={"hdicore_model": metadata}))
-    return path
+def with_changed(name, change):
+    """Change an array by a function of it."""
+    return lambda arrays: arrays.update({name: np.ascontiguousarray(change(arrays.get(name)))})
 
 
-@pytest.mark.parametrize(
-    ("name", "pattern", "other"),
-    [
-        ("out_of_bag", r"(?<=[ \[])(\d+\.\d+)(?=[,}\]])", r"\g<1>000"),
-        ("out_of_bag", r"(?<=[ \[])0\.([1-9])(\d+)(?=[,}\]])", r"\1.\2E-01"),
-        ("recalibrated", r"(?<=[ \[])([1-9]\d*)\.(\d+)(?=[,}\]])", r"\1\2e-\2@"),
-        ("two_calibrated", r", ", ",\n  "),
-        ("groups", r'"m', r'"\\u006d'),
-    ],
-)
-def test_json_that_means_the_same_is_read_as_in_python(name, pattern, other, files, ask, tmp_path):
-    def respell(text):
-        assert re.search(pattern, text)
-        again = re.sub(pattern, other, text)
-        return re.sub(r"e-(\d+)@", lambda places: f"e-{len(places[1])}", again)
-
-    path = write_parts(tmp_path / "model", *parts_of(files(name)), respell)
-    (found,) = ask([path], NEW, LEVELS)
-    assert found.message == ""
-    same(found.intervals, HDIForestRegressor.load(path).predict_interval(NEW, LEVELS))
-
-
-def set_fact(*names):
-    """Return a change of one fact; the last of the names is its value."""
-    *path, last, value = names
-
-    def change(facts, arrays):
-        for name in path:
-            facts = facts[name]
-        assert last in facts or isinstance(facts, list)
-        facts[last] = value
-
-    return change
-
-
-def set_array(name, value):
-    def change(facts, arrays):
-        arrays[name] = np.ascontiguousarray(value(arrays.get(name)))
-
-    return change
-
-
-def set_element(name, at, value):
-    def poked(array):
-        array = array.copy()
-        array[at] = value
-        return array
-
-    return set_array(name, poked)
-
-
-CALIBRATED_LEVEL = ("calibration", "levels", 0)
+NUMBERS = "calibration.numbers"
+LEVELS_AT = 15
+LABELS_AT = LEVELS_AT + 4 * len(LEVELS)
 CHANGES = {
-    "folds null": ("leaf_5", set_fact("folds", None)),
-    "a fold without a calibration by folds": ("leaf_5", set_fact("folds", [{}])),
-    "outputs null": ("two_outputs", set_fact("outputs", None)),
-    "boxes null": ("two_calibrated", set_fact("boxes", None)),
-    "boxes of one output": ("out_of_bag", set_fact("boxes", {"levels": [], "q_hat": 1})),
-    "boxes at a coverage of 1": ("two_calibrated", set_fact("boxes", "levels", 0, "coverage", 1.0)),
-    "boxes that are no numbers": ("two_calibrated", set_element("boxes.q_hat", (0, 0), np.nan)),
-    "n of 0": ("out_of_bag", set_fact("calibration", "n", 0)),
-    "n negative": ("split", set_fact("calibration", "n", -3)),
-    "weighted 0": ("split", set_fact("calibration", "weighted", 0)),
-    "confidence out of bag": ("out_of_bag", set_fact("calibration", "confidence", 0.9)),
-    "q_hat of 2^53": ("split", set_fact(*CALIBRATED_LEVEL, "q_hat", 2**53)),
-    "quantile of many digits": ("split", set_fact(*CALIBRATED_LEVEL, "q_hat", 10**20)),
-    "low below -2^53": ("split", set_fact("calibration", "postprocess", "low", -(2**60))),
-    "realised above 1": ("split", set_fact(*CALIBRATED_LEVEL, "realised", 1.5)),
-    "mean_width NaN": ("split", set_fact(*CALIBRATED_LEVEL, "mean_width", {"float": "nan"})),
-    "later a number": ("split", set_fact(*CALIBRATED_LEVEL, "later", 0.5)),
-    "thirds of two": (
-        "out_of_bag", set_fact(*CALIBRATED_LEVEL, "cross_check", "thirds", [1.0, 1.0])
+    "a fold without a calibration by folds": ("leaf_5", with_value("numbers", 7, 1)),
+    "one output of two": ("two_calibrated", with_value("numbers", 8, 1)),
+    "outputs of one target": ("leaf_5", with_value("numbers", 8, 1)),
+    "an output without a calibration": (
+        "two_calibrated", lambda arrays: arrays.pop("output1.calibration.numbers")
     ),
-    "equal labels": ("groups", set_fact("calibration", "groups", "labels", 1, 0)),
-    "equal labels of texts": (
-        "groups", set_fact("calibration", "groups", "labels", ["a", "b", "a"])
+    "a whole without numbers": ("leaf_5", lambda arrays: arrays.pop("numbers")),
+    "an output without numbers": ("two_calibrated", lambda arrays: arrays.pop("output1.numbers")),
+    "an output with outputs": ("two_calibrated", with_value("output0.numbers", 8, 2)),
+    "numbers of another type": ("leaf_5", with_changed("numbers", lambda own: own.astype("f8"))),
+    "ten numbers": ("leaf_5", append("numbers", 0)),
+    "a calibration of another version": ("split", with_value(NUMBERS, 0, 2)),
+    "no method": ("split", with_value(NUMBERS, 1, 4)),
+    "a method by folds with coverages": ("split", with_value(NUMBERS, 1, 2)),
+    "a method out of bag without coverages": ("split", with_value(NUMBERS, 3, 0)),
+    "no family": ("split", with_value(NUMBERS, 2, 1.5)),
+    "coverages without end": ("split", with_value(NUMBERS, 3, 2.0**60)),
+    "low NaN": ("split", with_value(NUMBERS, 10, np.nan)),
+    "low above high": ("split", with_value(NUMBERS, 10, 1e300)),
+    "a lattice without a step": ("lattice", with_value(NUMBERS, 13, 0)),
+    "targets that descend": (
+        "lattice", with_value(NUMBERS, slice(LABELS_AT, LABELS_AT + 2), [2.0, 1.0])
     ),
-    "counts of 0": ("groups", set_element("calibration.groups.counts", 1, 0)),
-    "counts of another type": (
-        "groups", set_array("calibration.groups.counts", lambda own: own.astype(np.float64))
-    ),
+    "a coverage of 1": ("split", with_value(NUMBERS, LEVELS_AT, 1)),
+    "coverages that descend": ("split", with_value(NUMBERS, LEVELS_AT + 4, 0.4)),
+    "no kind": ("split", with_value(NUMBERS, LEVELS_AT + 1, 3)),
+    "a share of 0": ("split", with_value(NUMBERS, LEVELS_AT + 2, 0)),
+    "q_hat NaN": ("split", with_value(NUMBERS, LEVELS_AT + 3, np.nan)),
+    "equal labels": ("groups", with_value(NUMBERS, LABELS_AT + 3, 0)),
+    "a label NaN": ("groups", with_value(NUMBERS, LABELS_AT + 1, np.nan)),
+    "no kind of a label": ("groups", with_value(NUMBERS, LABELS_AT, 3)),
+    "a quantile of a group without end": ("groups", with_value(NUMBERS, LABELS_AT + 6, np.inf)),
+    "a feature that is none": ("groups", with_value(NUMBERS, 8, 4)),
+    "a feature of a fraction": ("groups", with_value(NUMBERS, 8, 0.5)),
     "other labels of an output": (
-        "two_by_groups", set_fact("outputs", 1, "calibration", "groups", "labels", [5, 6, 7])
+        "two_by_groups", with_value(f"output1.{NUMBERS}", LABELS_AT + 1, 7)
     ),
-    "levels of the distribution": (
-        "split", set_element("calibration.distribution.levels", 0, 0.0)
+    "levels of the distribution": ("split", with_value(NUMBERS, LABELS_AT, 0)),
+    "scores of the distribution": ("split", with_value(NUMBERS, -1, -9e9)),
+    "a number too many": ("split", append(NUMBERS, 0)),
+    "a number too few": ("split", with_changed(NUMBERS, lambda own: own[:-1])),
+    "a calibration in two rows": ("split", with_changed(NUMBERS, lambda own: own[None])),
+    "no flag": ("leaf_1", with_value("numbers", 4, 2)),
+    "names without an end": ("leaf_1", with_text("feature_names", "a\0b\0c\0d")),
+    "three names": ("leaf_1", with_text("feature_names", "a\0b\0c\0")),
+    "one name of two targets": ("two_outputs", with_text("target_names", "a\0")),
+    "residuals of another forest": (
+        "centred", with_changed("centred.leaf_means", lambda own: own[1:])
     ),
-    "scores of the distribution": (
-        "split", set_element("calibration.distribution.scores", -1, -9e9)
-    ),
-    "latest scores NaN": ("recalibrated", set_element("calibration.recent.scores", (3, 1), np.nan)),
-    "misses": ("recalibrated", set_fact("calibration", "recent", "misses", 0, 2.5)),
-    "a step of another method": (
-        "recalibrated", set_fact("calibration", "recent", "history", 0, "method", "often")
-    ),
-    "no flag": ("leaf_1", set_fact("matches_forest", 1)),
-    "a version of many characters": ("leaf_1", set_fact("scikit_learn", "é" * 101)),
-    "no digest": ("leaf_1", set_fact("training_digest", "f" * 31)),
-    "an empty version": ("leaf_1", set_fact("hdicore", "")),
-    "one name of two targets": ("two_outputs", set_fact("target_names", ["a"])),
-    "a mean that is not used": (
-        "leaf_1", set_fact("mean", {"share": 0.5, "boosted": None})
-    ),
-    "a range of three rows": ("leaf_1", set_array("feature_range", lambda own: own[[0, 1, 1]])),
-    "a range that descends": ("leaf_1", set_array("feature_range", lambda own: own[::-1])),
+    "no residuals": ("centred", lambda arrays: arrays.pop("centred.index.atoms")),
     **{
-        f"{name} is not known": (model, set_array(name, lambda own: np.ones(3)))
+        f"{name} is not known": (model, with_changed(name, lambda own: np.ones(3)))
         for model, name in (
             ("leaf_1", "fold0.forest.nodes"),
             ("leaf_1", "output0.index.atoms"),
-            ("leaf_1", "training.weight"),
-            ("leaf_1", "calibration.groups.q_hat"),
-            ("leaf_1", "mean_forest.nodes"),
-            ("leaf_1", "mean_line"),
-            ("leaf_1", "residuals.atoms"),
-            ("leaf_1", "jackknife.drawn"),
+            ("leaf_1", "index.more"),
             ("leaf_1", "feature_range.x"),
-            ("split", "calibration.scores"),
-            ("split", "calibration.postprocess.low"),
-            ("two_calibrated", "output0.training.z"),
-            ("two_calibrated", "output1.calibration.x"),
             ("two_calibrated", "output2.forest.nodes"),
             ("two_calibrated", "output0.objects"),
-            ("two_calibrated", "boxes.levels"),
         )
     },
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CHANGES)
-def test_what_python_refuses_is_refused(case, files, ask, tmp_path):
+def test_what_both_read_is_refused_by_both(case, files, ask, tmp_path):
     name, change = CHANGES[case]
-    facts, arrays = parts_of(files(name))
-    change(facts, arrays)
-    path = write_parts(tmp_path / "model", facts, arrays)
+    path = rewritten(files(name), change, to=tmp_path / "model")
     with pytest.raises(ValueError, match="is not a valid model"):
         HDIForestRegressor.load(path)
     (found,) = ask([path], NEW, LEVELS)
@@ -587,64 +551,82 @@ def test_what_python_refuses_is_refused(case, files, ask, tmp_path):
     assert "checksum" not in found.message
 
 
-@pytest.mark.parametrize("method", ["cv+", "jackknife+", "boosting", "reference"])
-def test_parts_that_are_not_read_are_checked(method, ask, tmp_path):
-    if method == "cv+":
-        model = raw().calibrate(method=CVPlus(3), coverage=LEVELS)
-        changes = [
-            set_element("calibration.scores", (0, 0), np.nan),
-            set_array("fold2.training.Z", lambda own: np.ones(3)),
-            set_array("fold1.index.more", lambda own: np.ones(3)),
-            set_array("fold3.index.atoms", lambda own: np.ones(3)),
-            set_fact("folds", 1, "n_features", -1),
-            set_fact("calibration", "scores", [N]),
-        ]
-    elif method == "jackknife+":
-        model = raw(n_trees=150).calibrate(method="jackknife+", coverage=LEVELS[:1])
-        changes = [
-            set_array("jackknife.drawn", lambda own: own[:, 1:]),
-            set_array("inbag.more", lambda own: np.ones(3)),
-        ]
-    elif method == "boosting":
-        model = calibrated(30 * X[:, 0] + RNG.normal(size=N), mean="boosting")
-        changes = [
-            set_array("mean_forest.more", lambda own: np.ones(3)),
-            set_fact("mean", None),
-            set_fact("mean", "share", "much"),
-            set_fact("mean", "boosted", None),
-            set_fact("mean", "boosted", "low", "little"),
-            set_fact("mean", "boosted", {"baseline": 0.5}),
-        ]
-    else:
-        model = raw()
-        changes = [
-            set_array("reference.mean", lambda own: own[:2]),
-            set_element("reference.sd", 0, -1.0),
-            set_fact("reference", "threshold", -0.5),
-            set_fact("reference", "categorical", [4]),
-            set_fact("reference", None),
-        ]
-    is_small = method == "reference"
-    model.save(tmp_path / "model", training_rows=not is_small, diagnostics=is_small)
-    (found,) = ask([tmp_path / "model"], NEW, LEVELS, kind=0)
-    same(found.intervals, model.predict_interval(NEW, LEVELS, kind="hdi"))
-    for change in changes:
-        facts, arrays = parts_of(tmp_path / "model")
-        change(facts, arrays)
-        path = write_parts(tmp_path / "changed", facts, arrays)
+def test_what_python_alone_reads_changes_no_answer(files, ask, tmp_path):
+    """The reader in C refuses arrays of an unknown name, and looks at no others."""
+    changes = {
+        "leaf_1": with_changed("training.y", lambda own: own[1:]),
+        "leaf_5": with_changed("feature_range", lambda own: own[::-1]),
+        "split": with_text("calibration.facts", "3"),
+        "two_calibrated": with_value("boxes.q_hat", (0, 0), np.nan),
+    }
+    for name, change in changes.items():
+        (whole,) = ask([files(name)], NEW, LEVELS)
+        path = rewritten(files(name), change, to=tmp_path / "changed")
         with pytest.raises(ValueError, match="is not a valid model"):
             HDIForestRegressor.load(path)
-        assert ask([path], NEW, LEVELS, kind=0)[0].status == INVALID
+        (found,) = ask([path], NEW, LEVELS)
+        same(found.intervals, whole.intervals)
+
+
+@pytest.mark.parametrize("version", ["99 9.9 2.0", '{"facts": {"format_version": 2}}', "3", ""])
+def test_other_versions_are_told(version, files, ask, tmp_path):
+    whole = files("leaf_1").read_bytes()
+    start = 8 + int.from_bytes(whole[:8], "little")
+    value = json.dumps(version)
+    header = re.sub('(?<="hdicore_model":)"[^"]*"', lambda _: value, whole[8:start].decode())
+    path = tmp_path / "model"
+    path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + whole[start:])
+    (found,) = ask([path], NEW, LEVELS)
+    assert "and this version reads format 3 of model files" in found.message
+    assert ("upgrade" in found.message) == (not version.startswith("{"))
+    with pytest.raises(ValueError, match="this version reads format 3"):
+        HDIForestRegressor.load(path)
+
+
+@pytest.mark.parametrize(
+    "respell",
+    [
+        lambda text: text.replace('","shape"', '", "shape"', 1),
+        lambda text: text.replace('"numbers"', '"number\\u0073"', 1),
+        lambda text: text.replace('"data_offsets":[0,', '"data_offsets":[00,', 1),
+        lambda text: text.replace("}}", "}},", 1),
+        lambda text: text.rstrip() + "\n",
+        lambda text: text.replace('{"__metadata__"', '{"a":{},"__metadata__"', 1),
+    ],
+)
+def test_a_header_that_safetensors_does_not_write_is_refused(respell, files, ask, tmp_path):
+    """Although other parsers of JSON may read the same."""
+    whole = files("leaf_1").read_bytes()
+    start = 8 + int.from_bytes(whole[:8], "little")
+    text = whole[8:start].decode()
+    header = respell(text)
+    assert header != text
+    path = tmp_path / "model"
+    path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + whole[start:])
+    (found,) = ask([path], NEW, LEVELS)
+    assert found.message.startswith("the file is no model file, or is damaged: ")
+    with pytest.raises(ValueError, match="is not a model file"):
+        HDIForestRegressor.load(path)
+
+
+def test_models_of_folds_answer_what_is_not_calibrated(ask, tmp_path):
+    for name, model in {
+        "cv": raw().calibrate(method=CVPlus(3), coverage=LEVELS),
+        "jackknife": raw(n_trees=150).calibrate(method="jackknife+", coverage=LEVELS[:1]),
+        "boosting": calibrated(30 * X[:, 0] + RNG.normal(size=N), mean="boosting"),
+    }.items():
+        model.save(tmp_path / name)
+        (found,) = ask([tmp_path / name], NEW, LEVELS, kind=0)
+        same(found.intervals, model.predict_interval(NEW, LEVELS, kind="hdi"))
 
 
 def test_an_empty_array_that_lies_between_bytes(ask, files, tmp_path):
     """Its bytes begin where no number may."""
-    facts, arrays = parts_of(files("leaf_1"))
     found = []
     for n_bytes in range(1, 8):
-        arrays |= {"objects": np.zeros(n_bytes, np.uint8)}
-        arrays["index.seen"] = np.empty(0, np.uint64)
-        path = write_parts(tmp_path / f"model{n_bytes}", facts, arrays)
+        objects = with_array("objects", np.zeros(n_bytes, np.uint8))
+        empty = with_array("index.seen", np.empty(0, np.uint64))
+        path = rewritten(files("leaf_1"), objects, empty, to=tmp_path / f"model{n_bytes}")
         found += ask([path], NEW, LEVELS)
     assert len(found) == 7
 

@@ -5,7 +5,7 @@
 
 #include "calibrated/calibrated_scorer.hpp"
 #include "check.hpp"
-#include "model_file/stored_calibration.hpp"
+#include "calibrated/groups.hpp"
 
 using namespace hdicore;
 
@@ -80,7 +80,7 @@ void scores_are_what_widens_enough() {
 }
 
 void groups_are_found_by_their_label() {
-    const CalibrationGroups groups{0, {3.0, std::nullopt, nan}, {}};
+    const CalibrationGroups groups(0, {3.0, std::nullopt, nan}, {});
     CHECK(groups.find(3) == 0 && groups.find(nan) == 1 && groups.find(4) == 3);
 }
 

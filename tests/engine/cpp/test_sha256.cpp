@@ -1,5 +1,7 @@
 // test_sha256.cpp: digests of the examples of FIPS 180, whole and in pieces
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <span>
 #include <string>
 
 #include "check.hpp"
@@ -13,9 +15,15 @@ namespace {
 std::string digest(const std::string& text, std::size_t piece) {
     Sha256 state;
     for (std::size_t at = 0; at < text.size(); at += piece) {
-        state.update(std::string_view(text).substr(at, piece));
+        state.update(
+            std::as_bytes(std::span(text).subspan(at)).first(std::min(piece, text.size() - at)));
     }
-    return state.digest();
+    std::string digits;
+    for (const std::byte byte : state.digest()) {
+        digits.push_back("0123456789abcdef"[std::to_integer<int>(byte >> 4)]);
+        digits.push_back("0123456789abcdef"[std::to_integer<int>(byte & std::byte{15})]);
+    }
+    return digits;
 }
 
 }  // namespace

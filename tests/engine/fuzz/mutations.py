@@ -1,39 +1,39 @@
-"""Damage model files on purpose: facts, shapes, types and numbers, with a valid checksum."""
+"""Damage model files on purpose: texts, shapes, types and numbers, with a valid checksum."""
 
 from __future__ import annotations
 
 import json
 import struct
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import load
 
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._model_file import LEAVES, MODEL
+from hdiforest.serving._parts import as_text
+from hdiforest.serving._tensor_file import Format
 
-ODD_VALUES: list[Any] = [
-    *(None, True, False, -1, 0, 1, 2, 7, 2**31, 2**63, 2**64, -(2**63), 10**400),
-    *(0.5, 1e308, float("nan"), float("inf"), -float("inf")),
-    *("", "a", "abcd", "all", "inbag", "oob", "1", "\x1b[31m", "a\nb", "\ud800", "\x00", "a" * 300),
-    *([], ["a"], ["a", "a"], [1, 2], ["\x1b[2J", "\n"], [[]], {}, {"a": 1}),
+TEXTS = [
+    *("", "a", "a\0b\0", "0" * 32, "3", "[]", "{}", "null", "\x1b[31m", "\ud800", "[" * 300),
+    *('{"levels": []}', '{"columns": [], "ids": []}', '{"n": 1e999}'),
 ]
-FACTS = [
-    *("format_version", "hdicore", "scikit_learn", "weights", "n_features", "feature_names"),
-    *("scalar_output", "n_training_rows", "allow_nan", "counts_are_weighted", "calibration"),
-    *("matches_forest", "training_digest", "encoder", "steps", "mean", "folds"),
+TEXTUAL = [
+    *("feature_names", "target_names", "training_digest", "encoder", "steps", "only_python"),
+    "calibration.facts",
 ]
 DTYPES = ["<u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "<f8"]
 EXTREMES = [0, 1, -1, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1]
 FLOATS = [0.0, -0.0, 1.0, np.nan, np.inf, -np.inf, 1.7e308, -1.7e308, 5e-324, 3.5e38]
 
-KEYS = (MODEL.key, LEAVES.key)
+FORMS = {form.key: form for form in (MODEL, LEAVES)}
 
 Tensors = dict[str, np.ndarray]
-Facts = dict[str, Any]
 
 
 def mutate(data: bytes, random: Random) -> bytes:
@@ -45,72 +45,58 @@ def mutate(data: bytes, random: Random) -> bytes:
     parts = _parts(data)
     if parts is None or random.random() < 0.05:
         return _damage_bytes(data, random)
-    key, facts, tensors = parts
+    form, tensors = parts
     while True:
-        change = _change_facts if random.random() < 0.3 else _change_tensors
-        change(facts, tensors, random)
+        change = _change_text if random.random() < 0.2 else _change_tensors
+        change(tensors, random)
         if random.random() < 0.5:
             break
     try:
-        made = _written(key, facts, tensors)
-    except (SafetensorError, UnicodeEncodeError):  # nothing that could stand in a file
+        made = _written(form, tensors)
+    except (OSError, SafetensorError, UnicodeEncodeError):  # nothing that could stand in a file
         return _damage_bytes(data, random)
     return _damage_header(made, random) if random.random() < 0.1 else made
 
 
-def _parts(data: bytes) -> tuple[str, Facts, Tensors] | None:
+def _parts(data: bytes) -> tuple[Format[Any], Tensors] | None:
     try:
         tensors = {name: np.array(array) for name, array in load(data).items()}
         (size,) = struct.unpack("<Q", data[:8])
-        header = json.loads(data[8 : 8 + size])
-        metadata = header["__metadata__"]
-        key = next(key for key in KEYS if key in metadata)
-        return key, dict(json.loads(metadata[key])["facts"]), tensors
+        metadata = json.loads(data[8 : 8 + size])["__metadata__"]
+        del tensors["digests"]
+        return next(form for key, form in FORMS.items() if key in metadata), tensors
     except (SafetensorError, KeyError, StopIteration, TypeError, ValueError):
         return None
 
 
-def _written(key: str, facts: Facts, tensors: Tensors) -> bytes:
-    content = tensor_file._content(facts, tensors)
-    return save(tensors, metadata={key: json.dumps(content)})
+def _written(form: Format[Any], tensors: Tensors) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model")
+        tensor_file.write(path, form, tensors)
+        return path.read_bytes()
 
 
-def _change_facts(facts: Facts, tensors: Tensors, random: Random) -> None:
-    name = random.choice([*FACTS, *FACTS, "other"])
-    value = facts.get(name)
-    kind = random.randrange(5)
-    if kind == 0:
-        facts.pop(name, None)
-    elif kind == 1 and isinstance(value, int):
-        facts[name] = value + random.choice([-1, 1])
-    elif kind == 2:
-        facts[name] = facts.get(random.choice(FACTS))
-    elif kind == 3:
-        facts["feature_names"] = [
-            random.choice(["a", "b", f"x{k}", "\x1b]0;", 5, None])
-            if random.random() < 0.3
-            else f"x{k}"
-            for k in range(_whole(facts.get("n_features")))
-        ]
-    else:
-        facts[name] = random.choice(ODD_VALUES)
+def _change_text(tensors: Tensors, random: Random) -> None:
+    name = random.choice([*TEXTUAL, *tensors])
+    text = random.choice(TEXTS)
+    if name in tensors and random.random() < 0.5:
+        own = tensors[name].tobytes().decode("latin-1")
+        at = random.randrange(len(own) + 1)
+        text = own[:at] + text + own[at + random.randrange(3) :]
+    tensors[name] = as_text(text)
 
 
-def _whole(value: Any) -> int:
-    return value if type(value) is int and 0 <= value <= 64 else 3
-
-
-def _change_tensors(facts: Facts, tensors: Tensors, random: Random) -> None:
+def _change_tensors(tensors: Tensors, random: Random) -> None:
     if not tensors or random.random() < 0.05:
-        _add_tensor(facts, tensors, random)
+        _add_tensor(tensors, random)
         return
     name = random.choice(sorted(tensors))
     change = random.choice([_poke, _poke, _poke, _poke, _lengthen, _reshape, _retype, _rename])
     change(name, tensors, random)
 
 
-def _add_tensor(facts: Facts, tensors: Tensors, random: Random) -> None:
-    n = _whole(facts.get("n_training_rows"))
+def _add_tensor(tensors: Tensors, random: Random) -> None:
+    n = random.choice([3, len(tensors.get("training.y", ()))])
     name = random.choice(
         [
             "training.sample_weight",

@@ -1,0 +1,220 @@
+"""Calibrations as arrays and facts, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import repeat
+from typing import Any, TypeVar, get_args
+
+import numpy as np
+
+from hdicore import read_calibration
+from hdiforest._utils import Array
+from hdiforest._utils.checks import check_choice, check_whole_number
+from hdiforest.calibration._bases import FAMILIES, KINDS, Base
+from hdiforest.calibration._distribution import PredictiveDistribution
+from hdiforest.calibration._groups import Groups
+from hdiforest.calibration._postprocess import Lattice, PostProcess
+from hdiforest.calibration._result import (
+    CROSS_METHODS,
+    METHODS,
+    Calibration,
+    CrossCalibration,
+    CrossCheck,
+    FixedLevel,
+    JointCalibration,
+    LaterCheck,
+    Level,
+    Recalibrating,
+    Recent,
+    Step,
+    output_names,
+)
+from hdiforest.serving._parts import Arrays, Facts, Parts, as_facts, as_written
+
+_VERSION = 1  # of the array `numbers`, which the engine reads
+_METHODS = METHODS + CROSS_METHODS
+_LABELS = (float, type(None), str)  # types of labels of groups, in the order of their codes
+
+Check = TypeVar("Check", CrossCheck, LaterCheck)
+
+
+def calibration_arrays(calibration: Calibration | CrossCalibration) -> Arrays:
+    """Return what `calibration_of` makes an equal calibration of."""
+    arrays: dict[str, Any] = {"numbers": _numbers(calibration)}
+    facts: Facts = {"levels": list(map(_level_facts, calibration.levels))}
+    if isinstance(calibration, CrossCalibration):
+        arrays["scores"] = np.concatenate(calibration.scores)
+        if calibration.weights is not None:
+            arrays["weights"] = np.concatenate(calibration.weights)
+        facts["sizes"] = list(map(len, calibration.scores))
+        facts["grouped"] = calibration.grouped
+        return arrays | {"facts": as_facts(facts)}
+    facts |= {name: getattr(calibration, name) for name in ("n", "confidence", "weighted")}
+    facts["min_samples_leaf"] = calibration.bases[0].min_samples_leaf
+    if (groups := calibration.groups) is not None:
+        texts = [label for label in groups.labels if isinstance(label, str)]
+        numbers = {"counts": groups.counts.tolist(), "coverage": groups.coverage.tolist()}
+        facts["groups"] = {"texts": texts} | numbers
+    if (recent := calibration.recent) is not None:
+        arrays["recent_scores"] = recent.scores
+        history = [step._asdict() for step in recent.history]
+        facts["recent"] = {"misses": recent.misses, "history": history}
+    return arrays | {"facts": as_facts(facts)}
+
+
+def _numbers(calibration: Calibration | CrossCalibration) -> Array:
+    """Return what answers need, in the order of ``docs/file_format.md``."""
+    postprocess, levels, labels, q_hat = calibration.postprocess, [], [], np.empty(0)
+    family, feature, known = FAMILIES[0], None, np.empty((2, 0))
+    if isinstance(calibration, Calibration):
+        family = calibration.bases[0].family
+        for level in calibration.levels:
+            kind = KINDS.index(level.base.kind)
+            levels.append((level.coverage, kind, level.base.level, level.q_hat))
+        if (groups := calibration.groups) is not None:
+            feature, q_hat = groups.feature, groups.q_hat
+            for label in groups.labels:
+                number = label if isinstance(label, float) else math.nan
+                labels.append((_LABELS.index(type(label)), number))
+        if calibration.distribution is not None:
+            known = np.stack([calibration.distribution.levels, calibration.distribution.scores])
+    lattice, targets = postprocess.lattice, postprocess.targets
+    targets = np.empty(0) if targets is None else targets
+    head = [
+        *(_VERSION, _METHODS.index(calibration.method), FAMILIES.index(family), len(levels)),
+        *(postprocess.clip, lattice is not None, len(targets), len(labels)),
+        *(-1 if feature is None else feature, known.shape[1]),
+        *(postprocess.low, postprocess.high, *(lattice or repeat(math.nan, 3))),
+    ]
+    parts = [head, levels, targets, labels, q_hat, known]
+    return np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in parts])
+
+
+def calibration_of(parts: Parts) -> Calibration | CrossCalibration:
+    """Return the calibration that `calibration_arrays` took apart; ValueError if it is damaged."""
+    found = read_calibration(parts.array("numbers", "float64", (None,)))
+    low, high = found["range"]
+    targets = found["targets"] if len(found["targets"]) else None
+    lattice = found["lattice"] and Lattice(*found["lattice"])
+    postprocess = PostProcess(low, high, lattice, found["clip"], targets)
+    make: Any = _cross_calibration if found["method"] in CROSS_METHODS else _calibration
+    with as_written():
+        calibration: Calibration | CrossCalibration = make(parts, found, postprocess)
+    parts.require_empty()
+    return calibration
+
+
+def _calibration(parts: Parts, found: dict[str, Any], postprocess: PostProcess) -> Calibration:
+    facts: Any = parts.facts("facts")
+    check_whole_number("n", facts["n"], 1)
+    least, groups, recent, distribution = facts["min_samples_leaf"], None, None, None
+    levels = tuple(
+        FixedLevel(
+            coverage=coverage,
+            base=Base(found["family"], kind, share, least),
+            q_hat=q_hat,
+            later=_check(LaterCheck, own.pop("later")),
+            **_level(own),
+        )
+        for own, (coverage, kind, share, q_hat) in zip(
+            facts["levels"], found["levels"], strict=True
+        )
+    )
+    if found["groups"] is not None:
+        groups = _groups(facts["groups"], *found["groups"])
+    if "recent" in facts:
+        scores = np.array(parts.array("recent_scores", "float64", (None, len(levels))))
+        history = tuple(map(_step, facts["recent"]["history"]))
+        recent = Recent(scores, tuple(map(float, facts["recent"]["misses"])), history)
+    if found["distribution"] is not None:
+        known, scores = found["distribution"]
+        distribution = PredictiveDistribution(known, scores, postprocess)
+    about = facts["n"], facts["confidence"], bool(facts["weighted"])
+    return Calibration(found["method"], levels, postprocess, *about, groups, distribution, recent)
+
+
+def _groups(
+    facts: Facts, feature: int | None, labels: Sequence[float | None], q_hat: Array
+) -> Groups:
+    texts = list(facts["texts"])
+    own: list[Any] = []
+    for label in labels:
+        own.append(texts.pop(0) if label is not None and math.isnan(label) else label)
+    counts = np.array(facts["counts"], dtype=np.int64)
+    return Groups(tuple(own), counts, q_hat, np.array(facts["coverage"], dtype=np.float64), feature)
+
+
+def _cross_calibration(
+    parts: Parts, found: dict[str, Any], postprocess: PostProcess
+) -> CrossCalibration:
+    facts: Any = parts.facts("facts")
+    levels = tuple(Level(**_level(own)) for own in facts["levels"])
+    shape, ends = (sum(facts["sizes"]), len(levels)), np.cumsum(facts["sizes"])[:-1]
+    scores = np.split(np.array(parts.array("scores", "float64", shape)), ends)
+    weights = parts.optional("weights", "float64", shape)
+    of_folds = None if weights is None else tuple(np.split(np.array(weights), ends))
+    about = postprocess, bool(facts["grouped"]), found["method"]
+    return CrossCalibration(levels, tuple(scores), *about, of_folds)
+
+
+def boxes_arrays(calibration: JointCalibration) -> Arrays:
+    """Return what a calibration of several outputs has that those of its outputs have not."""
+    facts = {"levels": list(map(_level_facts, calibration.levels))}
+    return {"q_hat": calibration.q_hat, "facts": as_facts(facts)}
+
+
+def boxes_of(
+    parts: Parts, outputs: Sequence[Any], names: Sequence[str] | None
+) -> JointCalibration | None:
+    """Return the calibrations of several outputs together; None of one."""
+    if not outputs:
+        return None
+    own = [each.calibration for each in outputs]
+    if not all(isinstance(each, Calibration) for each in own):
+        raise ValueError("each of several outputs must have a calibration that is not by folds")
+    with as_written():
+        levels = tuple(Level(**_level(each)) for each in parts.facts("facts")["levels"])
+    if tuple(level.coverage for level in levels) != own[0].coverages:
+        raise ValueError("the coverages of boxes must be those of each output")
+    q_hat = np.array(parts.array("q_hat", "float64", (len(levels), len(own))))
+    parts.require_empty()
+    shared = output_names(names, len(own)), own[0].method, own[0].n
+    return JointCalibration(tuple(own), levels, q_hat, *shared)
+
+
+def _level_facts(level: Level) -> Facts:
+    """Return what is known of a coverage beside what answers need."""
+    own = {"base", "q_hat"} | ({"coverage"} if isinstance(level, FixedLevel) else set())
+    return {name: value for name, value in asdict(level).items() if name not in own}
+
+
+def _level(facts: Facts) -> dict[str, Any]:
+    """Return the fields of a `Level`."""
+    check = _check(CrossCheck, facts.pop("cross_check"))
+    return {"cross_check": check} | _floats(facts)
+
+
+def _check(kind: type[Check], facts: Facts | None) -> Check | None:
+    return None if facts is None else kind(**_floats(facts))
+
+
+def _step(facts: Facts) -> Step:
+    method = facts.pop("method")
+    check_choice("method", method, get_args(Recalibrating))
+    own = _floats(facts)
+    return Step(method, int(own.pop("window")), n=int(own.pop("n")), **own)
+
+
+def _floats(facts: Facts) -> dict[str, Any]:
+    """Return numbers, and tuples in place of JSON's lists."""
+    return {
+        name: tuple(map(_float, own)) if isinstance(own, list) else float(own)
+        for name, own in facts.items()
+    }
+
+
+def _float(number: Any) -> float | None:
+    return None if number is None else float(number)

@@ -1,0 +1,67 @@
+"""Model files with other arrays, whose checksums fit."""
+
+import json
+
+import numpy as np
+
+from hdiforest.serving import _model_file as model_file
+from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._parts import as_text
+from hdiforest.serving._serialization import Numbers
+
+
+def arrays_of(path):
+    """Arrays of a model file, without their checksums."""
+    from safetensors.numpy import load_file
+
+    arrays = dict(load_file(path))
+    del arrays["digests"]
+    return arrays
+
+
+def rewritten(path, *changes, form=model_file.MODEL, to=None):
+    """Change the arrays of a model file, and give it checksums that fit, as who is hostile does."""
+    tensors = arrays_of(path)
+    for change in changes:
+        change(tensors)
+    tensor_file.write(to or path, form, tensors)
+    return to or path
+
+
+def with_number(name, value):
+    """Change a number of a model, of a part whose prefix may stand before the name."""
+    prefix, _, own = name.rpartition(".")
+    place = Numbers._fields.index(own)
+    return with_value(f"{prefix}.numbers" if prefix else "numbers", place, value)
+
+
+def with_text(name, text):
+    return lambda tensors: tensors.update({name: as_text(text)})
+
+
+def with_facts(name, change):
+    """Change an object of JSON, which is an array of a file."""
+
+    def changed(tensors):
+        facts = json.loads(tensors[name].tobytes())
+        change(facts)
+        tensors[name] = as_text(json.dumps(facts))
+
+    return changed
+
+
+def without(*names):
+    return lambda tensors: [tensors.pop(name) for name in names]
+
+
+def with_array(name, array):
+    return lambda tensors: tensors.update({name: np.asarray(array)})
+
+
+def with_value(name, place, value):
+    def change(tensors):
+        values = tensors[name].copy()
+        values[place] = value
+        tensors[name] = values
+
+    return change
