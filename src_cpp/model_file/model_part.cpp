@@ -121,13 +121,17 @@ PartCalibration read_calibration(const TensorFile& file, const std::string& name
                                  const ModelFacts& facts, Family& family) {
     PartCalibration found;
     const auto at = file.tensors.find(name);
-    if (at == file.tensors.end()) return found;
+    const char* const misfit = "the calibration does not fit the folds of the model";
+    if (at == file.tensors.end()) {
+        if (facts.n_folds > 0) refuse(misfit);
+        return found;
+    }
     of_part("calibration", [&] {
         if (at->second.shape.size() != 1) refuse("must have 1 axis");
         const auto numbers = file.array<double>(at->second);
         auto stored = StoredCalibration::read(numbers.view());
         if ((stored.method == Method::cv_plus) != (facts.n_folds > 0)) {
-            refuse("it does not fit the folds of the model");
+            refuse(misfit);
         }
         family = stored.family;
         if (stored.is_by_folds()) {

@@ -384,7 +384,7 @@ def check_damaged(ask, paths, rows, n_least, opening=MAPPED):
             assert answer.message.isascii()
             assert answer.message.isprintable()
             with pytest.raises(ValueError, match=r"."):
-                HDIForestRegressor.load(path)
+                HDIForestRegressor.load(path, verify=True)
             continue
         wanted = expected(path, rows)
         if wanted is not None:
