@@ -276,10 +276,11 @@ inline unsigned thread_count(const py::object& n_threads) {
 }
 
 // The meaning of one of several words.
-template <class Meaning, std::size_t n>
+template <class Meaning>
 Meaning one_of(const py::object& object, const char* name,
-               const std::pair<const char*, Meaning> (&words)[n]) {
+               const std::vector<std::pair<const char*, Meaning>>& words) {
     std::string known;
+    const std::size_t n = words.size();
     for (std::size_t i = 0; i < n; ++i) {
         if (py::isinstance<py::str>(object) && object.cast<std::string>() == words[i].first) {
             return words[i].second;

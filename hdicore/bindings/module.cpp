@@ -33,6 +33,7 @@ PYBIND11_MODULE(_table, module, pybind11::mod_gil_not_used()) {
     options.disable_function_signatures();
     hdicore::bindings::stub::available_threads(module, &hdicore::available_threads);
     hdicore::bindings::stub::instructions(module, &instructions);
+    hdicore::bindings::register_kinds(module);
     hdicore::bindings::register_forest(module);
     hdicore::bindings::register_leaf_index(module);
     hdicore::bindings::register_scorer(module);

@@ -18,15 +18,13 @@ inline Shape axis_of(const Levels& levels) {
 }
 
 inline Kind kind_named(const py::object& name) {
-    constexpr std::pair<const char*, Kind> kinds[] = {
-        {"hdi", Kind::hdi},     {"equal_tailed", Kind::equal_tailed}, {"lower", Kind::lower},
-        {"upper", Kind::upper}, {"averaged", Kind::averaged},
-    };
-    return one_of(name, "kind", kinds);
+    std::vector<std::pair<const char*, Kind>> names;
+    for (const KindOfInterval& each : kinds()) names.emplace_back(each.name, each.kind);
+    return one_of(name, "kind", names);
 }
 
 inline Interpolation interpolation_named(const py::object& name) {
-    constexpr std::pair<const char*, Interpolation> interpolations[] = {
+    static const std::vector<std::pair<const char*, Interpolation>> interpolations = {
         {"inverted_cdf", Interpolation::inverted_cdf},
         {"averaged_inverted_cdf", Interpolation::averaged_inverted_cdf},
         {"linear", Interpolation::linear},

@@ -8,6 +8,7 @@
 
 namespace hdicore::bindings {
 
+void register_kinds(pybind11::module_& module);
 void register_forest(pybind11::module_& module);
 void register_leaf_index(pybind11::module_& module);
 void register_scorer(pybind11::module_& module);

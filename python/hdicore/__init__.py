@@ -3,6 +3,7 @@
 from pathlib import Path as _Path
 
 try:
+    from hdicore._core import BaseKind as BaseKind
     from hdicore._core import (
         CalibratedScorer,
         Forest,
@@ -14,10 +15,12 @@ try:
         available_threads,
         find_mismatch,
         instructions,
+        kinds,
         moving_quantiles,
         read_calibration,
         weighted_hdi,
     )
+    from hdicore._core import Kind as Kind
 except ModuleNotFoundError as error:
     if error.name == "hdicore._core":
         error.add_note(
@@ -38,6 +41,7 @@ __all__ = [
     "find_mismatch",
     "get_include",
     "instructions",
+    "kinds",
     "moving_quantiles",
     "read_calibration",
     "weighted_hdi",

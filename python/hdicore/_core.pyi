@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import CapsuleType
 
-_Kind = Literal["hdi", "equal_tailed", "lower", "upper", "averaged"]
+# Kinds of intervals that hold their coverage, and these and others, which are read to be widened.
+Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
+BaseKind = Literal[Kind, "averaged"]
 _Interpolation = Literal[
     "inverted_cdf",
     "averaged_inverted_cdf",
@@ -67,6 +69,11 @@ class _LeafIndexArrays(TypedDict):
 class _Instructions(TypedDict):
     used: str
     available: tuple[str, ...]
+
+class _KindFacts(TypedDict):
+    number: int
+    ends: tuple[str, ...]
+    holds_coverage: bool
 
 class Forest:
     """Decision trees that route rows to leaves, from plain arrays.
@@ -667,7 +674,7 @@ class LeafIndex:
         self,
         leaves: ArrayLike,
         coverage: ArrayLike = 0.9,
-        kind: _Kind | Sequence[_Kind] = "hdi",
+        kind: BaseKind | Sequence[BaseKind] = "hdi",
         *,
         mean: _Floats | None = None,
         leave_out: ArrayLike | None = None,
@@ -836,7 +843,7 @@ class Scorer:
         self,
         X: ArrayLike,
         coverage: ArrayLike = 0.9,
-        kind: _Kind | Sequence[_Kind] = "hdi",
+        kind: BaseKind | Sequence[BaseKind] = "hdi",
         *,
         mean: _Floats | None = None,
         leave_out: ArrayLike | None = None,
@@ -1283,7 +1290,7 @@ class OutOfBagScorer:
         self,
         rows: ArrayLike,
         coverage: ArrayLike = 0.9,
-        kind: _Kind | Sequence[_Kind] = "hdi",
+        kind: BaseKind | Sequence[BaseKind] = "hdi",
         family: _Family | Sequence[_Family] = "centred",
         *,
         scale: float = 1.0,
@@ -1352,6 +1359,23 @@ def instructions() -> _Instructions:
         name is an `ImportError`. ``available``: tuple of str, all names that the
         variable may have here, widest last: of ``portable``, ``neon``, ``avx2`` and
         ``avx512``.
+    """
+
+def kinds() -> dict[str, _KindFacts]:
+    """Return what is known of each kind of interval, by its name.
+
+    Returns
+    -------
+    dict of dicts
+        Ascending by ``number``: int, of the kind in ``hdicore/c_api.h``. ``ends``: tuple of str,
+        those of ``lower`` and ``upper`` that are no infinity. ``holds_coverage``: bool, whether
+        each interval holds its coverage of the distribution; others are read to be widened.
+
+    Examples
+    --------
+    >>> from hdicore import kinds
+    >>> kinds()["lower"]
+    {'number': 2, 'ends': ('lower',), 'holds_coverage': True}
     """
 
 def find_mismatch(
@@ -1690,7 +1714,7 @@ class CalibratedScorer:
     def __init__(
         self,
         scorer: Scorer,
-        kinds: Sequence[_Kind],
+        kinds: Sequence[BaseKind],
         levels: ArrayLike,
         q_hat: ArrayLike,
         postprocess: PostProcess,

@@ -743,7 +743,7 @@ def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") ->
 
 
 def interval(atoms: Atoms, coverage: float, kind: str = "hdi") -> tuple[float, float]:
-    """Prediction interval of one of the five kinds."""
+    """Prediction interval of a kind."""
     if kind == "hdi":
         return hdi(atoms, coverage)
     if kind == "averaged":

@@ -29,7 +29,7 @@ using offset_t = std::int64_t;  // start of a half-open range in a flat array
 // In place of a leaf: the tree does not contribute to this row.
 inline constexpr leaf_t no_leaf = -1;
 
-// Follows a switch that names every value of an enum.
+// Follows code that returns for every value of an enum.
 [[noreturn]] inline void unreachable() noexcept {
     std::abort();
 }

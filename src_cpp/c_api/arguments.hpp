@@ -98,17 +98,29 @@ Enum one_of(int number, int last, const char* name) {
     return static_cast<Enum>(number);
 }
 
-inline Kind kind_of(int number) {
-    constexpr auto same = [](Kind ours, hdicore_kind theirs) {
-        return static_cast<int>(ours) == static_cast<int>(theirs);
-    };
-    static_assert(same(Kind::hdi, hdicore_hdi) && same(Kind::equal_tailed, hdicore_equal_tailed) &&
-                  same(Kind::lower, hdicore_lower) && same(Kind::upper, hdicore_upper) &&
-                  same(Kind::averaged, hdicore_averaged));
-    if (number != hdicore_averaged && (number < 0 || number > hdicore_upper)) {
-        refuse("kind must be one of the numbers 0 to 3, or 5, got " + std::to_string(number));
+// Numbers of all kinds, such as 0 to 3, or 5.
+inline std::string numbers_of_kinds() {
+    const std::span<const KindOfInterval> all = kinds();
+    const auto number = [&](std::size_t k) { return static_cast<int>(all[k].kind); };
+    std::string text;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        const bool is_first = k == 0 || number(k) > number(k - 1) + 1;
+        const bool is_last = k + 1 == all.size() || number(k + 1) > number(k) + 1;
+        if (is_first) {
+            text += (k == 0 ? "" : ", or ") + std::to_string(number(k));
+        } else if (is_last) {
+            text += " to " + std::to_string(number(k));
+        }
     }
-    return static_cast<Kind>(number);
+    return text;
+}
+
+inline Kind kind_of(int number) {
+    for (const KindOfInterval& each : kinds()) {
+        if (static_cast<int>(each.kind) == number) return each.kind;
+    }
+    refuse("kind must be one of the numbers " + numbers_of_kinds() + ", got " +
+           std::to_string(number));
 }
 
 }  // namespace hdicore::arguments

@@ -1,9 +1,10 @@
-// pmf/interval.cpp: one struct for each kind of interval
+// pmf/interval.cpp: a struct and a row of the table for each kind of interval
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pmf/interval.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -40,6 +41,7 @@ std::optional<Interval> midway(const std::optional<Interval>& a,
 
 // Each struct reads its interval from a Pmf or PartialPmf, and says how much of one it needs.
 
+// The shortest closed interval that holds the coverage.
 struct Hdi {
     template <class AnyPmf>
     static auto read(const AnyPmf& pmf, double coverage) noexcept {
@@ -51,6 +53,7 @@ struct Hdi {
     }
 };
 
+// From the (1 - coverage) / 2 to the (1 + coverage) / 2 quantile.
 struct EqualTailed {
     template <class AnyPmf>
     static auto read(const AnyPmf& pmf, double coverage) noexcept {
@@ -66,6 +69,7 @@ struct EqualTailed {
     }
 };
 
+// [largest atom such that the mass from it on holds the coverage, inf]
 struct Lower {
     template <class AnyPmf>
     static auto read(const AnyPmf& pmf, double coverage) noexcept {
@@ -82,6 +86,7 @@ struct Lower {
     }
 };
 
+// [-inf, smallest atom such that the mass up to it holds the coverage]
 struct Upper {
     template <class AnyPmf>
     static auto read(const AnyPmf& pmf, double coverage) noexcept {
@@ -93,6 +98,7 @@ struct Upper {
     }
 };
 
+// Midway between the HDI and the equal-tailed interval.
 struct Averaged {
     template <class AnyPmf>
     static auto read(const AnyPmf& pmf, double coverage) noexcept {
@@ -107,41 +113,61 @@ struct Averaged {
     }
 };
 
-// Calls use with the struct of a kind.
-template <class Use>
-auto with_kind(Kind kind, const Use& use) noexcept {
-    switch (kind) {
-        case Kind::hdi:
-            return use(Hdi());
-        case Kind::equal_tailed:
-            return use(EqualTailed());
-        case Kind::lower:
-            return use(Lower());
-        case Kind::upper:
-            return use(Upper());
-        case Kind::averaged:
-            return use(Averaged());
+template <class Of>
+constexpr KindOfInterval row(hdicore_kind number, const char* name, bool has_lower, bool has_upper,
+                             bool holds_coverage) {
+    return {static_cast<Kind>(number),
+            name,
+            has_lower,
+            has_upper,
+            holds_coverage,
+            Of::template read<Pmf>,
+            Of::template read<PartialPmf>,
+            Of::min_share,
+            Of::mark};
+}
+
+constexpr KindOfInterval table[] = {
+    // Number, name; whether the lower and the upper end are numbers; whether the coverage is held.
+    row<Hdi>(hdicore_hdi, "hdi", true, true, true),
+    row<EqualTailed>(hdicore_equal_tailed, "equal_tailed", true, true, true),
+    row<Lower>(hdicore_lower, "lower", true, false, true),
+    row<Upper>(hdicore_upper, "upper", false, true, true),
+    row<Averaged>(hdicore_averaged, "averaged", true, true, false),
+};
+
+static_assert(std::ranges::adjacent_find(table, std::greater_equal{}, &KindOfInterval::kind) ==
+                  std::end(table),
+              "numbers must ascend");
+
+const KindOfInterval& row_of(Kind kind) noexcept {
+    for (const KindOfInterval& each : table) {
+        if (each.kind == kind) return each;
     }
     unreachable();
 }
 
 }  // namespace
 
+std::span<const KindOfInterval> kinds() noexcept {
+    return table;
+}
+
 Interval interval(const Pmf& pmf, double coverage, Kind kind) noexcept {
-    return with_kind(kind, [&](auto of) { return of.read(pmf, coverage); });
+    return row_of(kind).read(pmf, coverage);
 }
 
 std::optional<Interval> interval(const PartialPmf& pmf, double coverage, Kind kind) noexcept {
-    return with_kind(kind, [&](auto of) { return of.read(pmf, coverage); });
+    return row_of(kind).read_partial(pmf, coverage);
 }
 
 double min_share(double coverage, Kind kind) noexcept {
-    return with_kind(kind, [&](auto of) { return of.min_share(coverage); });
+    return row_of(kind).min_share(coverage);
 }
 
 void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
                    BucketSet& marked) noexcept {
-    with_kind(kind, [&](auto of) { of.mark(masses, coverage, marked); });
+    row_of(kind).mark(masses, coverage, marked);
 }
 
 }  // namespace hdicore

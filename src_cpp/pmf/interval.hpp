@@ -1,21 +1,43 @@
-// pmf/interval.hpp: the kinds of interval, and for each all that the engine needs to know of it
+// pmf/interval.hpp: the table of the kinds of interval, with all that is known of each
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <optional>
+#include <span>
 
+#include "hdicore/c_api.h"
 #include "pmf/bucket_masses.hpp"
 #include "pmf/hdi.hpp"
 
 namespace hdicore {
 
-enum class Kind {
-    hdi,           // shortest closed interval that holds the coverage
-    equal_tailed,  // from the (1 - coverage) / 2 to the (1 + coverage) / 2 quantile
-    lower,         // [largest atom such that the mass from it on holds the coverage, inf]
-    upper,         // [-inf, smallest atom such that the mass up to it holds the coverage]
-    averaged = 5,  // midway between the HDI and the equal-tailed interval; 4 was another kind
+// A kind is its number in the C table. Here are those that the engine itself asks for; `kinds` has
+// all.
+enum class Kind : int {
+    hdi = hdicore_hdi,
+    equal_tailed = hdicore_equal_tailed,
+    lower = hdicore_lower,
+    upper = hdicore_upper,
+    averaged = hdicore_averaged,
 };
+
+// A row of the table.
+struct KindOfInterval {
+    Kind kind;
+    const char* name;
+    bool has_lower;  // whether the lower end is a number; else it is -infinity
+    bool has_upper;
+    // Whether each interval holds its coverage of the distribution. Others are read to be widened.
+    bool holds_coverage;
+
+    Interval (*read)(const Pmf& pmf, double coverage) noexcept;
+    std::optional<Interval> (*read_partial)(const PartialPmf& pmf, double coverage) noexcept;
+    double (*min_share)(double coverage) noexcept;
+    void (*mark)(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept;
+};
+
+// All kinds, by ascending numbers.
+std::span<const KindOfInterval> kinds() noexcept;
 
 // Interval of the given kind, 0 < coverage <= 1. Each kind accepts the same masses as sufficient.
 Interval interval(const Pmf& pmf, double coverage, Kind kind) noexcept;

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
+import hdicore
 from hdicore import LeafIndex, Scorer
 
 from ..oracle import as_forest
 
-KINDS = ("hdi", "equal_tailed", "lower", "upper", "averaged")
+KINDS = tuple(hdicore.kinds())
 
 
 @pytest.fixture(scope="module", params=["small leaves", "large leaves", "tied targets"])

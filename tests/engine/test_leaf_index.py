@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
+import hdicore
 from hdicore import LeafIndex, Scorer, _reference
 
 from ..oracle import as_forest, bag_counts, damaged, exact_shares, one_leaf_index
 
-KINDS = ("hdi", "equal_tailed", "lower", "upper", "averaged")
+KINDS = tuple(hdicore.kinds())
 
 
 def random_rows(rng, n=30, n_trees=4, n_leaves=5, n_targets=12):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import hdicore
 from hdicore import LeafIndex, OutOfBagScorer, _reference
 
 
@@ -38,7 +39,7 @@ class Rows:
         return OutOfBagScorer(index, self.leaves, self.counts, y, **weights | options)
 
 
-KINDS = ("hdi", "equal_tailed", "lower", "upper", "averaged")
+KINDS = tuple(hdicore.kinds())
 
 
 def every(levels):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
+import hdicore
 from hdicore import Forest, LeafIndex, Scorer, instructions
 
 from ..oracle import as_forest, run_python
@@ -237,7 +238,7 @@ def coarse(request):
     return Scorer(forest, index), rng.random((700, 4), dtype=np.float32)
 
 
-@pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "lower", "upper", "averaged"])
+@pytest.mark.parametrize("kind", hdicore.kinds())
 def test_a_level_is_the_same_alone_and_beside_others(coarse, kind):
     """Beside other levels more is gathered, and all of it beside the mean."""
     scorer, X = coarse

@@ -493,7 +493,7 @@ def test_levels_and_kinds_are_refused_alike(make, output):
             model.predict_interval(X_NEW, coverage, output=output)
     with pytest.raises(ValueError, match=r"kind must be one word, .* got \['hdi', 'lower'\]"):
         model.predict_interval(X[:4], [0.5, 0.9], kind=["hdi", "lower"], output=output)
-    with pytest.raises(ValueError, match=r"kind must be .* or 'upper', got 'best'"):
+    with pytest.raises(ValueError, match=r"kind must be .*'upper'.* got 'best'"):
         model.predict_interval(X_NEW, kind="best", output=output)
     with pytest.raises(ValueError, match="quantiles must be"):
         model.predict_quantiles(X_NEW, ["abc"], output=output)

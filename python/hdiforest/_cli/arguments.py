@@ -9,7 +9,7 @@ from argparse import ArgumentTypeError
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn
 
 from hdicore import __version__, instructions
 from hdiforest._cli.console import report_error
@@ -19,9 +19,9 @@ from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING
 from hdiforest._tables.forms import THOUSANDS, DateForm, Written
 from hdiforest._tables.read import BATCH_ROWS, TextForm
-from hdiforest._utils import Kind
 from hdiforest._utils.checks import CallError, alternatives, percentage_hint
 from hdiforest._utils.files import is_stream
+from hdiforest._utils.kinds import ENDS, TWO_SIDED
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._selection import OBJECTIVES
 
@@ -324,7 +324,7 @@ def _add_score(add: Any) -> None:
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
         "calibrated; of others, of the distribution to hold (default: 0.9, or the lowest that was "
         "calibrated if 0.9 was not)")  # fmt: skip
-    add("--kind", choices=("calibrated", *get_args(Kind)),
+    add("--kind", choices=("calibrated", *ENDS),
         help="calibrated, shortest, equal-tailed or one-sided intervals (default: calibrated if "
         "the model is, else hdi)")  # fmt: skip
     add("--keep", nargs="+", action=Distinct, metavar="COL", help="columns to repeat in OUT; those "
@@ -364,7 +364,7 @@ def _add_check(add: Any) -> None:
     add("--coverage", **_COVERAGE, help="nominal levels, above 0 and below 1 (default: of "
         "calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
-    add("--kind", choices=("calibrated", "hdi", "equal_tailed"), help="calibrated, shortest or "
+    add("--kind", choices=("calibrated", *TWO_SIDED), help="calibrated, shortest or "
         "equal-tailed intervals (default: calibrated if the model is, else hdi)")  # fmt: skip
     add("--by", metavar="COL", help="measure each group of rows of one value of this column, too, "
         "at the level next to 0.9")  # fmt: skip

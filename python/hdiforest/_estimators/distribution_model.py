@@ -25,6 +25,7 @@ from hdiforest._utils.checks import (
     check_choice,
     check_flag,
 )
+from hdiforest._utils.kinds import ONE_SIDED
 from hdiforest.calibration import _distribution as distributions
 
 # What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
@@ -228,7 +229,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         X, coverage : rows as in `predict`, and float or list of k floats, default=0.9
             In (0, 1]. Of "calibrated" intervals, and of one-sided bounds of a calibrated model, the
             share of targets to cover; of the others that of the conditional distribution to hold.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}
+        kind : str, optional
             By default "calibrated" if the model is, else "hdi", the shortest interval (Algorithm 1
             of the paper). "equal_tailed" runs between the (1 - coverage) / 2 and
             (1 + coverage) / 2 quantiles; "lower" and "upper" are bounds, with infinity as the other
@@ -289,7 +290,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         if kind == "calibrated":
             return self._predict_calibrated(X, coverage, with_mean=with_mean, by=by, joint=joint)
         bounds = None  # one row would wait for the error that a missing calibration_ is
-        if kind in ("lower", "upper"):
+        if kind in ONE_SIDED:
             bounds = readings_of_bounds(getattr(self, "calibration_", None), kind, coverage)
         if bounds is None:
             function = query_of("intervals", coverage, kind)

@@ -21,8 +21,9 @@ from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.input_rows import checked_per_row, concatenated
 from hdiforest._tables.frames import frame_of
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._utils import Array, Weights, checks
+from hdiforest._utils import Array, Kind, Weights, checks
 from hdiforest._utils.checks import thread_count
+from hdiforest._utils.kinds import TWO_SIDED
 from hdiforest.calibration import Base, Calibration, Split
 from hdiforest.calibration import _bases as bases
 from hdiforest.calibration._calibrate import calibrate_split
@@ -227,7 +228,7 @@ class LeafModel(DistributionModel):
         *,
         coverage: float | Sequence[float] = bases.DEFAULT_COVERAGES,
         method: Split | Literal["split"] | None = None,
-        base: tuple[Literal["hdi", "equal_tailed"], float] = ("equal_tailed", 0.8),
+        base: tuple[Kind, float] = ("equal_tailed", 0.8),
         mean: None = None,
     ) -> Self:
         """Widen intervals so that they cover what they say, by rows that took no part in the fit.
@@ -241,7 +242,7 @@ class LeafModel(DistributionModel):
         method : Split or "split", optional
             See `hdiforest.calibration.Split`; there is no other method for leaves alone.
         base : (kind, level), default=("equal_tailed", 0.8)
-            Intervals to widen, "hdi" or "equal_tailed", and the share of the distribution that they
+            Intervals to widen, of a kind with two ends, and the share of the distribution that they
             hold. It must not be chosen by these rows.
         mean : None
             Another mean needs a forest of scikit-learn: ``HDIForestRegressor().fit(X, y)``.
@@ -267,7 +268,7 @@ class LeafModel(DistributionModel):
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         interval = Base("raw", *base)
-        checks.check_choice("kind", interval.kind, ("hdi", "equal_tailed"))
+        checks.check_choice("kind", interval.kind, TWO_SIDED)
         bases.check_base(interval)
         checks.check_as_many("y", targets, frame_of(X).n_rows)
         ends = self._query(X, models.query_of("intervals", [interval.level], interval.kind))

@@ -13,6 +13,7 @@ from hdiforest._model.fitted import AnyCalibration, FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import CallError, check_choice, shares
+from hdiforest._utils.kinds import ENDS, ONE_SIDED
 from hdiforest.calibration import Calibration, CrossCalibration, JointCalibration
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._distribution import PredictiveDistribution, Reading
@@ -216,8 +217,9 @@ def readings_of_bounds(
     calibration: AnyCalibration | None, kind: str, coverage: ArrayLike
 ) -> list[Reading] | None:
     """Return what reads one-sided intervals (n, 2[, k]) of each output; None: not calibrated."""
-    if calibration is None or kind not in ("lower", "upper"):
+    if calibration is None or kind not in ONE_SIDED:
         return None
+    (end,) = ENDS[kind]
     distributions = distributions_of(calibration, "calibrated") or []
     coverages = shares("coverage", coverage, one=True)
     if coverages.ndim > 1:
@@ -226,7 +228,7 @@ def readings_of_bounds(
     confidence, n = cast("Calibration", first).confidence, first.n
 
     def reading(distribution: PredictiveDistribution) -> Reading:
-        levels, read = distribution.bounds(coverages.reshape(-1), kind, n, confidence)
+        levels, read = distribution.bounds(coverages.reshape(-1), end, n, confidence)
         return Reading(levels, lambda base: read(base).reshape(len(base), 2, *coverages.shape))
 
     return list(map(reading, distributions))

@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hdiforest._utils import kinds
 from hdiforest._utils.checks import check_choice
 
 _MAX_SHOWN = 10
 
 
+_FRONTS = {"calibrated": "", "hdi": "", **dict.fromkeys(kinds.ONE_SIDED, "one_sided_")}
 # The columns of each kind of interval: name in front of the level, and which end it holds.
 ENDS: Mapping[str, tuple[tuple[str, int], ...]] = {
-    "calibrated": (("lower", 0), ("upper", 1)),
-    "hdi": (("lower", 0), ("upper", 1)),
-    "equal_tailed": (("equal_tailed_lower", 0), ("equal_tailed_upper", 1)),
-    "lower": (("one_sided_lower", 0),),
-    "upper": (("one_sided_upper", 1),),
+    kind: tuple((_FRONTS.get(kind, f"{kind}_") + end, int(end == "upper")) for end in ends)
+    for kind, ends in {"calibrated": ("lower", "upper"), **kinds.ENDS}.items()
 }
 
 

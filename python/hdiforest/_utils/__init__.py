@@ -7,10 +7,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdicore import BaseKind as BaseKind
+from hdicore import Kind as Kind
+
 Array = NDArray[np.float64]
 Weights = ArrayLike | None  # of rows
-Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
-BaseKind = Literal[Kind, "averaged"]
 # The discontinuous and the continuous ones of Hyndman and Fan (1996), and numpy's others.
 _Discontinuous = Literal["inverted_cdf", "averaged_inverted_cdf", "closest_observation"]
 _Continuous = Literal[

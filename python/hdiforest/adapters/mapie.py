@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.leaf_model import LeafModel
+from hdiforest._utils import Kind
 from hdiforest._utils.checks import check_choice, one_share
-
-KINDS = ("equal_tailed", "hdi")
+from hdiforest._utils.kinds import TWO_SIDED
 
 
 class _View(RegressorMixin, BaseEstimator):
@@ -46,7 +46,7 @@ def quantile_views(
     model: HDIForestRegressor | LeafModel,
     coverage: float = 0.9,
     *,
-    kind: Literal["equal_tailed", "hdi"] = "equal_tailed",
+    kind: Kind = "equal_tailed",
 ) -> list[Any]:
     """Return a fitted model as the three regressors that MAPIE conformalizes.
 
@@ -59,9 +59,10 @@ def quantile_views(
     coverage : float, default=0.9
         Above 0 and below 1. The same as `confidence_level` of MAPIE's regressor, which does not
         check it.
-    kind : {"equal_tailed", "hdi"}, default="equal_tailed"
-        The interval whose ends are the lower and the upper one: between the two quantiles that
-        MAPIE names, or the shortest. With a shortest interval the median may lie outside.
+    kind : str, default="equal_tailed"
+        The interval whose ends are the lower and the upper one, of a kind with two ends:
+        "equal_tailed" runs between the two quantiles that MAPIE names. The median may lie outside
+        of others, such as "hdi".
 
     Returns
     -------
@@ -76,6 +77,6 @@ def quantile_views(
     check_is_fitted(model)
     if model.n_outputs_ > 1:
         raise ValueError(f"model must have one target, got one with {model.n_outputs_}")
-    check_choice("kind", kind, KINDS)
+    check_choice("kind", kind, sorted(TWO_SIDED))
     coverage = one_share("coverage", coverage)
     return [_View(model, end, coverage, kind) for end in ("lower", "upper", "median")]

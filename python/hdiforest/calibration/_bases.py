@@ -17,11 +17,11 @@ from hdiforest._utils.checks import (
     check_whole_number,
     one_share,
 )
+from hdiforest._utils.kinds import BASE_KINDS
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import BASE_LEVELS
 
 FAMILIES = ("raw", "centred", "stacked")
-KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "averaged")
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
@@ -39,8 +39,8 @@ class Base(NamedTuple):
     ----------
     family : {"raw", "centred", "stacked"}
         Which atoms the distribution has: targets, or residuals around a mean.
-    kind : {"hdi", "equal_tailed", "averaged"}
-        Of the interval that is read from the distribution. The ends of an "averaged" one are
+    kind : str
+        Of the interval that is read from the distribution, such as "averaged", whose ends are
         midway between those of the HDI and of the equal-tailed interval.
     level : float
         The share of the distribution that the interval holds.
@@ -85,7 +85,7 @@ FIXED_RAW = Base("raw", "equal_tailed", 0.8)
 def check_base(base: Base) -> None:
     """Raise ValueError unless each coordinate is one that a base may have."""
     check_choice("family", base.family, FAMILIES)
-    check_choice("kind", base.kind, KINDS)
+    check_choice("kind", base.kind, BASE_KINDS)
     one_share("level", base.level)
     check_whole_number("min_samples_leaf", base.min_samples_leaf, 1)
 

@@ -114,23 +114,23 @@ class PredictiveDistribution:
         """Return what reads draws from further numbers (n, k), uniform in [0, 1)."""
         return Reading(BASE_LEVELS, self._engine.draws)
 
-    def bounds(self, coverages: Array, kind: str, n: int, confidence: float | None) -> Reading:
+    def bounds(self, coverages: Array, end: str, n: int, confidence: float | None) -> Reading:
         """Return what reads one-sided intervals (n_rows, 2, k), by n calibration rows.
 
         The upper bound is the quantile at c, and the "lower" one that at the largest level that is
         known up to 1 - c; with a confidence at the levels that it needs.
         """
         levels = _levels_of_bounds(coverages, n, confidence)
-        if kind == "lower":
+        if end == "lower":
             position = np.searchsorted(self.levels, 1 - levels + _ROUNDING)
             levels = np.append(0.0, self.levels)[position]
-        end, infinity = (0, np.inf) if kind == "lower" else (1, -np.inf)
-        quantiles = self.quantiles(levels, -1 if kind == "lower" else 1)
+        infinite, infinity = (1, np.inf) if end == "lower" else (0, -np.inf)
+        quantiles = self.quantiles(levels, -1 if end == "lower" else 1)
 
         def read(base: Array) -> Array:
             bounds = quantiles.read(base)
             ends = np.stack([bounds, bounds], axis=1)
-            ends[:, 1 - end] = np.where(np.isnan(bounds), np.nan, infinity)
+            ends[:, infinite] = np.where(np.isnan(bounds), np.nan, infinity)
             return ends
 
         return Reading(quantiles.levels, read)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, reals, shares
+from hdiforest._utils.kinds import ONE_SIDED, TWO_SIDED
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, plain, styled
@@ -232,8 +233,8 @@ class CalibrationDisplay(common.Display):
 
 
 # What curves of `from_estimator` are called.
-_NAMES = {"hdi": "HDI", "equal_tailed": "equal-tailed"}
-_NAMES |= {"lower": "lower bound", "upper": "upper bound"}
+_NAMES = {kind: kind.replace("_", "-") for kind in TWO_SIDED}
+_NAMES |= {"hdi": "HDI", **{kind: f"{kind} bound" for kind in ONE_SIDED}}
 
 
 def _asked(

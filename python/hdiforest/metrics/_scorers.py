@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_choice, one_share, reals, shares
+from hdiforest._utils.kinds import ENDS, TWO_SIDED
 from hdiforest.metrics._crps import crps_of_rows
 from hdiforest.metrics._intervals import coverage_score, interval_score, weighted_mean
-
-_KINDS = ("hdi", "equal_tailed", "lower", "upper", "calibrated", None)
 
 
 class _Scorer:
@@ -64,8 +63,8 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     coverage : float, default=0.9
         Above 0 and below 1; for "calibrated" one that the models of a search are calibrated for,
         by ``HDIForestRegressor(calibration=[...])``.
-    kind : {"calibrated", "hdi", "equal_tailed"}, optional
-        As in `HDIForestRegressor.predict_interval`.
+    kind : str, optional
+        As in `HDIForestRegressor.predict_interval`, of intervals with two ends.
 
     Returns
     -------
@@ -92,7 +91,7 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     >>> search.best_params_
     {'estimator__min_samples_leaf': 1}
     """
-    check_choice("kind", kind, [each for each in _KINDS if each not in ("lower", "upper")])
+    check_choice("kind", kind, (*TWO_SIDED, "calibrated", None))
     options = {"coverage": one_share("coverage", coverage), "kind": kind}
     return _Scorer("make_interval_scorer", "predict_interval", _interval, **options)
 
@@ -103,14 +102,14 @@ def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     Parameters
     ----------
     coverage, kind : optional
-        As in `make_interval_scorer`; the kind may be "lower" or "upper", too.
+        As in `make_interval_scorer`; the kind may be one-sided, too.
 
     Returns
     -------
     callable
         As of `make_interval_scorer`; from -1 to 0.
     """
-    check_choice("kind", kind, _KINDS)
+    check_choice("kind", kind, (*ENDS, "calibrated", None))
     options = {"coverage": one_share("coverage", coverage), "kind": kind}
     return _Scorer("make_coverage_scorer", "predict_interval", _coverage, **options)
 

@@ -75,8 +75,9 @@ class BatchScorer:
     coverage : float or sequence of k floats, default=None
         As `HDIForestRegressor.predict_interval` takes it. None means 0.9, or the lowest coverage
         that was calibrated if 0.9 was not.
-    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
-        By default "calibrated" if the model is, else "hdi".
+    kind : str, optional
+        As in `HDIForestRegressor.predict_interval`: by default "calibrated" if the model is, else
+        "hdi".
     keep : sequence of str, or mapping from str to pyarrow.DataType, default=()
         Columns of a batch to repeat in front of the results. With types they are cast to these,
         and `schema`, `ddl` and `meta` can say what they are.

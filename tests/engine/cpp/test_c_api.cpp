@@ -121,12 +121,11 @@ void an_index_answers_as_the_engine_does() {
     const std::int32_t* leaves = rows.leaves.data();
     score(engine, source, {}, {.mean = {mean}}, {});
     CHECK(api.index_mean(index.handle, leaves, 200, 2, found.data(), nullptr) == 0 && same(mean));
-    for (const int kind :
-         {hdicore_hdi, hdicore_equal_tailed, hdicore_lower, hdicore_upper, hdicore_averaged}) {
-        score(engine, source, {},
-              {.intervals = {levels, static_cast<Kind>(kind), {intervals.data(), 400, 4}}}, {});
-        CHECK(api.index_intervals(index.handle, leaves, 200, levels.data(), 2, kind, 0,
-                                  found.data(), nullptr) == 0);
+    for (const KindOfInterval& each : kinds()) {
+        score(engine, source, {}, {.intervals = {levels, each.kind, {intervals.data(), 400, 4}}},
+              {});
+        CHECK(api.index_intervals(index.handle, leaves, 200, levels.data(), 2,
+                                  static_cast<int>(each.kind), 0, found.data(), nullptr) == 0);
         CHECK(same(intervals));
     }
     score(engine, source, {},
@@ -279,7 +278,8 @@ void hostile_rows_and_queries_are_refused() {
     refused("leaves[0, 1] must be a leaf of tree 1", intervals(real.handle, unseen, 1, 0, found));
     refused("leaves must not be null", intervals(real.handle, nullptr, 1, 0, found));
     refused("n_rows", intervals(real.handle, unseen, -1, 0, found));
-    refused("kind", intervals(real.handle, no_leaves, 1, hdicore_upper + 1, found));
+    refused("kind must be one of the numbers 0 to 3, or 5",
+            intervals(real.handle, no_leaves, 1, hdicore_upper + 1, found));
     refused("intervals must not be null", intervals(real.handle, no_leaves, 1, 0, nullptr));
     refused("points must not be null", [&](hdicore_error* error) {
         return api.index_cdf(real.handle, no_leaves, 1, nullptr, 1, 1, found, error);

@@ -35,13 +35,15 @@ void intervals_hold_their_coverage() {
         const Interval tailed = interval(pmf, coverage, Kind::equal_tailed);
         const Interval lower = interval(pmf, coverage, Kind::lower);
         const Interval upper = interval(pmf, coverage, Kind::upper);
-        for (const Interval& found : {hdi, tailed, lower, upper}) {
-            CHECK(mass_within(pmf, found) >= needed);
+        for (const KindOfInterval& each : kinds()) {
+            const Interval found = interval(pmf, coverage, each.kind);
+            CHECK(!each.holds_coverage || mass_within(pmf, found) >= needed);
+            CHECK((found.lower == -infinity) == !each.has_lower);
+            CHECK((found.upper == infinity) == !each.has_upper);
         }
         // Widths that differ only by rounding are tied.
         CHECK(hdi.upper - hdi.lower <= tailed.upper - tailed.lower + 1e-13);
         // One atom less would not be enough.
-        CHECK(lower.upper == infinity && upper.lower == -infinity);
         CHECK(mass_within(pmf, {std::nextafter(lower.lower, infinity), infinity}) < needed);
         CHECK(mass_within(pmf, {-infinity, std::nextafter(upper.upper, -infinity)}) < needed);
     }
@@ -54,8 +56,8 @@ void tails_are_enough() {
         const Sample sample = random_sample(random, 2 + below(random, 30));
         const Pmf pmf = sample.pmf();
         const double coverage = 0.5 + 0.5 * uniform(random);
-        for (const Kind kind :
-             {Kind::hdi, Kind::equal_tailed, Kind::lower, Kind::upper, Kind::averaged}) {
+        for (const KindOfInterval& each : kinds()) {
+            const Kind kind = each.kind;
             const double share = min_share(coverage, kind);
             const mass_t outside = pmf.total() - pmf.needed(share);
             // The first atoms that hold more than `outside`, and the last ones.

@@ -121,13 +121,12 @@ void every_strategy_gives_the_same_bits() {
         const double low = round % 2 == 0 ? 0.55 : 0.01;
         const std::vector<double> coverages{low + (0.95 - low) * uniform(random), 0.95, 1};
         const std::vector<double> levels{0.02, 0.97, 0, 1};
-        for (const Kind kind :
-             {Kind::hdi, Kind::equal_tailed, Kind::lower, Kind::upper, Kind::averaged}) {
+        for (const KindOfInterval& each : kinds()) {
             const auto found = [&](Strategy strategy, const Kernels& kernels) {
                 std::vector<double> results(10 * n);
                 Request request;
                 request.intervals.coverages = coverages;
-                request.intervals.kind = kind;
+                request.intervals.kind = each.kind;
                 request.intervals.results = {results.data(), n, 6};
                 request.quantiles.levels = levels;
                 request.quantiles.results = {results.data() + 6 * n, n, 4};
