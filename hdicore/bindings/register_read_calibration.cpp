@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "arrays.hpp"
@@ -22,10 +23,8 @@ py::array_t<double> copied(std::span<const double> numbers) {
 py::object levels_of(const StoredCalibration& found) {
     py::list levels;
     for (const CalibratedLevel& own : found.levels) {
-        const char* kind = own.kind == Kind::hdi            ? "hdi"
-                           : own.kind == Kind::equal_tailed ? "equal_tailed"
-                                                            : "averaged";
-        levels.append(py::make_tuple(own.coverage, kind, own.level, own.q_hat));
+        const auto& kind = *std::ranges::find(kinds(), own.kind, &KindOfInterval::kind);
+        levels.append(py::make_tuple(own.coverage, kind.name, own.level, own.q_hat));
     }
     return levels;
 }

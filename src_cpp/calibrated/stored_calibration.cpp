@@ -57,8 +57,12 @@ bool in_open_unit(double share) noexcept {
 CalibratedLevel next_level(Numbers& numbers) {
     CalibratedLevel level{};
     level.coverage = numbers.next();
-    constexpr Kind kinds[] = {Kind::hdi, Kind::equal_tailed, Kind::averaged};
-    level.kind = kinds[numbers.whole("kind", std::size(kinds) - 1)];
+    const auto number = static_cast<int>(numbers.whole("kind", 1000));
+    const auto is_kind = [&](const KindOfInterval& own) {
+        return static_cast<int>(own.kind) == number && own.has_lower && own.has_upper;
+    };
+    if (std::ranges::none_of(kinds(), is_kind)) refuse("kind must be one with two ends");
+    level.kind = static_cast<Kind>(number);
     level.level = numbers.next();
     level.q_hat = numbers.next();
     if (!in_open_unit(level.coverage)) refuse("coverage must be in (0, 1)");

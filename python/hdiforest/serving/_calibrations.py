@@ -10,10 +10,10 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from hdicore import read_calibration
+from hdicore import kinds, read_calibration
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, check_whole_number
-from hdiforest.calibration._bases import FAMILIES, KINDS, Base
+from hdiforest.calibration._bases import FAMILIES, Base
 from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import Lattice, PostProcess
@@ -72,7 +72,7 @@ def _numbers(calibration: Calibration | CrossCalibration) -> Array:
     if isinstance(calibration, Calibration):
         family = calibration.bases[0].family
         for level in calibration.levels:
-            kind = KINDS.index(level.base.kind)
+            kind = kinds()[level.base.kind]["number"]
             levels.append((level.coverage, kind, level.base.level, level.q_hat))
         if (groups := calibration.groups) is not None:
             feature, q_hat = groups.feature, groups.q_hat

@@ -1,6 +1,7 @@
 // calibration_numbers.cpp: fuzzes the array that a calibration is in, and what is computed by it
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -40,7 +41,7 @@ std::vector<double> sound(Input& in) {
     for (std::size_t j = 0; j < k; ++j) {
         const double coverage = (real(j) + 1) / (real(k) + 1);
         const double q_hat = in.real();
-        numbers.insert(numbers.end(), {coverage, real(in.below(3)), coverage,
+        numbers.insert(numbers.end(), {coverage, std::array{0.0, 1.0, 5.0}[in.below(3)], coverage,
                                        q_hat > -HUGE_VAL ? q_hat : HUGE_VAL});
     }
     for (std::size_t i = 0; i < n_targets; ++i) numbers.push_back(real(i) - 2);
