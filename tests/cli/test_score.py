@@ -292,7 +292,7 @@ def test_a_small_table_is_synced_once_and_starts_no_threads(model, tmp_path, mon
     fsync, mkdir = os.fsync, os.mkdir
     monkeypatch.setattr(os, "fsync", lambda file: (synced.append(file), fsync(file)))
     monkeypatch.setattr(os, "mkdir", lambda path, *mode: (made.append(path), mkdir(path, *mode)))
-    monkeypatch.setattr(score_table, "Pipeline", None)
+    monkeypatch.setattr(score_table, "ThreadPoolExecutor", None)
     score(model, tmp_path / "in", "-o", tmp_path / "out")
     assert "600 rows of 12 tables scored" in capsys.readouterr().out
     assert len(synced) == 12

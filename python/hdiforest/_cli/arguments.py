@@ -180,23 +180,19 @@ _IN_HELP = {
 def require_writable(output: Path, *inputs: Path) -> None:
     """Refuse early what would fail, or destroy an input, after the work is done."""
     name = os.path.realpath(output)
-    for given in inputs:
-        if name == os.path.realpath(given):
-            raise UsageError(f"the output {output} must not be one of the inputs")
+    if name in map(os.path.realpath, inputs):
+        raise UsageError(f"the output {output} must not be one of the inputs")
     if output.is_dir():
         raise UsageError(f"the output {output} is a folder")
+    folder = os.path.dirname(name)
     try:
-        if is_stream(output):
-            return
-        folder = os.path.dirname(name)
-        if not os.path.isdir(folder):
-            raise OSError(f"cannot write {output}: there is no folder {folder}")
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        if not is_stream(output):
+            tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         if error.strerror is None:
             raise
-        raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None
+        reason = error.strerror if os.path.isdir(folder) else f"there is no folder {folder}"
+        raise OSError(error.errno, f"cannot write {output}: {reason}") from None
 
 
 def text_form(options: Any) -> TextForm:
@@ -222,11 +218,12 @@ def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[f
 
 
 @contextmanager
-def of_usage(kind: type[ValueError] = ValueError, table: object = None) -> Iterator[None]:
-    """Make a UsageError, in the words of the command, of one kind of errors."""
+def of_usage(*more: type[Exception], table: object = None) -> Iterator[None]:
+    """Make a UsageError, in the words of the command, of a ValueError and of `more` exceptions."""
+    refused: tuple[type[Exception], ...] = (ValueError, *more)
     try:
         yield
-    except kind as error:
+    except refused as error:
         raise UsageError(in_options(error, table)) from None
 
 

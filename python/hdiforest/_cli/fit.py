@@ -27,7 +27,7 @@ from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import Roles, TrainingTable, read_training_tables
-from hdiforest._utils.checks import CallError, count_text, printable, size_text, time_text
+from hdiforest._utils.checks import count_text, printable, size_text, time_text
 from hdiforest._utils.optional import need
 from hdiforest.calibration import Calibration, CVPlus, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
@@ -149,7 +149,7 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
         return ""
     if options.coverage is None:
         return _calibrate_as_far(model, n_rows, how)
-    with _words_of_the_command(options, asked=True):
+    with _words_of_the_command(options):
         model.calibrate(coverage=options.coverage, **how)
     return ""
 
@@ -180,18 +180,12 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
 
 
 @contextmanager
-def _words_of_the_command(options: Any, *, asked: bool) -> Iterator[None]:
-    """Say in options what `calibrate` refuses, and refuse intervals that would be infinite.
-
-    It is a UsageError if an option or the table is at fault, such as rows of the fit, or coverages
-    that were `asked` for.
-    """
-    with warnings.catch_warnings(), of_usage(CallError, options.tables):
+def _words_of_the_command(options: Any) -> Iterator[None]:
+    """Make a UsageError, in options, of what a calibration refuses and of infinite intervals."""
+    with warnings.catch_warnings():
         warnings.simplefilter("error", InfiniteIntervalsWarning)
-        try:
+        with of_usage(InfiniteIntervalsWarning, table=options.tables):
             yield
-        except InfiniteIntervalsWarning as warning:
-            raise (UsageError if asked else ValueError)(str(warning)) from None
 
 
 def run_calibrate(options: Any) -> None:
@@ -208,7 +202,7 @@ def run_calibrate(options: Any) -> None:
     _require_rows(options.coverage, len(y), options.confidence)
     usual = DEFAULT_COVERAGES if fitted.calibration is None else fitted.calibration.coverages
     how = _given(options, "objective", "mean") | {"method": Split(options.confidence)}
-    with _words_of_the_command(options, asked=options.coverage is not None), stages():
+    with _words_of_the_command(options), stages():
         model.calibrate(X, y, coverage=options.coverage or usual, random_state=0, **how)
     _write(model, options, counts)
 
@@ -220,7 +214,7 @@ def run_recalibrate(options: Any) -> None:
     if model.fitted_forest().calibration is None:
         raise ValueError(f"{options.model} has no calibration; 'hdiforest calibrate' makes one")
     X, y, counts, _ = read_labelled_tables(model, options)
-    with _words_of_the_command(options, asked=True):
+    with _words_of_the_command(options):
         model.recalibrate(X, y, **_given(options, "method", "window", "rate"))
     calibration = cast("Calibration", model.calibration_)
     step = calibration.history[-1]
