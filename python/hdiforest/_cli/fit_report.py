@@ -107,7 +107,7 @@ def _parts() -> dict[str, Template]:
     text = (files("hdiforest._cli") / "data" / "fit_report.html").read_text("utf-8")
     page, *others = re.split(r"\n<!-- (\w+) -->\n", text)
     named = zip(others[::2], others[1::2], strict=True)
-    return {name: Template(part) for name, part in [("page", page), *named]}
+    return {name: Template(part.rstrip()) for name, part in [("page", page), *named]}
 
 
 def _part(name: str, /, **words: str) -> str:
@@ -152,25 +152,16 @@ def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
     kind, (level,) = resolve_kind_and_levels(fitted, None, None)
     after = "" if kind == "hdi" else ", before and after the calibration"
     coverages = partial(CalibrationDisplay.from_out_of_bag, model, coverages=report.levels)
-    yield (
-        f"Nominal and realised coverage{after}. In the grey range lie 95 % of the shares that "
-        "exact intervals give by chance.",
-        _image(coverages, (5, 4.6)),
-    )
+    yield _part("realised", after=after), _image(coverages, (5, 4.6))
     if fitted.why_not_out_of_bag() is not None:
         return
     name = f"{percent(level)} {'HDI' if kind == 'hdi' else 'calibrated interval'}"
     options: dict[str, Any] = {"coverage": level, "kind": kind, "target_name": target}
     rows = partial(IntervalDisplay.from_out_of_bag, model, subsample=150, **options)
     by_width = partial(WidthDisplay.from_out_of_bag, model, **options)
-    yield (
-        f"Training rows sorted by their prediction, with their {name} out of bag; 150 of them, "
-        "chosen at random, if there are more.",
-        _image(rows, (6, 4.6)),
-    )
-    widths = _image(partial(by_width, what="width"), (5, 3.6))
-    yield f"Widths of the {name} of the training rows.", widths
-    yield f"Coverage of the {name} by its width.", _image(by_width, (5, 3.6))
+    yield _part("rows", name=name), _image(rows, (6, 4.6))
+    yield _part("widths", name=name), _image(partial(by_width, what="width"), (5, 3.6))
+    yield _part("coverage_by_width", name=name), _image(by_width, (5, 3.6))
 
 
 def _image(draw: partial[Any], size: tuple[float, float]) -> str:

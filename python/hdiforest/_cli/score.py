@@ -53,9 +53,10 @@ _DIFFERENCES = {
 def origin_of(source: Source, scorer: BatchScorer, keep: Keep) -> Origin:
     """Return what the output for a source depends on."""
     size, changed = source.size_and_time()
-    asked = ("kind", "coverage", "diagnose", "prefix")
-    return {name: getattr(scorer, name) for name in asked} | {
+    asked = {name: getattr(scorer, name) for name in ("kind", "coverage", "diagnose", "prefix")}
+    return {
         "model": scorer.digest,
+        **asked,
         "keep": keep,
         "input": str(source.path if source.system else source.path.resolve()),
         "size": size,
@@ -167,11 +168,13 @@ def score_dataset(
     n_rows = n_bytes = 0
     total = sum(origin["size"] for _, origin in todo)
 
-    def show(n_own: int, _: float | None) -> None:
-        advance(n_own, n_bytes / total if total else None)
-
     def score_into(within: Path, table: tuple[Source, Origin]) -> int:
         source, origin = table
+
+        def show(n_own: int, share: float | None) -> None:
+            n_done = n_bytes + origin["size"] * (share or 0)
+            advance(n_own, n_done / total if total else None)
+
         out, own = folder / source.name, {KEY: _json(origin)}
         how: dict[str, Any] = {"metadata": own, "within": within, "advance": show}
         n_own = score_table(scorer, source.open(), out, settings, **how)
