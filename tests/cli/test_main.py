@@ -707,7 +707,7 @@ def test_prices_shares_and_days_that_are_text(capsys, tmp_path):
         (["--date-format", "no=%Y-%m"], "has no column 'no'"),
         (["--date-format", "a=%Y-%m"], "column 'a' must hold dates as %Y-%m, but holds '1' in row"),
         (["--date-format", "y=%Y-%m"], "a date format is given for 'y', which is no feature"),
-        (["--thousands", ",", "--decimal", ","], "--thousands and decimal must differ"),
+        (["--thousands", ",", "--decimal", ","], "--thousands and --decimal must differ"),
     ],
 )
 def test_forms_that_do_not_fit(options, message, capsys, tmp_path):

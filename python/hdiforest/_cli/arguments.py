@@ -205,10 +205,8 @@ def text_form(options: Any) -> TextForm:
 
 def written_form(options: Any) -> Written:
     """Return what the arguments say of texts; UsageError if they contradict."""
-    try:
+    with of_usage():
         return Written(dict(options.date_format), options.thousands, options.decimal)
-    except ValueError as error:
-        raise UsageError(f"--{error}") from None
 
 
 def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[float]]:
