@@ -216,12 +216,11 @@ def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[f
 
 
 @contextmanager
-def of_usage(*more: type[Exception], table: object = None) -> Iterator[None]:
-    """Make a UsageError, in the words of the command, of a ValueError and of `more` exceptions."""
-    refused: tuple[type[Exception], ...] = (ValueError, *more)
+def of_usage(kind: type[ValueError] = ValueError, table: object = None) -> Iterator[None]:
+    """Make a UsageError, in the words of the command, of errors of a kind."""
     try:
         yield
-    except refused as error:
+    except kind as error:
         raise UsageError(in_options(error, table)) from None
 
 

@@ -27,7 +27,7 @@ from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import Roles, TrainingTable, read_training_tables
-from hdiforest._utils.checks import count_text, printable, size_text, time_text
+from hdiforest._utils.checks import CallError, count_text, printable, size_text, time_text
 from hdiforest._utils.optional import need
 from hdiforest.calibration import Calibration, CVPlus, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
@@ -181,11 +181,10 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
 
 @contextmanager
 def _words_of_the_command(options: Any) -> Iterator[None]:
-    """Make a UsageError, in options, of what a calibration refuses and of infinite intervals."""
-    with warnings.catch_warnings():
+    """Say in options what a calibration refuses of them, and refuse infinite intervals."""
+    with warnings.catch_warnings(), of_usage(CallError, options.tables):
         warnings.simplefilter("error", InfiniteIntervalsWarning)
-        with of_usage(InfiniteIntervalsWarning, table=options.tables):
-            yield
+        yield
 
 
 def run_calibrate(options: Any) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from hdiforest._cli.arguments import UsageError, command_parser, in_options
 from hdiforest._cli.console import report, report_error
+from hdiforest.exceptions import InfiniteIntervalsWarning
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 # Plain attributes: a handler interrupts other handlers, and would wait for its own thread's lock.
@@ -114,7 +115,7 @@ def _code_of(argv: Sequence[str] | None) -> int:
     except OSError as error:
         named = f"{error.filename}: " if error.strerror and error.filename is not None else ""
         return report_error(f"{named}{error.strerror or error}", 1)
-    except (ValueError, ImportError) as error:
+    except (ValueError, ImportError, InfiniteIntervalsWarning) as error:
         return report_error(in_options(error), 2 if isinstance(error, UsageError) else 1)
     except MemoryError:
         return report_error("not enough memory", 1)

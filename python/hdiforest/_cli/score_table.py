@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from hdiforest.serving._batch_scorer import BatchScorer
 
 _Slice = tuple[Any, int]  # a pyarrow.Table, and which row is its first
 
-_PATIENCE = 0.2  # seconds that a read of a pipe may take to end when all is stopped
+_PATIENCE = 0.2  # seconds of a wait, also for a read of a pipe to end when all is stopped
 _SLICE_ROWS = 32768  # one thread scores at most so many at once, some blocks of the engine
 _FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too
 
@@ -61,11 +61,16 @@ def in_order(
             last.set_exception(error)
         results.put(last)
 
+    def next_result() -> Future[Any] | None:
+        while True:
+            with suppress(queue.Empty):  # Windows ends no wait without a limit for a signal
+                return results.get(timeout=_PATIENCE)
+
     # A read of a pipe may wait for ever, so the interpreter must not wait for this thread.
     reader = threading.Thread(target=read, name="hdiforest-read", daemon=True)
     reader.start()
     try:
-        while (future := results.get()) is not None:
+        for future in iter(next_result, None):
             yield future.result()
     finally:
         is_stopped.set()
