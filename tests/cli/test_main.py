@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -327,6 +329,21 @@ def test_version_and_help(capsys):
     assert capsys.readouterr().out == f"hdiforest {hdicore.__version__} ({used} instructions)\n"
     for name in ("fit", "score", "calibrate", "check", "inspect", "demo"):
         assert run([name, "--help"]) == 0
+
+
+def test_each_argument_of_the_list_is_told_by_its_subcommands(capsys):
+    listed = (files("hdiforest._cli") / "data" / "arguments.toml").read_text(encoding="utf-8")
+    known = tomllib.loads(listed)
+    told = {}
+    for name in known["subcommands"]:
+        assert run([name, "--help"]) == 0
+        told[name] = " ".join(capsys.readouterr().out.split())
+    assert {"fit", "score", "demo"} <= set(told)
+    for argument in known["argument"]:
+        for name in argument["of"]:
+            own = argument["name"].split() if "-" in argument["name"] else [argument["metavar"]]
+            assert all(word in told[name] for word in own)
+            assert "{levels}" not in told[name]
 
 
 @pytest.mark.parametrize(
@@ -707,7 +724,7 @@ def test_prices_shares_and_days_that_are_text(capsys, tmp_path):
         (["--date-format", "no=%Y-%m"], "has no column 'no'"),
         (["--date-format", "a=%Y-%m"], "column 'a' must hold dates as %Y-%m, but holds '1' in row"),
         (["--date-format", "y=%Y-%m"], "a date format is given for 'y', which is no feature"),
-        (["--thousands", ",", "--decimal", ","], "--thousands and decimal must differ"),
+        (["--thousands", ",", "--decimal", ","], "--thousands and --decimal must differ"),
     ],
 )
 def test_forms_that_do_not_fit(options, message, capsys, tmp_path):

@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -292,7 +294,7 @@ def test_a_small_table_is_synced_once_and_starts_no_threads(model, tmp_path, mon
     fsync, mkdir = os.fsync, os.mkdir
     monkeypatch.setattr(os, "fsync", lambda file: (synced.append(file), fsync(file)))
     monkeypatch.setattr(os, "mkdir", lambda path, *mode: (made.append(path), mkdir(path, *mode)))
-    monkeypatch.setattr(score_table, "Pipeline", None)
+    monkeypatch.setattr(score_table, "ThreadPoolExecutor", None)
     score(model, tmp_path / "in", "-o", tmp_path / "out")
     assert "600 rows of 12 tables scored" in capsys.readouterr().out
     assert len(synced) == 12
@@ -335,6 +337,78 @@ def test_scoring_loads_neither_pandas_nor_scikit_learn(model, tmp_path):
     )
     printed = run_python(code, model, tmp_path / "in.parquet", tmp_path / "out.parquet")
     assert printed.splitlines()[-1] == "[]"
+
+
+class Slices:
+    """A table whose slices are numbers, with what happens when one is read."""
+
+    def __init__(self, n, before=lambda _: None, n_rows=0):
+        self.n, self.before, self.n_rows, self.n_read, self.is_closed = n, before, n_rows, 0, False
+
+    def __iter__(self):
+        for number in range(self.n):
+            self.before(number)
+            self.n_read += 1
+            yield number, number
+
+    def close(self):
+        self.is_closed = True
+
+
+def squared(part):
+    time.sleep(0.002 * (part[0] % 3))  # so that later ones may be done first
+    return part[0] ** 2
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 50])
+@pytest.mark.parametrize("n_ahead", [1, 4, 99])
+def test_results_come_in_order_and_their_table_is_closed(n, n_ahead):
+    table = Slices(n)
+    found = list(score_table.in_order(table, iter(table), squared, 3, n_ahead))
+    assert found == [number**2 for number in range(n)]
+    assert table.is_closed
+
+
+@pytest.mark.parametrize("n_used", [0, 1, 7])
+@pytest.mark.parametrize("n_ahead", [1, 5])
+def test_what_is_not_asked_for_is_not_read(n_used, n_ahead):
+    table = Slices(1000)
+    results = score_table.in_order(table, iter(table), squared, 2, n_ahead)
+    found = [next(results) for _ in range(n_used + 1)]
+    results.close()
+    assert found == [number**2 for number in range(n_used + 1)]
+    assert table.is_closed
+    assert table.n_read <= n_used + n_ahead + 4
+
+
+@pytest.mark.parametrize("fails", ["read", "work"])
+@pytest.mark.parametrize("at", [0, 1, 30])
+def test_an_error_of_a_slice_ends_its_table(fails, at):
+    def fail(number):
+        if number == at:
+            raise OSError(f"slice {number}")
+
+    def work(part):
+        if fails == "work":
+            fail(part[0])
+        return part[0]
+
+    table = Slices(60, fail if fails == "read" else lambda _: None)
+    found = []
+    with pytest.raises(OSError, match=f"slice {at}"):
+        found.extend(score_table.in_order(table, iter(table), work, 2, 3))
+    assert found == list(range(at if fails == "work" or at > 1 else 0))
+    assert table.is_closed
+
+
+def test_a_read_that_waits_keeps_its_table_until_it_ends():
+    go_on = threading.Event()
+    table = Slices(9, lambda number: number < 5 or go_on.wait(60), n_rows=None)
+    results = score_table.in_order(table, iter(table), squared, 2, 3)
+    assert [next(results) for _ in range(5)] == [0, 1, 4, 9, 16]
+    results.close()  # which does not wait
+    assert not table.is_closed
+    go_on.set()
 
 
 # Runs the command, and kills its process in the midst of writing a table.

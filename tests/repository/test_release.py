@@ -179,7 +179,7 @@ def test_what_others_made_inside_the_wheel_has_a_notice(wheel):
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
         notices = [name for name in archive.namelist() if "/licenses/licenses/" in name]
         told = {name: archive.read(name).decode() for name in notices}
-    ours = r"\.(py|pyi|pxd)$|/py\.typed$|/c_api\.h$|/_core\.[\w.-]+\.(so|pyd)$|/fit_report\.html$"
+    ours = r"\.(py|pyi|pxd|html|toml)$|/py\.typed$|/c_api\.h$|/_core\.[\w.-]+\.(so|pyd)$"
     others = [name for name in names if not re.search(ours, name)]
     assert others == [f"hdiforest/_cli/data/{name}.csv.gz" for name in ("concrete", "diamonds")]
     assert all(any(text.startswith(f"{name}:") for text in told.values()) for name in others)

@@ -1,12 +1,16 @@
-"""The arguments of the command hdiforest and of its subcommands, their types and what they ask."""
+"""The arguments of the command, which data/arguments.toml lists: their types, what they ask."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import tempfile
+import tomllib
 from argparse import ArgumentTypeError
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,13 +25,11 @@ from hdiforest._tables.forms import THOUSANDS, DateForm, Written
 from hdiforest._tables.read import BATCH_ROWS, TextForm
 from hdiforest._utils.checks import CallError, alternatives, percentage_hint
 from hdiforest._utils.files import is_stream
-from hdiforest._utils.kinds import ENDS, TWO_SIDED
+from hdiforest._utils.kinds import ENDS
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._selection import OBJECTIVES
 
 _MOST = 2**32 - 1  # as a seed may be
-_LEVELS = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES)
-_NAMES: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
 
 
 class UsageError(ValueError):
@@ -153,31 +155,44 @@ class Distinct(argparse.Action):
         setattr(namespace, self.dest, together)
 
 
-_COVERAGE: dict[str, Any] = {
-    "nargs": "+", "action": Distinct, "type": coverages, "metavar": "C"
-}  # fmt: skip
+# By the names that the list of arguments has for them.
+_FUNCTIONS: list[Any] = [name, path, share, coverages, whole, jobs, number_or_share]
+_FUNCTIONS += [max_features, separator, encoding, date_format, part]
+_TYPES = {each.__name__.replace("_", " "): each for each in _FUNCTIONS}
+_TYPES |= {f"whole from {least}": partial(whole, least=least) for least in (0, 2)}
+_TYPES["coverages up to 1"] = partial(coverages, one=True)
+_CHOICES = {
+    "kinds": ("calibrated", *ENDS),
+    # No option of the forest constrains it to be monotonic.
+    "weightings": [name for name in WEIGHTINGS if name != "monotonic"],
+    "objectives": OBJECTIVES,
+    "thousands": THOUSANDS,
+}
+_IN_HELP = {
+    "levels": ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES),
+    "batch_rows": BATCH_ROWS,
+    "thousands": alternatives(map(repr, THOUSANDS)),
+    "read": f"({ANY_ENDING}), folder, pattern or address such as s3://bucket/folder; or - for CSV "
+    "or a stream of Arrow from standard input",
+}
 
 
 def require_writable(output: Path, *inputs: Path) -> None:
     """Refuse early what would fail, or destroy an input, after the work is done."""
     name = os.path.realpath(output)
-    for given in inputs:
-        if name == os.path.realpath(given):
-            raise UsageError(f"the output {output} must not be one of the inputs")
+    if name in map(os.path.realpath, inputs):
+        raise UsageError(f"the output {output} must not be one of the inputs")
     if output.is_dir():
         raise UsageError(f"the output {output} is a folder")
+    folder = os.path.dirname(name)
     try:
-        if is_stream(output):
-            return
-        folder = os.path.dirname(name)
-        if not os.path.isdir(folder):
-            raise OSError(f"cannot write {output}: there is no folder {folder}")
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        if not is_stream(output):
+            tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         if error.strerror is None:
             raise
-        raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None
+        reason = error.strerror if os.path.isdir(folder) else f"there is no folder {folder}"
+        raise OSError(error.errno, f"cannot write {output}: {reason}") from None
 
 
 def text_form(options: Any) -> TextForm:
@@ -190,18 +205,23 @@ def text_form(options: Any) -> TextForm:
 
 def written_form(options: Any) -> Written:
     """Return what the arguments say of texts; UsageError if they contradict."""
-    try:
+    with of_usage():
         return Written(dict(options.date_format), options.thousands, options.decimal)
-    except ValueError as error:
-        raise UsageError(f"--{error}") from None
 
 
 def kind_and_levels(fitted: FittedForest, options: Any) -> tuple[AnyKind, list[float]]:
     """Return what `resolve_kind_and_levels` does; what it refuses is a UsageError."""
-    try:
+    with of_usage():
         return resolve_kind_and_levels(fitted, options.kind, options.coverage)
-    except ValueError as error:
-        raise UsageError(in_options(error)) from None
+
+
+@contextmanager
+def of_usage(kind: type[ValueError] = ValueError, table: object = None) -> Iterator[None]:
+    """Make a UsageError, in the words of the command, of errors of a kind."""
+    try:
+        yield
+    except kind as error:
+        raise UsageError(in_options(error, table)) from None
 
 
 def in_options(error: Exception, table: object = None) -> str:
@@ -226,8 +246,28 @@ _OPTIONS = {
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.register("action", "distinct", Distinct)
+        for name, made in _TYPES.items():
+            self.register("type", name, made)
+        self.set_defaults(date_format=[], thousands=None)  # where there are no such options
+
     def error(self, message: str) -> NoReturn:
         self.exit(report_error(f"{message} (see '{self.prog} --help')", 2))
+
+    def add(self, given: list[dict[str, Any]]) -> None:
+        """Add arguments, as the list has them, in groups of their own if they name one."""
+        groups: dict[str | None, Any] = {None: self}
+        for argument in given:
+            options = {k: v for k, v in argument.items() if k not in ("name", "of", "group")}
+            options["help"] = options["help"].format(**_IN_HELP)
+            if isinstance(choices := options.get("choices"), str):
+                options["choices"] = _CHOICES[choices]
+            title = argument.get("group")
+            if title not in groups:
+                groups[title] = self.add_argument_group(title)
+            groups[title].add_argument(*argument["name"].split(), **options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -239,204 +279,9 @@ def command_parser() -> argparse.ArgumentParser:
     version = f"hdiforest {__version__} ({instructions()['used']} instructions)"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
-    for name, summary, add in (
-        ("fit", "Fit a forest to a table and write a model file.", _add_fit),
-        ("score", "Score the rows of tables: prediction and interval ends.", _add_score),
-        ("calibrate", "Calibrate a model on rows that took no part in its fit.", _add_calibrate),
-        ("recalibrate", "Move a calibration by new rows, in their order.", _add_recalibrate),
-        ("check", "Measure coverage and width of intervals on a table with targets.", _add_check),
-        ("inspect", "Check a model file and say what it holds.", _add_inspect),
-        ("demo", "Compare both kinds of interval on a data set that comes along.", _add_demo),
-    ):
+    listed = (files("hdiforest._cli") / "data" / "arguments.toml").read_text("utf-8")
+    known = tomllib.loads(listed)
+    for name, summary in known["subcommands"].items():
         subcommand = commands.add_parser(name, help=summary, description=summary)
-        add(subcommand.add_argument)
-        if name not in ("inspect", "demo"):
-            _add_text_and_jobs(subcommand)
-        if name == "fit":
-            _add_forest(subcommand.add_argument_group("forest").add_argument)
+        subcommand.add([each for each in known["argument"] if name in each["of"]])
     return parser
-
-
-def _add_fit(add: Any) -> None:
-    _add_tables(add, "TRAIN", "with the target and the features")
-    add("--target", required=True, metavar="COL", help="column to predict")
-    add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
-    add("--categorical", **_NAMES, metavar="COL", help="columns of categories besides those of "
-        "text, such as codes of numbers (default: auto, those of text alone)")  # fmt: skip
-    add("--drop", **_NAMES, metavar="COL", help="columns to ignore")
-    add("--id", **_NAMES, metavar="COL", help="columns that name the "
-        "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
-    add("--missing", **_NAMES, metavar="WORD", help="cells that are missing besides empty ones, "
-        "such as unknown or -999; kept in MODEL for all tables that it reads")  # fmt: skip
-    add("--drop-missing-target", action="store_true", help="leave out rows without a target")
-    add("--sample-weight", metavar="COL", help="column of row weights")
-    _add_date_format(add)
-    # No option of the forest constrains it to be monotonic.
-    add("--weights", choices=[name for name in WEIGHTINGS if name != "monotonic"], default="all",
-        help="training rows that count in a leaf (default: all)")  # fmt: skip
-    add("--calibrate", choices=("oob", "split", "cv+", "none"), default="oob",
-        help="how intervals are made to cover what they say: by the trees that did not draw a row "
-        "(oob), by a fifth of the rows held out of the fit (split), or by a forest for each fold "
-        "(cv+) (default: oob)")  # fmt: skip
-    add("--coverage", **_COVERAGE, help="shares of new targets to cover by calibrated intervals, "
-        f"above 0 and below 1 (default: those of {_LEVELS} that there are enough "
-        "rows for)")  # fmt: skip
-    add("--groups", metavar="COL", help="column of groups (persons, sites) that are not divided, "
-        "so that intervals are for new ones; with cv+ and split")  # fmt: skip
-    add("--folds", type=partial(whole, least=2), metavar="N", help="of cv+ (default: 10)")
-    add("--by", metavar="COL", help="column of groups, each of which is to be covered by itself; "
-        "with oob and split")  # fmt: skip
-    add("--order", metavar="COL", help="column that the rows are ordered by, such as their time: "
-        "tells what later rows are covered, by four more fits; with oob")  # fmt: skip
-    _add_calibrating(add)
-    add("--training-rows", action="store_true", help="keep the training rows in the model file; "
-        "'hdiforest calibrate' needs them")  # fmt: skip
-    add("--diagnostics", action="store_true", help="keep at most 10,000 of them, without their "
-        "targets; 'hdiforest score --diagnose' needs them")  # fmt: skip
-    add("--report", type=path, metavar="REPORT", help="page of HTML to write: coverage and width "
-        "out of bag, calibration and importance of the features, with pictures")  # fmt: skip
-    add("--seed", type=partial(whole, least=0), default=0, metavar="N",
-        help="random seed (default: 0)")  # fmt: skip
-    _add_thousands(add)
-
-
-def _add_forest(add: Any) -> None:
-    add("--trees", type=whole, default=300, metavar="N", help="number (default: 300)")
-    add("--min-samples-leaf", type=whole, default=5, metavar="N", help="default: 5")
-    add("--max-depth", type=whole, metavar="N", help="default: no limit")
-    add("--max-features", type=max_features, default=1.0, metavar="F", help="features tried at "
-        "a split: a number, a share, sqrt or log2 (default: 1.0)")  # fmt: skip
-    add("--max-samples", type=number_or_share, metavar="S", help="rows drawn for a tree: a number "
-        "or a share (default: as many as there are)")  # fmt: skip
-    add("--extra-trees", action="store_true", help="extremely randomised trees, with bootstrap")
-
-
-def _add_score(add: Any) -> None:
-    _add_model(add)
-    _add_tables(add, "IN", "to score")
-    add("-o", "--output", required=True, type=path, metavar="OUT", help="table to write, all "
-        "formats go with all; of a folder, a pattern or several tables a folder, with an output "
-        "for each input")  # fmt: skip
-    add("--resume", action="store_true", help="leave outputs that are there and were made by this "
-        "model, with these arguments, of the same inputs")  # fmt: skip
-    add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
-    add("--coverage", **_COVERAGE | {"type": partial(coverages, one=True)},
-        help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
-        "calibrated; of others, of the distribution to hold (default: 0.9, or the lowest that was "
-        "calibrated if 0.9 was not)")  # fmt: skip
-    add("--kind", choices=("calibrated", *ENDS),
-        help="calibrated, shortest, equal-tailed or one-sided intervals (default: calibrated if "
-        "the model is, else hdi)")  # fmt: skip
-    add("--keep", nargs="+", action=Distinct, metavar="COL", help="columns to repeat in OUT; those "
-        "of a CSV are copied as text (default: those of the model's --id that IN has)")  # fmt: skip
-    add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
-    add("--prefix", default="", metavar="TEXT", help="what the names of results begin with "
-        "(default: nothing; hdiforest_ if a repeated column has such a name)")  # fmt: skip
-    add("--diagnose", action="store_true", help="add columns that tell which rows are unlike the "
-        "training rows; MODEL must be fitted with --diagnostics or --training-rows")  # fmt: skip
-    add("--batch-rows", type=whole, metavar="N",
-        help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
-
-
-def _add_calibrate(add: Any) -> None:
-    _add_labelled(add)
-    _add_output(add)
-    add("--coverage", **_COVERAGE, help="shares of new targets to cover, above 0 and below 1 "
-        f"(default: those that were calibrated, or {_LEVELS})")  # fmt: skip
-    add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
-        "draws of TABLE (default: on average over them)")  # fmt: skip
-    _add_calibrating(add)
-
-
-def _add_recalibrate(add: Any) -> None:
-    _add_labelled(add)
-    _add_output(add)
-    add("--method", choices=("rolling", "aci"), default="rolling", help="quantiles of the last "
-        "rows, or adaptive conformal inference, whose intervals may be infinite (default: "
-        "rolling)")  # fmt: skip
-    add("--window", type=whole, default=500, metavar="N",
-        help="rows that quantiles are of (default: 500)")  # fmt: skip
-    add("--rate", type=share, default=0.01, metavar="R", help="of aci (default: 0.01)")
-
-
-def _add_check(add: Any) -> None:
-    _add_labelled(add)
-    add("--coverage", **_COVERAGE, help="nominal levels, above 0 and below 1 (default: of "
-        "calibrated intervals all that were "
-        "calibrated, of others 0.9)")  # fmt: skip
-    add("--kind", choices=("calibrated", *TWO_SIDED), help="calibrated, shortest or "
-        "equal-tailed intervals (default: calibrated if the model is, else hdi)")  # fmt: skip
-    add("--by", metavar="COL", help="measure each group of rows of one value of this column, too, "
-        "at the level next to 0.9")  # fmt: skip
-    add("--over", metavar="COL", help="measure ten periods of this column, of dates, texts or "
-        "numbers, too")  # fmt: skip
-    _add_date_format(add)
-    add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
-
-
-def _add_inspect(add: Any) -> None:
-    _add_model(add)
-    add("--json", action="store_true", help="print an object of JSON")
-
-
-def _add_demo(add: Any) -> None:
-    add("-o", "--output", type=path, default=Path("hdiforest-demo"), metavar="FOLDER",
-        help="default: hdiforest-demo")  # fmt: skip
-
-
-def _add_model(add: Any) -> None:
-    add("model", type=path, metavar="MODEL", help="file written by 'hdiforest fit'")
-    add("--trust", **_NAMES, metavar="TYPE", help="types of steps in MODEL that may be loaded "
-        "besides those of scikit-learn; a type that is trusted may run its code")  # fmt: skip
-
-
-def _add_tables(add: Any, metavar: str, what: str) -> None:
-    add("tables", nargs="+", type=name, metavar=metavar,
-        help=f"table {what} ({ANY_ENDING}), folder, pattern or address such as s3://bucket/folder; "
-        "or - for CSV or a stream of Arrow from standard input")  # fmt: skip
-
-
-def _add_labelled(add: Any) -> None:
-    _add_model(add)
-    _add_tables(add, "TABLE", "with the target")
-    add("--target", required=True, metavar="COL", help="column of the target")
-    _add_thousands(add)
-
-
-def _add_output(add: Any) -> None:
-    add("-o", "--output", type=path, metavar="MODEL2",
-        help="model file to write (default: MODEL is replaced)")  # fmt: skip
-
-
-def _add_calibrating(add: Any) -> None:
-    add("--objective", choices=OBJECTIVES, default="balanced", help="which of several calibrated "
-        "kinds of intervals is kept: the narrowest, that of the best interval score, which also "
-        "counts how far targets lie outside, or one good at both (default: balanced)")  # fmt: skip
-    add("--mean", choices=("boosting",), help="centre intervals on a ridge and gradient boosting "
-        "too: narrower where that predicts better, and slower")  # fmt: skip
-
-
-def _add_date_format(add: Any) -> None:
-    add("--date-format", type=date_format, action="append", default=[], metavar="COL=FORMAT",
-        help="how the dates of a column of text are written, such as day=%%d/%%m/%%Y (default: "
-        "found if all cells fit one form)")  # fmt: skip
-
-
-def _add_thousands(add: Any) -> None:
-    add("--thousands", choices=THOUSANDS, metavar="CHAR", help="between thousands of numbers that "
-        f"are text: {alternatives(map(repr, THOUSANDS))} (default: found if certain)")  # fmt: skip
-
-
-def _add_text_and_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(date_format=[], thousands=None)  # where there are no such options
-    add = parser.add_argument_group("text of CSV and TSV").add_argument
-    add("--sep", type=separator, metavar="CHAR",
-        help="between cells (default: a comma, or a tab in TSV)")  # fmt: skip
-    add("--decimal", choices=(".", ","), metavar="CHAR",
-        help="before decimals (default: a point)")  # fmt: skip
-    add("--encoding", type=encoding, default="utf-8", metavar="NAME",
-        help="such as latin-1 (default: utf-8)")  # fmt: skip
-    add("--quote", choices=("double", "none"), default="double", help="what cells may stand "
-        "between; with none, quotes are text (default: double)")  # fmt: skip
-    parser.add_argument("--jobs", type=jobs, default=-1, metavar="N",
-                        help="threads; -1 stands for all (default: -1)")  # fmt: skip

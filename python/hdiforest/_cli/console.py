@@ -96,18 +96,15 @@ def stages() -> Iterator[None]:
 @contextmanager
 def progress() -> Iterator[Progress]:
     """Give a function that moves a bar, or one that does nothing."""
-    if (bars := _bars("{task.fields[rows]:,} rows")) is None:
+    if (bars := _bars("{task.completed:,} rows")) is None:
         yield no_progress
         return
-    with bars as bar:
-        task = bar.add_task("scoring", total=None, rows=0)
-        n_done = 0
+    with bars:
+        task = bars.add_task("scoring", total=None)
 
         def show(n_rows: int, share: float | None) -> None:
-            nonlocal n_done
-            n_done += n_rows
-            total = None if share is None else 1.0
-            bar.update(task, total=total, completed=share or 0.0, rows=n_done)
+            bars.update(task, advance=n_rows)
+            bars.update(task, total=bars.tasks[0].completed / share if share else None)
 
         yield show
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
 from hdiforest._cli.console import say
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.formats import write_table
-from hdiforest._tables.names import interval_names
 from hdiforest._tables.training_table import read_training_table
 from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import aligned, significant
@@ -25,35 +23,15 @@ from hdiforest.displays._common import GREY
 from hdiforest.metrics import coverage_score, mean_width_score
 
 LEVELS = (0.8, 0.9, 0.95)
-SHOWN = LEVELS.index(0.9)  # the level of the picture
+SHOWN = 0.9  # the level of the picture
 ASKED = tuple(thousandth / 1000 for thousandth in range(500, 1000))  # of the forest's own intervals
 KINDS: dict[Kind, str] = {"hdi": "HDI", "equal_tailed": "equal-tailed"}
 N_FOLDS = 5
-
-
-class DataSet(NamedTuple):
-    """A table that comes with the package."""
-
-    name: str
-    target: str
-    label: str
-    rows: str
-
-
-SETS = (
-    DataSet("concrete", "compressive_strength", "compressive strength (MPa)", "concrete mixes"),
-    DataSet("diamonds", "price", "price (US dollars)", "diamonds"),
-)
-
-
-class Predicted(NamedTuple):
-    """What forests predict for rows that they were not fitted on."""
-
-    y: Array  # (n,)
-    fold: NDArray[np.int64]  # (n,)
-    mean: Array  # (n,)
-    calibrated: Array  # (n, 2, levels)
-    own: dict[Kind, Array]  # (n, 2, asked) by kind
+# The tables that come with the package: their targets, what these are, and what rows are.
+SETS = {
+    "concrete": ("compressive_strength", "compressive strength (MPa)", "concrete mixes"),
+    "diamonds": ("price", "price (US dollars)", "diamonds"),
+}
 
 
 def run_demo(options: Any) -> None:
@@ -64,95 +42,95 @@ def run_demo(options: Any) -> None:
     axes, written = figure.subplots(1, 3), []
     others = f"{N_FOLDS - 1} of {N_FOLDS} parts"
     say(f"Each row is scored by a random forest fitted and calibrated on the other {others}.")
-    for own, ax in zip(SETS, axes, strict=False):
-        with as_file(files("hdiforest._cli") / "data" / f"{own.name}.csv.gz") as path:
-            frame, y, *_ = read_training_table(path, own.target)
-        X = np.column_stack([column.to_numpy() for column in frame.columns])
-        found, model, test = _predicted(X, y)
-        say(_compare(own, found, X.shape[1]))
-        written.append(folder / f"{own.name}_intervals.csv")
-        _write(written[-1], own.target, found)
-        look: dict[str, Any] = {"coverage": LEVELS[SHOWN], "target_name": own.label}
-        ends = found.calibrated[..., SHOWN]
-        IntervalDisplay.from_predictions(y, ends, prediction=found.mean, ax=ax, **look)
-        ax.set_title(f"Calibrated: {own.rows} not seen in fitting", loc="left")
-    _draw_skewed(axes[-1], found, model, X, test, look)  # of the last data set
+    for name, ax in zip(SETS, axes, strict=False):
+        found = CrossValidation(name)
+        say(found.compared())
+        written.append(folder / f"{name}_intervals.csv")
+        with write_table(written[-1], found.table.schema) as write:
+            write(found.table)
+        found.draw(ax)
+    found.draw_skewed(axes[-1])  # of the last data set
     written.append(folder / "intervals.png")
     with replacing(written[-1]) as partial:
         figure.savefig(partial, format="png", dpi=120)
     say("\nWritten: " + ", ".join(map(str, written)))
 
 
-def _predicted(X: Array, y: Array) -> tuple[Predicted, HDIForestRegressor, NDArray[np.intp]]:
-    """Return what is predicted for all rows, and the last fold's model and rows."""
-    n, k = len(y), len(ASKED)
-    own = {kind: np.empty((n, 2, k)) for kind in KINDS}
-    found = Predicted(y, np.empty(n, np.int64), np.empty(n), np.empty((n, 2, len(LEVELS))), own)
-    folds = KFold(N_FOLDS, shuffle=True, random_state=0).split(X)
-    for number, (train, test) in enumerate(folds):
-        forest = RandomForestRegressor(min_samples_leaf=5, random_state=number, n_jobs=-1)
-        model = HDIForestRegressor(forest, n_jobs=-1).fit(X[train], y[train])
-        found.fold[test], found.mean[test] = number, model.predict(X[test])
-        found.calibrated[test] = model.predict_interval(X[test], LEVELS)
-        for kind, intervals in own.items():
-            intervals[test] = model.predict_interval(X[test], ASKED, kind=kind)
-    return found, model, test
+class CrossValidation:
+    """What forests predict for the rows of a data set that they were not fitted on.
 
+    `table` has the rows with their calibrated and equal-tailed intervals; `own`, by kind, the
+    forests' own intervals, (n, 2, asked); `model` and `test` are those of the last fold.
+    """
 
-def _compare(own: DataSet, found: Predicted, n_features: int) -> str:
-    """Compare mean widths where all kinds of interval hold the same share of the rows."""
-    header = [f"{name} {what}" for name in KINDS.values() for what in ("asked for", "mean width")]
-    rows = [["calibrated for", "inside", "mean width", *header]]
-    for j, level in enumerate(LEVELS):
-        ends = found.calibrated[..., j]
-        share = coverage_score(found.y, ends)
-        cells = [f"{level:g}", f"{share:.3f}", significant(float(mean_width_score(ends)))]
-        for intervals in found.own.values():
-            # Intervals at a higher level hold no fewer, up to some rows.
-            at = np.flatnonzero(np.ravel(coverage_score(found.y, intervals)) >= share)[0]
-            cells += [f"{ASKED[at]:g}", significant(float(mean_width_score(intervals[..., at])))]
-        rows.append(cells)
-    title = f"{own.label[0].upper()}{own.label[1:]} of {len(found.y):,} {own.rows}"
-    asked = "asked for\nthe level at which they hold the same share of the rows"
-    return (
-        f"\n{title}, {n_features} features.\nThe forest's own intervals (HDI, equal-tailed) are "
-        f"{asked}:\n{aligned(rows)}"
-    )
+    def __init__(self, name: str) -> None:
+        self.target, self.label, self.rows = SETS[name]
+        with as_file(files("hdiforest._cli") / "data" / f"{name}.csv.gz") as path:
+            frame, self.y, *_ = read_training_table(path, self.target)
+        self.X = np.column_stack([column.to_numpy() for column in frame.columns])
+        self.own = {kind: np.empty((len(self.y), 2, len(ASKED))) for kind in KINDS}
+        tables = []
+        folds = KFold(N_FOLDS, shuffle=True, random_state=0).split(self.X)
+        for number, (train, self.test) in enumerate(folds):
+            forest = RandomForestRegressor(min_samples_leaf=5, random_state=number, n_jobs=-1)
+            self.model = HDIForestRegressor(forest, n_jobs=-1).fit(self.X[train], self.y[train])
+            X, y = self.X[self.test], self.y[self.test]
+            columns = {"row": self.test + 1, "part": np.full(len(y), number + 1), self.target: y}
+            for kind in ("calibrated", "equal_tailed"):
+                ends = self.model.predict_interval(X, LEVELS, kind=kind, output="pyarrow")
+                columns |= dict(zip(ends.column_names, ends.columns, strict=True))
+            tables.append(pa.table(columns))
+            for kind, intervals in self.own.items():
+                intervals[self.test] = self.model.predict_interval(X, ASKED, kind=kind)
+        self.table = pa.concat_tables(tables).sort_by("row")
 
+    def calibrated(self, level: float) -> Array:
+        """Return the calibrated intervals at a level, (n, 2)."""
+        return np.stack([self.table[f"{end}_{level:g}"] for end in ("lower", "upper")], axis=1)
 
-def _draw_skewed(
-    ax: Any,
-    found: Predicted,
-    model: HDIForestRegressor,
-    X: Array,
-    test: NDArray[np.intp],
-    look: dict[str, Any],
-) -> None:
-    """Draw the distribution of the row whose equal-tailed interval the HDI shortens most."""
-    at = ASKED.index(LEVELS[SHOWN])
-    ends = {kind: intervals[test, :, at] for kind, intervals in found.own.items()}
-    shortest, equal = (np.diff(each).ravel() for each in ends.values())
-    one = int(np.argmax(np.where(equal > np.median(equal), 1 - shortest / equal, 0)))
-    weights = model.predict_weights(X[test[[one]]]).toarray()[0]
-    train = found.y[found.fold != found.fold[test[one]]]
-    look = look | {"interval": ends["hdi"][one], "bins": 30, "ax": ax}
-    DistributionDisplay.from_predictions(found.y[test[one]], train, weights, **look)
-    ax.axvspan(*ends["equal_tailed"][one], ymax=0.02, color=GREY, label="equal-tailed interval")
-    ax.locator_params(axis="x", nbins=5)
-    ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
-    widths = f"{shortest[one]:,.0f} wide, equal-tailed {equal[one]:,.0f}"
-    ax.set_title(f"One diamond: HDI {widths}", loc="left", fontsize="medium")
+    def compared(self) -> str:
+        """Compare mean widths where all kinds of interval hold the same share of the rows."""
+        header = [
+            f"{kind} {what}" for kind in KINDS.values() for what in ("asked for", "mean width")
+        ]
+        rows = [["calibrated for", "inside", "mean width", *header]]
+        for level in LEVELS:
+            ends = self.calibrated(level)
+            share = coverage_score(self.y, ends)
+            cells = [f"{level:g}", f"{share:.3f}", significant(float(mean_width_score(ends)))]
+            for own in self.own.values():
+                # Intervals at a higher level hold no fewer, up to some rows.
+                at = np.flatnonzero(np.ravel(coverage_score(self.y, own)) >= share)[0]
+                cells += [f"{ASKED[at]:g}", significant(float(mean_width_score(own[..., at])))]
+            rows.append(cells)
+        title = f"{self.label[0].upper()}{self.label[1:]} of {len(self.y):,} {self.rows}"
+        asked = "asked for\nthe level at which they hold the same share of the rows"
+        return (
+            f"\n{title}, {self.X.shape[1]} features.\nThe forest's own intervals (HDI, "
+            f"equal-tailed) are {asked}:\n{aligned(rows)}"
+        )
 
+    def draw(self, ax: Any) -> None:
+        """Draw the calibrated intervals."""
+        look: dict[str, Any] = {"coverage": SHOWN, "target_name": self.label, "ax": ax}
+        mean = self.table["prediction"].to_numpy()
+        IntervalDisplay.from_predictions(self.y, self.calibrated(SHOWN), prediction=mean, **look)
+        ax.set_title(f"Calibrated: {self.rows} not seen in fitting", loc="left")
 
-def _write(path: Path, target: str, found: Predicted) -> None:
-    columns: dict[str, Any] = {"row": np.arange(1, len(found.y) + 1), "part": found.fold + 1}
-    columns |= {target: found.y, "prediction": found.mean}
-    shown = {"calibrated": found.calibrated}
-    at = [ASKED.index(level) for level in LEVELS]
-    shown["equal_tailed"] = found.own["equal_tailed"][..., at]
-    for kind, ends in shown.items():
-        names = interval_names(kind, LEVELS)[1:]
-        columns |= dict(zip(names, ends.transpose(2, 1, 0).reshape(-1, len(ends)), strict=True))
-    table = pa.table(columns)
-    with write_table(path, table.schema) as write:
-        write(table)
+    def draw_skewed(self, ax: Any) -> None:
+        """Draw the distribution of the row whose equal-tailed interval the HDI shortens most."""
+        at = ASKED.index(SHOWN)
+        hdi, equal_tailed = (self.own[kind][self.test, :, at] for kind in KINDS)
+        shortest, equal = np.diff(hdi).ravel(), np.diff(equal_tailed).ravel()
+        one = int(np.argmax(np.where(equal > np.median(equal), 1 - shortest / equal, 0)))
+        row = self.test[one]
+        weights = self.model.predict_weights(self.X[[row]]).toarray()[0]
+        look: dict[str, Any] = {"coverage": SHOWN, "target_name": self.label, "ax": ax}
+        look |= {"interval": hdi[one], "bins": 30}
+        train = np.delete(self.y, self.test)
+        DistributionDisplay.from_predictions(self.y[row], train, weights, **look)
+        ax.axvspan(*equal_tailed[one], ymax=0.02, color=GREY, label="equal-tailed interval")
+        ax.locator_params(axis="x", nbins=5)
+        ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
+        widths = f"{shortest[one]:,.0f} wide, equal-tailed {equal[one]:,.0f}"
+        ax.set_title(f"One diamond: HDI {widths}", loc="left", fontsize="medium")

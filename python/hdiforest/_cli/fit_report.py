@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -77,25 +78,40 @@ def write_page(report: Report, options: Any, columns: dict[str, str]) -> None:
 
     `columns` says what became of those of the table.
     """
+    fitted = report.model.fitted_forest()
     facts = {
         "training table": options.tables,
         "target": options.target,
-        "features": f"{report.model.fitted_forest().n_features:,}",
+        "features": f"{fitted.n_features:,}",
         "forest": type(report.model.estimator_).__name__,
-        **facts_of(report.model.fitted_forest()),
+        **facts_of(fitted),
         "model file": options.output,
         "made by": f"hdiforest {__version__}",
     }
-    template = Template((files("hdiforest._cli") / "data" / "fit_report.html").read_text("utf-8"))
-    page = template.substitute(
-        _importance(report.model),
+    page = _part(
+        "page",
         title=_html(f"Intervals for {options.target}"),
         facts=_listed(facts),
         columns=_listed(columns),
-        body=f"{_coverage(report)}\n{_figures(report, options.target)}",
+        coverage=_coverage(report),
+        pictures=_figures(report, options.target),
+        bars=_importance(report.model),
     )
     with writing(options.report) as file:
         file.write(page.encode("utf-8"))
+
+
+@cache
+def _parts() -> dict[str, Template]:
+    """Return the page, and by their names in comments the parts that it may have, or several of."""
+    text = (files("hdiforest._cli") / "data" / "fit_report.html").read_text("utf-8")
+    page, *others = re.split(r"\n<!-- (\w+) -->\n", text)
+    named = zip(others[::2], others[1::2], strict=True)
+    return {name: Template(part.rstrip()) for name, part in [("page", page), *named]}
+
+
+def _part(name: str, /, **words: str) -> str:
+    return _parts()[name].substitute(words)
 
 
 def _listed(facts: Mapping[str, object]) -> str:
@@ -103,28 +119,18 @@ def _listed(facts: Mapping[str, object]) -> str:
 
 
 def _coverage(report: Report) -> str:
-    note = f'<p class="note">{_html(report.not_calibrated)}</p>' if report.not_calibrated else ""
-    shown = f"<h2>Coverage and width by level</h2>{note}"
+    shown = _part("note", text=_html(report.not_calibrated)) if report.not_calibrated else ""
+    levels = () if report.calibration is None else report.calibration.levels
     if report.calibration is not None:
-        shown += _scrolled(report.calibration._repr_html_())
+        shown += _part("table", table=report.calibration._repr_html_())
     shown += f"<p>{_html(report.title())}</p>"
     if report.record is not None:
-        shown += (
-            "<p>The raw HDI are the shortest intervals of the leaves, before any calibration, of "
-            "rows that are predicted by the trees that did not draw them (out of bag). Widths are "
-            f"means, in the unit of the target.</p>{_scrolled(html_table(report.rows()))}"
-        )
-    levels = () if report.calibration is None else report.calibration.levels
+        shown += _part("record", table=html_table(report.rows()))
     checks = [(level.coverage, level.cross_check) for level in levels]
     rows = [[f"{coverage:g}", *thirds(c.thirds)] for coverage, c in checks if c is not None]
     if rows:
-        by_width = html_table([["coverage", *THIRDS], *rows])
-        shown += f"<h2>Calibrated coverage by width</h2>{_scrolled(by_width)}"
+        shown += _part("by_width", table=html_table([["coverage", *THIRDS], *rows]))
     return shown
-
-
-def _scrolled(table: str) -> str:
-    return f'<div class="scroll">{table}</div>'
 
 
 def _figures(report: Report, target: str) -> str:
@@ -133,17 +139,11 @@ def _figures(report: Report, target: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfBagWarning)
         shown = [
-            f'<figure><img src="{source}" alt="{_html(caption)}">'
-            f"<figcaption>{_html(caption)}</figcaption></figure>"
+            _part("picture", source=source, caption=_html(caption))
             for caption, source in pictures(report, plain(printable(target)))
         ]
-    note = (
-        '<p class="note">Intervals of single training rows are not shown: those that <code>'
-        "hdiforest score</code> writes are not known out of bag with --mean boosting or "
-        "--calibrate cv+.</p>"
-    )
-    seen = note if len(shown) == 1 else ""
-    return f'<h2>Pictures</h2>{seen}<div class="pictures">{"".join(shown)}</div>'
+    note = _part("no_intervals") if len(shown) == 1 else ""
+    return _part("pictures", note=note, pictures="".join(shown))
 
 
 def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
@@ -152,25 +152,16 @@ def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
     kind, (level,) = resolve_kind_and_levels(fitted, None, None)
     after = "" if kind == "hdi" else ", before and after the calibration"
     coverages = partial(CalibrationDisplay.from_out_of_bag, model, coverages=report.levels)
-    yield (
-        f"Nominal and realised coverage{after}. In the grey range lie 95 % of the shares that "
-        "exact intervals give by chance.",
-        _image(coverages, (5, 4.6)),
-    )
+    yield _part("realised", after=after), _image(coverages, (5, 4.6))
     if fitted.why_not_out_of_bag() is not None:
         return
     name = f"{percent(level)} {'HDI' if kind == 'hdi' else 'calibrated interval'}"
     options: dict[str, Any] = {"coverage": level, "kind": kind, "target_name": target}
     rows = partial(IntervalDisplay.from_out_of_bag, model, subsample=150, **options)
     by_width = partial(WidthDisplay.from_out_of_bag, model, **options)
-    yield (
-        f"Training rows sorted by their prediction, with their {name} out of bag; 150 of them, "
-        "chosen at random, if there are more.",
-        _image(rows, (6, 4.6)),
-    )
-    widths = _image(partial(by_width, what="width"), (5, 3.6))
-    yield f"Widths of the {name} of the training rows.", widths
-    yield f"Coverage of the {name} by its width.", _image(by_width, (5, 3.6))
+    yield _part("rows", name=name), _image(rows, (6, 4.6))
+    yield _part("widths", name=name), _image(partial(by_width, what="width"), (5, 3.6))
+    yield _part("coverage_by_width", name=name), _image(by_width, (5, 3.6))
 
 
 def _image(draw: partial[Any], size: tuple[float, float]) -> str:
@@ -179,21 +170,17 @@ def _image(draw: partial[Any], size: tuple[float, float]) -> str:
     return svg_of(figure)
 
 
-def _importance(model: HDIForestRegressor) -> dict[str, str]:
-    """Return the bars of the page, and how many features have none."""
+def _importance(model: HDIForestRegressor) -> str:
+    """Return the bars of the features, and how many have none."""
     shares: Array = model.estimator_.feature_importances_
     names = model.fitted_forest().names_of_features
     ranked = sorted(zip(shares.tolist(), names, strict=True), key=lambda pair: -pair[0])
-    most = max(float(np.max(shares)), 1e-300)
-    bars = "".join(
-        f'<div class="name">{_html(name)}</div><div class="track"><div class="fill" '
-        f'style="width: {100 * share / most:.1f}%"></div></div>'
-        f'<div class="value">{100 * share:.1f} %</div>'
-        for share, name in ranked[:MAX_FEATURES]
-    )
-    rest = len(ranked) - MAX_FEATURES
-    more = "" if rest <= 0 else f"<p>{rest:,} more features are not shown.</p>"
-    return {"bars": bars, "more": more}
+    most, n_more = max(float(np.max(shares)), 1e-300), len(ranked) - MAX_FEATURES
+    shown = [
+        _part("bar", name=_html(name), width=f"{100 * s / most:.1f}", share=f"{100 * s:.1f}")
+        for s, name in ranked[:MAX_FEATURES]
+    ]
+    return "".join(shown) + (_part("more", n=f"{n_more:,}") if n_more > 0 else "")
 
 
 def _html(text: object) -> str:

@@ -17,14 +17,12 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from hdiforest._cli.arguments import UsageError, text_form, written_form
+from hdiforest._cli.arguments import UsageError, of_usage, text_form, written_form
 from hdiforest._model.fitted import FittedForest
-from hdiforest._tables.columns import CategoryColumn, EncodingError, plain, without_words
-from hdiforest._tables.csv import CsvReader
-from hdiforest._tables.encoder import TableEncoder
+from hdiforest._tables.columns import EncodingError, plain, without_words
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
 from hdiforest._tables.names import listed, require_distinct
-from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm, joined
+from hdiforest._tables.read import TableError, TableReader, TextForm, joined
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import numbers_of, with_names
 from hdiforest._utils import Array
@@ -41,6 +39,11 @@ _MISSING = "__HIVE_DEFAULT_PARTITION__"
 Keep = list[str] | Literal["all"] | None
 Keys = dict[str, str | None]
 
+# With zeros in front it is a code, such as that of a town.
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,16}")
+# What a table from standard input is, by how it begins; else CSV.
+_BEGINNINGS = {b"\xff" * 4: ".arrow", b"\x1f\x8b": ".csv.gz", b"\x28\xb5\x2f\xfd": ".csv.zst"}
+
 
 def whole_keys(keys: Iterable[Keys]) -> frozenset[str]:
     """Return the names of keys of which all values in all tables are whole numbers."""
@@ -49,20 +52,13 @@ def whole_keys(keys: Iterable[Keys]) -> frozenset[str]:
     return frozenset(name for name, _ in pairs) - others
 
 
-# With zeros in front it is a code, such as that of a town.
-_WHOLE = re.compile("0|-?[1-9][0-9]{0,16}")
-_PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-
-
 def open_standard_input(form: TextForm) -> TableReader:
     """Open the table that comes through standard input; TableError if it cannot be read."""
     stream = open(os.dup(sys.stdin.fileno()), "rb")  # noqa: SIM115 (the reader closes it)
     try:
         begin = stream.peek(6)
-        if begin.startswith(b"\xff\xff\xff\xff"):
-            return ArrowReader(STANDARD_INPUT, stream=stream)
-        packings = (packing for start, packing in _PACKINGS.items() if begin.startswith(start))
-        return CsvReader(STANDARD_INPUT, packing=next(packings, "none"), stream=stream, form=form)
+        endings = (ending for start, ending in _BEGINNINGS.items() if begin.startswith(start))
+        return FORMATS[next(endings, ".csv")].read(STANDARD_INPUT, stream=stream, form=form)
     except BaseException:
         stream.close()
         raise
@@ -148,19 +144,16 @@ class Inputs:
             return self._remote(text)
         path = Path(text)
         if path.is_dir():
-            self.is_one_file = False
             self.folders.append(path)
             walked = os.walk(path, onerror=_raise)
             files = (Path(root, f) for root, _, names in walked for f in names)
             # Reading a pipe would wait. A link to nothing may be a table that is lost.
             files = (f for f in files if f.is_file() or not f.exists())
-            return _in_folder(path, files, f"the folder {text} has no tables")
+            return self._in_folder(path, files, f"the folder {text} has no tables")
         if glob.has_magic(text) and not os.path.lexists(text):
-            self.is_one_file = False
             matches = filter(Path.is_file, map(Path, glob.glob(text, recursive=True)))
-            return _in_folder(Path(*_fixed(path.parts)), matches, f"no table matches {text}")
-        ending(path)
-        return [Source(path, Path(path.name))]
+            return self._in_folder(Path(*_fixed(path.parts)), matches, f"no table matches {text}")
+        return _one_file(path)
 
     def _remote(self, text: str) -> list[Source]:
         fs = need("pyarrow.fs")
@@ -177,47 +170,45 @@ class Inputs:
         if isinstance(system, fs.LocalFileSystem):
             return self._found(str(Path(root, pattern)))
         try:
-            info = system.get_file_info(root)
-            if info.type == fs.FileType.File and not pattern:
-                path = Path(PurePosixPath(root))
-                ending(path)
-                return [Source(path, Path(path.name), system=system)]
-            self.is_one_file = False
-            if info.type != fs.FileType.Directory:
-                raise TableError(f"there is nothing at {text}")
-            entries = system.get_file_info(fs.FileSelector(root, recursive=True))
+            if not pattern and system.get_file_info(root).is_file:
+                return _one_file(Path(PurePosixPath(root)), system)
+            within = fs.FileSelector(root, allow_not_found=True, recursive=True)
+            files = [Path(each.path) for each in system.get_file_info(within) if each.is_file]
         except OSError as error:
             raise OSError(
                 f"cannot read {text}: {error}; credentials are read from the environment, such as "
                 "AWS_ACCESS_KEY_ID or AWS_PROFILE"
             ) from None
-        files = (Path(each.path) for each in entries if each.is_file)
         if pattern:
-            files = (f for f in files if fnmatch(f.relative_to(root).as_posix(), pattern))
-        return _in_folder(Path(root), files, f"{text} has no tables", system)
+            files = [f for f in files if fnmatch(f.relative_to(root).as_posix(), pattern)]
+        return self._in_folder(Path(root), files, f"{text} has no tables", system)
+
+    def _in_folder(
+        self, folder: Path, files: Iterable[Path], none: str, system: Any = None
+    ) -> list[Source]:
+        """Return the tables among files in a folder; TableError says `none` if there are none."""
+        self.is_one_file, sources = False, []
+        for path in sorted(files):
+            name = path.relative_to(folder)
+            is_table = path.name.lower().endswith(tuple(FORMATS))
+            if is_table and not any(part.startswith((".", "_")) for part in name.parts):
+                pairs = (part.split("=", 1) for part in name.parts[:-1] if "=" in part)
+                keys: Keys = {unquote(k): None if v == _MISSING else unquote(v) for k, v in pairs}
+                sources.append(Source(path, name, keys, system=system))
+        if not sources:
+            raise TableError(f"{none}; endings known are {ANY_ENDING}")
+        return sources
 
 
 def inputs_of(names: Sequence[str], options: Any) -> Inputs:
     """Return the tables that arguments name; UsageError if they do not go together."""
-    try:
+    with of_usage():
         return Inputs(names, text_form(options))
-    except (TableError, ValueError) as error:
-        raise UsageError(str(error)) from None
 
 
-def _in_folder(folder: Path, files: Iterable[Path], none: str, system: Any = None) -> list[Source]:
-    """Return the tables among files below a folder; TableError says `none` if there are none."""
-    sources = []
-    for path in sorted(files):
-        name = path.relative_to(folder)
-        is_table = path.name.lower().endswith(tuple(FORMATS))
-        if is_table and not any(part.startswith((".", "_")) for part in name.parts):
-            pairs = (part.split("=", 1) for part in name.parts[:-1] if "=" in part)
-            keys: Keys = {unquote(k): None if v == _MISSING else unquote(v) for k, v in pairs}
-            sources.append(Source(path, name, keys, system=system))
-    if not sources:
-        raise TableError(f"{none}; endings known are {ANY_ENDING}")
-    return sources
+def _one_file(path: Path, system: Any = None) -> list[Source]:
+    ending(path)
+    return [Source(path, Path(path.name), system=system)]
 
 
 def _raise(error: OSError) -> None:
@@ -253,8 +244,8 @@ class Features:
             raise TableError(
                 f"{table.path}: {error} that no other option names{table.separator_hint()}"
             ) from None
-        entries = self.encoder.entries if isinstance(self.encoder, TableEncoder) else ()
-        self._known = {e.name: e.values for e in entries if isinstance(e, CategoryColumn)}
+        entries = getattr(self.encoder, "entries", ())
+        self._known = {entry.name: getattr(entry, "values", ()) for entry in entries}
         self.table, self._n_more, self.kept_names = table, len(more), list(kept)
         # The columns of a file with types are as they are, and the encoder checks them.
         numbers = self.encoder.number_columns

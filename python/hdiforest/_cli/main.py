@@ -16,6 +16,7 @@ from typing import Any
 
 from hdiforest._cli.arguments import UsageError, command_parser, in_options
 from hdiforest._cli.console import report, report_error
+from hdiforest.exceptions import InfiniteIntervalsWarning
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 # Plain attributes: a handler interrupts other handlers, and would wait for its own thread's lock.
@@ -111,14 +112,11 @@ def _code_of(argv: Sequence[str] | None) -> int:
         _subcommand(options.command)(options)
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else 1
-    except UsageError as error:
-        return report_error(str(error), 2)
     except OSError as error:
-        if error.strerror is None or error.filename is None:
-            return report_error(error.strerror or str(error), 1)
-        return report_error(f"{error.filename}: {error.strerror}", 1)
-    except (ValueError, ImportError) as error:
-        return report_error(in_options(error), 1)
+        named = f"{error.filename}: " if error.strerror and error.filename is not None else ""
+        return report_error(f"{named}{error.strerror or error}", 1)
+    except (ValueError, ImportError, InfiniteIntervalsWarning) as error:
+        return report_error(in_options(error), 2 if isinstance(error, UsageError) else 1)
     except MemoryError:
         return report_error("not enough memory", 1)
     return 0

@@ -16,12 +16,10 @@ from hdiforest import metrics
 from hdiforest._cli.arguments import UsageError, kind_and_levels, written_form
 from hdiforest._cli.console import facts_of, say, thirds
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
-from hdiforest._model.fitted import FittedForest
-from hdiforest._tables.columns import DateColumn, NumberColumn, is_text, plain
+from hdiforest._tables.columns import is_text, plain
 from hdiforest._tables.described import described
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.forms import ISO_DATE, ColumnError, Form, NumberForm, form_of
-from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, printable, significant, size_text
 from hdiforest._utils.optional import pc
@@ -32,41 +30,37 @@ from hdiforest.serving import _model_file as model_file
 
 _N_PERIODS = 10
 _MAX_GROUPS = 30  # in a text
+_MISSING = "(missing)"
 
 Groups = tuple[list[str], NDArray[np.intp]]  # their names, and which of them each row is of
 
 
 def run_check(options: Any) -> None:
-    """Print how the intervals of a model of one target do on a table."""
-    found, counts = check(options)
-    text = f"{check_text(found)}\n{counts}".rstrip()
-    say(json.dumps(found, indent=2, allow_nan=False) if options.json else text)
+    """Measure the intervals of a model of one target on a table, and print what was found.
 
-
-def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
-    """Measure the intervals of the rows of a table; ValueError if no row has an interval.
-
-    Returns an object of JSON: of all rows by level, and of groups of rows at the level next to 0.9.
-    What is not finite is None. The counts are those of `RowCounts`, by column if there are any.
+    ValueError if no row has an interval. As JSON it is an object of all rows by level, and of
+    groups of rows at the level next to 0.9; what is not finite is null.
     """
     options.tables = inputs_of(options.tables, options)
     model = read_model(options)
-    kind, levels = kind_and_levels(model.fitted_forest(), options)
+    fitted = model.fitted_forest()
+    kind, levels = kind_and_levels(fitted, options)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
-    given = [(options.over, _N_PERIODS), (options.by, None)]
-    names = list(dict.fromkeys(name for name, _ in given if name is not None))
-    X, y, counts, kept = read_labelled_tables(model, options, names)
-    columns = {name: plain(kept[name].combine_chunks()) for name in names}
-    form, sorted_as = None, None
     for name, _ in options.date_format:
         if name != options.over:
             raise UsageError(f"--date-format must be of the column of --over, got {name!r}")
+    names = list(dict.fromkeys(name for name in (options.over, options.by) if name is not None))
+    X, y, counts, kept = read_labelled_tables(model, options, names)
+    columns = {name: plain(kept[name].combine_chunks()) for name in names}
+    groups, sorted_as = list[tuple[str, Groups]](), None
     if options.over is not None:
-        form, sorted_as = _how_sorted(model.fitted_forest(), columns[options.over], options)
-    groups = [(name, groups_of(columns[name], n, form if n else None)) for name, n in given if name]
-    if model.fitted_forest().has_reference:
-        made = model.fitted_forest().calibration
+        periods, sorted_as = _over(columns[options.over], fitted.encoder, options)
+        groups.append((options.over, periods))
+    if options.by is not None:
+        groups.append((options.by, _groups(columns[options.by])))
+    if fitted.has_reference:
+        made = fitted.calibration
         level = levels[0] if made is None else made.coverages[0]  # no flag depends on it
         flag = model.diagnose(X, level)["flag"]
         groups.append(("flag", (["unlike the training rows", "others"], np.where(flag, 0, 1))))
@@ -96,7 +90,8 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
         "groupings": groupings,
         "periods_sorted_as": sorted_as,
     }
-    return found, counts
+    text = f"{_check_text(found)}\n{counts}".rstrip()
+    say(json.dumps(found, indent=2, allow_nan=False) if options.json else text)
 
 
 def _of_level(y: Array, ends: Array, level: float) -> dict[str, Any]:
@@ -115,7 +110,7 @@ def _of_level(y: Array, ends: Array, level: float) -> dict[str, Any]:
 def _grouping(
     column: str, names: list[str], of_row: NDArray[np.intp], y: Array, ends: Array, level: float
 ) -> dict[str, Any]:
-    """Return what `check` tells of groups of rows."""
+    """Return what is told of groups of rows."""
     found = metrics.coverage_by_group(y, ends, of_row, level)
     told = {
         "name": [names[group] for group in found.groups],
@@ -132,8 +127,8 @@ def _finite(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def check_text(found: dict[str, Any]) -> str:
-    """Return what `check` found as tables with titles."""
+def _check_text(found: dict[str, Any]) -> str:
+    """Return what was found as tables with titles."""
     rows = [["nominal", "coverage", "mean width", "interval score", *THIRDS]]
     for level in found["levels"]:
         cells = [_number(level[name]) for name in ("mean_width", "interval_score")]
@@ -172,50 +167,48 @@ def _number(value: float | None) -> str:
     return "inf" if value is None else significant(value)
 
 
-def _how_sorted(fitted: FittedForest, column: Any, options: Any) -> tuple[Form | None, str | None]:
-    """Return the form of the texts of --over, that of a feature if it is one, and what they are."""
-    name, encoder = options.over, fitted.encoder
-    if not is_text(column.type):
-        return None, None
-    entries = encoder.entries if isinstance(encoder, TableEncoder) else ()
-    kept = (each for each in entries if isinstance(each, NumberColumn | DateColumn))
-    try:
-        form: Form | None = next((each.form for each in kept if each.name == name), None)
-        form = form or form_of(column, name, written_form(options))
-    except ColumnError as error:
-        raise UsageError(f"--over: {error.sentence(f'column {name!r}')}") from None
-    if form is None and not pc.all(pc.match_substring_regex(column, ISO_DATE)).as_py():
-        return None, "text"
-    return form, None if form in (None, NumberForm()) else str(form)
+def _over(column: Any, encoder: Any, options: Any) -> tuple[Groups, str | None]:
+    """Return the periods of --over, and as what they are sorted, if they are text."""
+    name, form, sorted_as = options.over, None, None
+    if is_text(column.type):
+        entries = encoder.entries if isinstance(encoder, TableEncoder) else ()
+        forms = [getattr(entry, "form", None) for entry in entries if entry.name == name]
+        try:
+            form = next(filter(None, forms), None) or form_of(column, name, written_form(options))
+        except ColumnError as error:
+            raise UsageError(f"--over: {error.sentence(f'column {name!r}')}") from None
+        if form is not None:
+            sorted_as = None if form == NumberForm() else str(form)
+        elif not pc.all(pc.match_substring_regex(column, ISO_DATE)).as_py():
+            sorted_as = "text"
+    names, of_row = _groups(column, form)
+    for group, name in enumerate(names):
+        if name == _MISSING or not name.strip():
+            row = int(np.argmax(of_row == group)) + 1
+            raise UsageError(f"--over must have a value in each row, and row {row} has none")
+    counts = np.bincount(of_row)
+    middle = np.cumsum(counts) - counts / 2  # rows of one value stay together
+    period = (middle * _N_PERIODS / len(of_row)).astype(np.intp)
+    _, begins, of_value = np.unique(period, return_index=True, return_inverse=True)
+    periods = np.split(np.array(names, dtype=object), begins[1:])
+    told = [" to ".join(dict.fromkeys([own[0], own[-1]])) for own in periods]
+    return (told, of_value[of_row]), sorted_as
 
 
-def groups_of(column: Any, n_periods: int | None = None, form: Form | None = None) -> Groups:
-    """Group the rows by each value of a pyarrow column, or by so many periods of its values.
+def _groups(column: Any, form: Form | None = None) -> Groups:
+    """Group the rows by each value of a pyarrow column.
 
     Values are ordered by what their `form` says, or as numbers if all are, else as texts, as dates
     such as 2024-05-31 may be.
     """
     cells = ["" if cell is None else str(cell) for cell in column.to_pylist()]
-    if n_periods is not None and not all(map(str.strip, cells)):
-        row = [cell.strip() for cell in cells].index("") + 1
-        raise UsageError(f"--over must have a value in each row, and row {row} has none")
     try:
         numbers = [float(cell or "nan") for cell in cells] if form is None else form.read(column)
         keys: Any = np.array(numbers)
     except ValueError:
         keys = np.array(cells)
-    _, first, of_row, counts = np.unique(
-        keys, return_index=True, return_inverse=True, return_counts=True
-    )
-    names = [cells[row] or "(missing)" for row in first]
-    if n_periods is not None:
-        middle = np.cumsum(counts) - counts / 2  # rows of one value stay together
-        period = (middle * n_periods / len(cells)).astype(np.intp)
-        _, begins, of_value = np.unique(period, return_index=True, return_inverse=True)
-        periods = np.split(np.array(names, dtype=object), begins[1:])
-        names = [" to ".join(dict.fromkeys([own[0], own[-1]])) for own in periods]
-        of_row = of_value[of_row]
-    return names, of_row
+    _, first, of_row = np.unique(keys, return_index=True, return_inverse=True)
+    return [cells[row] or _MISSING for row in first], of_row
 
 
 def run_inspect(options: Any) -> None:
@@ -226,49 +219,47 @@ def run_inspect(options: Any) -> None:
 def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) -> str:
     """Say what a model file holds, if all of it is sound; raises as `HDIForestRegressor.load`."""
     loaded = model_file.load(path, verify=True, trusted=trusted)
-    versions, fitted = loaded.versions, loaded.content
-    forest, index = fitted.scorer.forest, fitted.scorer.index
-    names, encoder, calibration = fitted.feature_names, fitted.encoder, fitted.calibration
-    atoms = map(index.atoms, range(fitted.n_outputs))
-    found: dict[str, Any] = {
-        "file": str(path),
-        "bytes": path.stat().st_size,
-        **versions._asdict(),
-        "trees": forest.n_trees,
-        "leaves": int(forest.n_leaves.sum()),
-        "training_rows": fitted.n_training_rows,
-        "has_training_rows": fitted.training_rows is not None,
-        "weights": fitted.weights,
-        "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
-        "targets": [{"min": a[0], "max": a[-1], "n_distinct": len(a)} for a in atoms],
-        "n_features": fitted.n_features,
-        "features": None if names is None else list(map(str, names)),
-        "encoder": None if encoder is None else encoder.facts(),
-        "calibration": None,
-    }
-    if calibration is not None:
-        levels = {"rows": calibration.n, "coverages": list(calibration.coverages)}
-        found["calibration"] = {"method": calibration.method} | levels
+    versions, fitted, n_bytes = loaded.versions, loaded.content, path.stat().st_size
+    forest, index, encoder = fitted.scorer.forest, fitted.scorer.index, fitted.encoder
+    names = None if fitted.feature_names is None else list(map(str, fitted.feature_names))
+    made, has_rows = fitted.calibration, fitted.training_rows is not None
+    atoms = [index.atoms(output) for output in range(fitted.n_outputs)]
     if as_json:
+        found = {
+            "file": str(path),
+            "bytes": n_bytes,
+            **versions._asdict(),
+            "trees": forest.n_trees,
+            "leaves": int(forest.n_leaves.sum()),
+            "training_rows": fitted.n_training_rows,
+            "has_training_rows": has_rows,
+            "weights": fitted.weights,
+            "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
+            "targets": [{"min": a[0], "max": a[-1], "n_distinct": len(a)} for a in atoms],
+            "n_features": fitted.n_features,
+            "features": names,
+            "encoder": encoder and encoder.facts(),
+            "calibration": made
+            and {"method": made.method, "rows": made.n, "coverages": list(made.coverages)},
+        }
         return json.dumps(found, indent=2, allow_nan=False)
     told = {
-        "file": f"{path} ({size_text(found['bytes'])})",
+        "file": f"{path} ({size_text(n_bytes)})",
         "written by": f"hdicore {versions.hdicore}, scikit-learn {versions.scikit_learn}",
         "format version": str(versions.format_version),
         **facts_of(fitted),
         "in memory": f"forest {size_text(forest.nbytes)}, leaf index {size_text(index.nbytes)}",
     }
-    told["training rows"] += f" ({'' if found['has_training_rows'] else 'not '}in the file)"
-    for output, (low, high, n) in enumerate(each.values() for each in found["targets"]):
-        name = "target" if fitted.n_outputs == 1 else f"target {output}"
-        told[name] = f"{significant(low)} to {significant(high)}, {n:,} distinct values"
-    told["calibration"] = "none"
-    if calibration is not None:
-        told["calibration"] = f"at {', '.join(f'{c:g}' for c in calibration.coverages)}"
-    features = "without names" if names is None else ", ".join(found["features"])
-    told["features"] = f"{fitted.n_features}: {features if encoder is None else encoder}"
+    told["training rows"] += f" ({'' if has_rows else 'not '}in the file)"
+    for output, values in enumerate(atoms):
+        ends = f"{significant(values[0])} to {significant(values[-1])}"
+        name = "target" if len(atoms) == 1 else f"target {output}"
+        told[name] = f"{ends}, {len(values):,} distinct values"
+    levels = "none" if made is None else f"at {', '.join(f'{c:g}' for c in made.coverages)}"
+    features = "without names" if names is None else ", ".join(names)
+    told["calibration"], told["features"] = levels, f"{fitted.n_features}: {encoder or features}"
     if names is not None:
         own = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
         told |= described(own, fitted.feature_range)
     shown = aligned([*told.items()], left=2)
-    return shown if calibration is None else f"{shown}\n\n{calibration!r}"
+    return shown if made is None else f"{shown}\n\n{made!r}"

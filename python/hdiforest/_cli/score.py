@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict
@@ -16,8 +16,8 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from hdiforest._cli.arguments import UsageError, kind_and_levels, require_writable
-from hdiforest._cli.console import Progress, no_progress, progress, say
+from hdiforest._cli.arguments import kind_and_levels, of_usage, require_writable
+from hdiforest._cli.console import Progress, progress, say
 from hdiforest._cli.inputs import Inputs, Keep, Settings, Source, features_of, inputs_of
 from hdiforest._cli.score_table import score_table
 from hdiforest._tables.formats import ending
@@ -53,13 +53,11 @@ _DIFFERENCES = {
 def origin_of(source: Source, scorer: BatchScorer, keep: Keep) -> Origin:
     """Return what the output for a source depends on."""
     size, changed = source.size_and_time()
+    asked = {name: getattr(scorer, name) for name in ("kind", "coverage", "diagnose", "prefix")}
     return {
         "model": scorer.digest,
-        "kind": scorer.kind,
-        "coverage": scorer.coverage,
-        "diagnose": scorer.diagnose,
+        **asked,
         "keep": keep,
-        "prefix": scorer.prefix,
         "input": str(source.path if source.system else source.path.resolve()),
         "size": size,
         "changed": changed,
@@ -72,25 +70,22 @@ def why_again(origin: Origin, out: Path) -> str | None:
     """Say why an output must be made again: None if it is there and equal, empty if missing."""
     if not out.exists():
         return ""
-    found = _found(out)
-    if found is None:
-        return "what it was made from is not known"
-    for name, value in origin.items():
-        if found.get(name) != value:
-            return _DIFFERENCES.get(name, f"the {name} is another one")
-    return None
-
-
-def _found(out: Path) -> Mapping[str, Any] | None:
     try:
-        if _is_parquet(out):
-            found = json.loads(need("pyarrow.parquet").read_schema(out).metadata[KEY])
-        else:
-            record = json.loads(_beside(out).read_bytes())
-            found = record["origin"] if record["output"] == _identity(out) else None
+        found = _origin_in(out)
     except (OSError, KeyError, RecursionError, TypeError, ValueError):  # as ArrowInvalid is
-        return None
-    return found if isinstance(found, dict) else None
+        return "what it was made from is not known"
+    others = (name for name, value in origin.items() if found.get(name) != value)
+    return next((_DIFFERENCES.get(name, f"the {name} is another one") for name in others), None)
+
+
+def _origin_in(out: Path) -> Origin:
+    """Return what an output was made from, or raise one of several errors if that is not known."""
+    if _is_parquet(out):
+        return dict(json.loads(need("pyarrow.parquet").read_schema(out).metadata[KEY]))
+    record = json.loads(_beside(out).read_bytes())
+    if record["output"] != _identity(out):
+        raise ValueError("the output was replaced")
+    return dict(record["origin"])
 
 
 def _json(record: Any) -> bytes:
@@ -118,17 +113,13 @@ def require_folder(inputs: Inputs, folder: Path) -> None:
     for given in inputs.folders:
         if own.is_relative_to(given.resolve()):
             raise ValueError(f"the output {folder} must not lie in the input {given}")
-    read = {source.path.resolve() for source in inputs.sources if source.system is None}
+    read, made = {path.resolve() for path in inputs.files}, dict[Path, Path]()
     for source in inputs.sources:
+        out, other = folder / source.name, made.setdefault(source.name, source.path)
         if own / source.name in read:
-            raise ValueError(f"the output {folder / source.name} must not be one of the inputs")
-    names: dict[Path, Path] = {}
-    for source in inputs.sources:
-        other = names.setdefault(source.name, source.path)
+            raise ValueError(f"the output {out} must not be one of the inputs")
         if other != source.path:
-            raise ValueError(
-                f"{other} and {source.path} would both be written to {folder / source.name}"
-            )
+            raise ValueError(f"{other} and {source.path} would both be written to {out}")
 
 
 def require_readable(scorer: BatchScorer, sources: Sequence[Source], keep: Keep) -> None:
@@ -174,11 +165,23 @@ def score_dataset(
         if why is not None:
             todo.append((source, origin))
     require_readable(scorer, [source for source, _ in todo], settings.keep)
+    n_rows = n_bytes = 0
     total = sum(origin["size"] for _, origin in todo)
-    n_rows = n_bytes = size = 0
 
-    def show(n_own: int, share: float | None) -> None:
-        advance(n_own, (n_bytes + size * (share or 0)) / total if total else None)
+    def score_into(within: Path, table: tuple[Source, Origin]) -> int:
+        source, origin = table
+
+        def show(n_own: int, share: float | None) -> None:
+            n_done = n_bytes + origin["size"] * (share or 0)
+            advance(n_own, n_done / total if total else None)
+
+        out, own = folder / source.name, {KEY: _json(origin)}
+        how: dict[str, Any] = {"metadata": own, "within": within, "advance": show}
+        n_own = score_table(scorer, source.open(), out, settings, **how)
+        if not _is_parquet(out):
+            # In place and not synced: if it is cut or lost, the output is made again.
+            _beside(out).write_bytes(_json({"origin": origin, "output": _identity(out)}))
+        return n_own
 
     for parent, group in groupby(todo, lambda each: (folder / each[0].name).parent):
         parent.mkdir(parents=True, exist_ok=True)
@@ -186,46 +189,19 @@ def score_dataset(
         with folder_beside(outputs) as within, ExitStack() as ends:
             pool = ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="hdiforest-small")
             ends.callback(pool.shutdown, cancel_futures=True)
-            score = partial(_score_into, scorer, folder, settings, within)
+            score = partial(score_into, within)
             # Scoring a small one costs less than opening, syncing and naming files: they overlap.
             for is_small, tables in groupby(
                 group, lambda each: each[0].system is None and each[1]["size"] <= _SMALL_BYTES
             ):
                 together = list(tables)
-                results = pool.map(score, together) if is_small else None
-                for table in together:
-                    size = table[1]["size"]
-                    if results is None:
-                        n_rows += score(table, show)
-                    else:
-                        n_rows += (n_own := next(results))
-                        show(n_own, 1.0)
-                    n_bytes += size
-    notes = []
-    if n_there := len(sources) - len(todo):
-        notes.append(f"{n_there:,} outputs were there and stay as they are")
-    if again:
-        notes.append(f"Scored again: {listed(again)}")
+                results = pool.map(score, together) if is_small else map(score, together)
+                for (_, origin), n_own in zip(together, results, strict=True):
+                    n_rows, n_bytes = n_rows + n_own, n_bytes + origin["size"]
+    n_there = len(sources) - len(todo)
+    notes = [f"{n_there:,} outputs were there and stay as they are"] if n_there else []
+    notes += [f"Scored again: {listed(again)}"] if again else []
     return n_rows, len(todo), notes
-
-
-def _score_into(
-    scorer: BatchScorer,
-    folder: Path,
-    settings: Settings,
-    within: Path,
-    table: tuple[Source, Origin],
-    advance: Progress = no_progress,
-) -> int:
-    """Score a table to its output in a folder, and keep its origin; see `score_table`."""
-    source, origin = table
-    out, metadata = folder / source.name, {KEY: _json(origin)}
-    own: dict[str, Any] = {"metadata": metadata, "within": within, "advance": advance}
-    n_rows = score_table(scorer, source.open(), out, settings, **own)
-    if not _is_parquet(out):
-        # In place and not synced: if it is cut or lost, the output is made again.
-        _beside(out).write_bytes(_json({"origin": origin, "output": _identity(out)}))
-    return n_rows
 
 
 def run_score(options: Any) -> None:
@@ -280,7 +256,7 @@ def _taken(scorer: BatchScorer, keep: Keep, table: TableReader | None, first: So
 
 def _inputs(options: Any) -> Inputs:
     """Return what is to be scored, if the arguments go together."""
-    try:
+    with of_usage():
         if ":/" in str(options.output):  # Path has one slash of two
             raise ValueError(f"the output must be a file or folder here, got {options.output}")
         if options.keep_all and options.keep:
@@ -293,6 +269,4 @@ def _inputs(options: Any) -> Inputs:
             require_writable(options.output, *inputs.files, options.model)
         else:
             require_folder(inputs, options.output)
-    except (TableError, ValueError) as error:
-        raise UsageError(str(error)) from None
     return inputs

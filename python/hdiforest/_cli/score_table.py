@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,58 +21,65 @@ from hdiforest.serving._batch_scorer import BatchScorer
 
 _Slice = tuple[Any, int]  # a pyarrow.Table, and which row is its first
 
-_POLL = 0.2  # seconds until a thread that waits looks whether it shall stop
+_PATIENCE = 0.2  # seconds of a wait, also for a read of a pipe to end when all is stopped
 _SLICE_ROWS = 32768  # one thread scores at most so many at once, some blocks of the engine
 _FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too
 
 
-class Pipeline:
-    """Results of a function by `n_workers` threads for slices that another one reads, in order."""
+def in_order(
+    table: TableReader,
+    slices: Iterator[_Slice],
+    work: Callable[[_Slice], Any],
+    n_workers: int,
+    n_ahead: int,
+) -> Generator[Any, None, None]:
+    """Yield results of a function for the slices of a table, which is closed at the end.
 
-    def __init__(
-        self, slices: Iterable[_Slice], work: Callable[[_Slice], Any], n_workers: int, n_ahead: int
-    ) -> None:
-        self._slices, self._work = slices, work
-        self._results: queue.SimpleQueue[Future[Any] | None] = queue.SimpleQueue()
-        self._ahead, self._is_stopped = threading.Semaphore(n_ahead), False
-        self._workers = ThreadPoolExecutor(n_workers, thread_name_prefix="hdiforest-score")
-        # A read of a pipe may wait for ever, so the interpreter must not wait for this thread.
-        self._reader = threading.Thread(target=self._read, name="hdiforest-read", daemon=True)
+    If there are several, one thread reads them and `n_workers` work on them. A read that still
+    waits at the end keeps its table.
+    """
+    with ExitStack() as unread:
+        unread.callback(table.close)
+        first = list(islice(slices, 2))
+        if len(first) < 2:
+            yield from map(work, first)
+            return
+        unread.pop_all()
+    results: queue.Queue[Future[Any] | None] = queue.Queue(n_ahead)
+    workers = ThreadPoolExecutor(n_workers, thread_name_prefix="hdiforest-score")
+    is_stopped = threading.Event()
 
-    def __iter__(self) -> Iterator[Any]:
-        self._reader.start()
-        while True:
-            try:
-                future = self._results.get(timeout=_POLL)
-            except queue.Empty:
-                continue
-            if future is None:
-                return
-            self._ahead.release()
-            yield future.result()
-
-    def close(self, *, read_may_wait: bool) -> bool:
-        """Stop all threads; return whether none reads any more, as one may if `read_may_wait`."""
-        self._is_stopped = True
-        self._ahead.release()
-        self._workers.shutdown(cancel_futures=True)
-        if self._reader.ident is not None:
-            self._reader.join(_POLL if read_may_wait else None)
-        return not self._reader.is_alive()
-
-    def _read(self) -> None:
+    def read() -> None:
+        last = None
         try:
-            for part in self._slices:
-                self._ahead.acquire()
-                if self._is_stopped:
+            for part in chain(first, slices):
+                results.put(workers.submit(work, part))
+                if is_stopped.is_set():
                     return
-                self._results.put(self._workers.submit(self._work, part))
         except BaseException as error:
-            failed: Future[Any] = Future()
-            failed.set_exception(error)
-            self._results.put(failed)
-        finally:
-            self._results.put(None)
+            last = Future[Any]()
+            last.set_exception(error)
+        results.put(last)
+
+    def next_result() -> Future[Any] | None:
+        while True:
+            with suppress(queue.Empty):  # Windows ends no wait without a limit for a signal
+                return results.get(timeout=_PATIENCE)
+
+    # A read of a pipe may wait for ever, so the interpreter must not wait for this thread.
+    reader = threading.Thread(target=read, name="hdiforest-read", daemon=True)
+    reader.start()
+    try:
+        for future in iter(next_result, None):
+            yield future.result()
+    finally:
+        is_stopped.set()
+        workers.shutdown(cancel_futures=True)
+        while not results.empty():  # the reader may wait for room
+            results.get()
+        reader.join(_PATIENCE if table.n_rows is None else None)
+        if not reader.is_alive():
+            table.close()
 
 
 def score_table(
@@ -94,30 +101,26 @@ def score_table(
     if `out` cannot be written. Whatever is raised, no part of `out` is left, unless it is a pipe or
     a device.
     """
-    n_threads, pipeline = settings.n_threads, None
-    try:
+    with ExitStack() as unread:
+        unread.callback(table.close)
         features = features_of(scorer, table, settings.keep)
-        kept = features.kept_names
+        kept, n_threads = features.kept_names, settings.n_threads
         fields = [pa.field(name, kind) for name, kind in scorer.types.items()]
         schema = pa.schema([*table.fields(kept), *fields], metadata=metadata)
         n_rows = settings.batch_rows or rows_of(len(features.encoder.columns) + len(kept))
-
-        def work(part: _Slice) -> Any:
-            rows, first_row = part
-            with features.naming_the_file():
-                results = scorer.score(features.raw(rows), features.encoder, first_row)
-            columns = [*features.kept(rows), *map(arrow_array, results.values())]
-            return pa.Table.from_arrays(columns, schema=schema)
-
         most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
         slices = _slices(features.batches(settings.batch_rows), most, n_threads)
-        first = list(islice(slices, 2))
-        if len(first) < 2:
-            parts: Iterator[Any] = map(work, first)
-        else:
-            pipeline = Pipeline(chain(first, slices), work, n_threads, max(1, n_rows // most))
-            parts = iter(pipeline)
-        n_done = 0
+        unread.pop_all()
+
+    def work(part: _Slice) -> Any:
+        rows, first_row = part
+        with features.naming_the_file():
+            results = scorer.score(features.raw(rows), features.encoder, first_row)
+        columns = [*features.kept(rows), *map(arrow_array, results.values())]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    n_done = 0
+    with closing(in_order(table, slices, work, n_threads, max(1, n_rows // most))) as parts:
         head = list(islice(parts, 1))  # before anything is written: a pipe cannot be emptied
         with write_table(out, schema, within) as write:
             for scored in chain(head, parts):
@@ -125,10 +128,7 @@ def score_table(
                 n_done += scored.num_rows
                 share = n_done / table.n_rows if table.n_rows else table.share_read()
                 advance(scored.num_rows, share)
-        return n_done
-    finally:
-        if pipeline is None or pipeline.close(read_may_wait=table.n_rows is None):
-            table.close()
+    return n_done
 
 
 def _slices(batches: Iterator[Any], most: int, n_threads: int) -> Iterator[_Slice]:

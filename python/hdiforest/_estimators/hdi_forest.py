@@ -973,9 +973,10 @@ def calibrate_as_far(model: HDIForestRegressor, **options: Any) -> int:
     """Calibrate at those coverages that the rows allow, with options; return their number."""
     with calibrating.ignore_infinite_intervals():
         model.calibrate(**options)
-    n_rows = model.calibration_.n
-    model._fitted = model.fitted_forest().with_finite_coverages()
-    return n_rows
+    calibration = model.calibration_
+    if isinstance(calibration, Calibration):
+        model._fitted = model.fitted_forest().with_finite_coverages()
+    return calibration.n
 
 
 def calibrate_with_cross_fit(

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._utils.checks import alternatives, check_choice
+from hdiforest._utils.checks import CallError, alternatives, check_choice
 from hdiforest._utils.optional import pa, pc
 
 
@@ -229,7 +229,7 @@ class Written:
         check_choice("thousands", self.thousands, [None, *THOUSANDS])
         check_choice("decimal", self.decimal, [None, ".", ","])
         if self.decimal is not None and self.thousands == self.decimal:
-            raise ValueError("thousands and decimal must differ")
+            raise CallError("{thousands} and {decimal} must differ")
         for text in self.date_formats.values():
             DateForm(text)
 
