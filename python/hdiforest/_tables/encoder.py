@@ -261,29 +261,29 @@ def learn(
 def _learned(name: str, column: Any, is_categorical: bool, written: Written) -> Column:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = kinds.kind_of_cells(array.type)
+    sort = kinds.sort_of(kind)
     if name in written.date_formats:
-        if not (kinds.is_text(kind) or pa.types.is_integer(kind)):
+        if not (sort == "text" or pa.types.is_integer(kind)):
             raise ColumnError(f"is {kind}, so it takes no date format")
-        array, kind = kinds.plain(array).cast(pa.large_string()), pa.large_string()
+        array, sort = kinds.plain(array).cast(pa.large_string()), "text"
     if pa.types.is_boolean(kind):
         return kinds.BooleanColumn(name)
-    is_dictionary = pa.types.is_dictionary(array.type)
-    if kinds.is_number(kind) and not (is_categorical or is_dictionary):
-        return NumberColumn(name)
-    if kinds.is_date(kind):
+    if sort == "date":
         return kinds.DateColumn.learned(name, array)
-    if kinds.is_duration(kind):
+    if sort == "duration":
         return kinds.DurationColumn(name)
-    if not (kinds.is_number(kind) or kinds.is_text(kind)):
+    if sort == "other":
         raise ColumnError(f"must hold numbers, booleans, dates or categories, but is {kind}")
-    if kinds.is_text(kind) and not (is_categorical or is_dictionary):
+    if not (is_categorical or pa.types.is_dictionary(array.type)):
+        if sort == "number":
+            return NumberColumn(name)
         match form_of(array, name, written):
             case NumberForm() as numbers:
                 return NumberColumn(name, numbers)
             case DateForm() as dates:
                 return kinds.DateColumn.learned(name, array, dates)
     distinct, counts = kinds.counted(array)
-    if kinds.is_text(kind) and not is_categorical and len(distinct) > 0:
+    if sort == "text" and not is_categorical and len(distinct) > 0:
         words = pc.unique(pc.ascii_lower(pc.ascii_trim_whitespace(distinct)))
         if len(words) <= 2 and set(words.to_pylist()) <= {"true", "false"}:
             return kinds.BooleanColumn(name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -30,9 +30,21 @@ class ColumnError(ValueError):
         return f"{subject} {self.clause}{where}{self.advice}"
 
 
-def shown(cell: str) -> str:
-    """Return a cell between quotes, shortened."""
-    return repr(cell if len(cell) <= 60 else f"{cell[:57]}...")
+def shown(cell: Any) -> str:
+    """Return a number as it is, and a cell of text, of Arrow too, between quotes, shortened."""
+    if isinstance(cell, np.floating):
+        return f"{cell:g}"
+    text = str(cell)
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def require_cells(
+    fits: NDArray[np.bool_], what: str, cells: Any, show: Callable[[Any], str] = shown
+) -> None:
+    """Raise ColumnError for the first one of some cells that does not fit `what` must be there."""
+    if not fits.all():
+        row = int(np.argmin(fits))
+        raise ColumnError(f"must hold {what}, but holds {show(cells[row])}", row)
 
 
 class Form(ABC):
@@ -42,20 +54,14 @@ class Form(ABC):
         """Return the values of an Array of text, null for blanks; ColumnError for another form."""
         encoded = array.cast(pa.large_string()).dictionary_encode()
         values = self.values(encoded.dictionary)
-        is_odd = pc.and_(values.is_null(), _is_filled(encoded.dictionary))
-        row = is_odd.take(encoded.indices).index(True).as_py()
-        if row >= 0:
-            words = str(self).removesuffix(" as text")
-            raise ColumnError(f"must hold {words}, but holds {shown(array[row].as_py())}", row)
+        is_odd = pc.and_(values.is_null(), _is_filled(encoded.dictionary)).take(encoded.indices)
+        fits = pc.invert(is_odd.fill_null(False)).to_numpy(False)
+        require_cells(fits, str(self).removesuffix(" as text"), array)
         return values.take(encoded.indices)
 
     @abstractmethod
     def values(self, cells: Any) -> Any:
         """Return the values of an Array of large_string, null for what is written otherwise."""
-
-    def facts(self) -> dict[str, str]:
-        """Return the form as JSON's types; `form_from` reads them."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
 
 
 _SPACE = r"[\s\p{Z}]"
