@@ -18,7 +18,6 @@ from hdiforest._cli.console import facts_of, say, thirds
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._model.fitted import FittedForest
 from hdiforest._tables.columns import DateColumn, NumberColumn, is_text, plain
-from hdiforest._tables.described import described
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.forms import ISO_DATE, ColumnError, Form, NumberForm, form_of
 from hdiforest._tables.row_counts import RowCounts
@@ -269,6 +268,6 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
     told["features"] = f"{fitted.n_features}: {features if encoder is None else encoder}"
     if names is not None:
         own = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
-        told |= described(own, fitted.feature_range)
+        told |= own.described(fitted.feature_range)
     shown = aligned([*told.items()], left=2)
     return shown if calibration is None else f"{shown}\n\n{calibration!r}"

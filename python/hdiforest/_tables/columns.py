@@ -28,7 +28,7 @@ from hdiforest._tables.forms import (
     require_cells,
     shown,
 )
-from hdiforest._tables.names import column_faults
+from hdiforest._tables.names import column_faults, with_note
 from hdiforest._utils.checks import number_texts
 from hdiforest._utils.optional import pa, pc
 
@@ -181,6 +181,10 @@ class Column(ABC):
     def reading(self) -> str:
         """How text was read; empty where cells are of their own type."""
         return str(self._form or "")
+
+    def noted(self, ends: Sequence[float]) -> str:
+        """Return the name with a note of the reading and the detail."""
+        return with_note(self.name, ", ".join(filter(None, [self.reading, self.detail(ends)])))
 
     def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
         """Say what its training cells were, for the numbers of the least and the greatest one."""

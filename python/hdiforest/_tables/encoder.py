@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from hdiforest._tables.forms import (
     Written,
     form_of,
 )
+from hdiforest._tables.names import listed, with_note
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import pa, pc
@@ -119,10 +121,8 @@ class TableEncoder:
         try:
             for entry in self.entries:
                 cell = record[entry.name]
-                if isinstance(cell, str) and cell in self.missing:
-                    cell = None
-                is_plain = not self.missing or self._is_no_word(cell)
-                code = entry.code(cell) if is_plain else None
+                may_be_word = self.missing and not self._is_no_word(cell)
+                code = None if may_be_word else entry.code(cell)
                 codes.append(self._code(entry, cell) if code is None else code)
         except Exception:  # of any cell: the table refuses it, or another one, in its own words
             return None
@@ -130,7 +130,7 @@ class TableEncoder:
 
     def _code(self, entry: Column, cell: Any) -> float:
         """Return the code of a cell by Arrow; it raises what the table would, or more."""
-        if cell is None:
+        if cell is None or (isinstance(cell, str) and cell in self.missing):
             return math.nan
         codes = self._codes(entry, pa.array([cell], from_pandas=True))
         if isinstance(entry, NumberColumn) and _are_rounded(codes):
@@ -139,14 +139,14 @@ class TableEncoder:
 
     def _is_no_word(self, cell: Any) -> bool:
         """Whether it is certain that no word of `missing` says a cell."""
-        if type(cell) is str:
-            return not any(word in cell for word in self.missing)
-        return type(cell) in (int, float) and cell not in self._numbers
+        bare = cell.strip() if type(cell) is str else cell
+        return type(cell) in (str, int, float) and self._words.isdisjoint([cell, bare])
 
     @cached_property
-    def _numbers(self) -> set[float]:
-        """Numbers that words of missing cells say."""
-        return {n for word in self.missing for n in kinds.said(word, pa.float64()).to_pylist()}
+    def _words(self) -> set[Any]:
+        """Words of missing cells, and the numbers that they say."""
+        said = (kinds.said(word, pa.float64()).to_pylist() for word in self.missing)
+        return {*self.missing, *chain.from_iterable(said)}
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Raise EncodingError if features are missing, for a forest that does not take that."""
@@ -159,6 +159,20 @@ class TableEncoder:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.entries))
+
+    def described(self, feature_range: NDArray[Any]) -> dict[str, str]:
+        """Return by a title the columns that became one kind of features, and what else is known.
+
+        `feature_range`, (2, n_features), holds the least and the greatest value of each feature.
+        """
+        lines: dict[str, list[str]] = {}
+        for kind in kinds.KINDS:
+            pairs = zip(self.entries, feature_range.T.tolist(), strict=True)
+            own = [entry.noted(ends) for entry, ends in pairs if entry.kind == kind]
+            lines[f"{kind.removesuffix('y')}{'ies' if kind.endswith('y') else 's'}"] = own
+        lines["ids"] = list(map(with_note, self.ids))
+        told = {f"{title} ({len(own):,})": listed(own) for title, own in lines.items() if own}
+        return told | ({"read as missing": listed(map(repr, self.missing))} if self.missing else {})
 
     def facts(self) -> Facts:
         """Return the encoder as JSON's types; `from_facts` reads them."""

@@ -150,21 +150,15 @@ class Table(Frame):
         """Return all columns as a pyarrow Table, or say which of them cannot be read."""
         what = f"{self.argument} is a {type(self.native).__name__}"
         need("pyarrow", f"{what}, which", None)
-        unreadable = pa.ArrowException, OverflowError, TypeError, ValueError
         try:
             return self._as_arrow()
         except EncodingError:
             raise
-        except unreadable as error:
-            why: Any = error
-        for name, cells in self.columns():
-            try:
-                pa.array(cells, from_pandas=True)
-            except unreadable:
-                if isinstance(cells, Iterable) and (mixed := two_kinds(cells)):
-                    why = f"column {str(name)!r} {mixed}"
-                    break
-        raise ValueError(f"{what} that cannot be read as a table: {why}")
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            columns = ((n, cells) for n, cells in self.columns() if isinstance(cells, Iterable))
+            mixed = ((name, two_kinds(cells)) for name, cells in columns)
+            why = next((f"column {str(n)!r} {kinds}" for n, kinds in mixed if kinds), error)
+            raise ValueError(f"{what} that cannot be read as a table: {why}") from None
 
     def numbers(self) -> Any:
         table = self._distinct()

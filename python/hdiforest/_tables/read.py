@@ -21,7 +21,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from hdiforest._tables.columns import fails, is_number, plain_type, with_leaves
+from hdiforest._tables.columns import EncodingError, fails, is_number, plain_type, with_leaves
 from hdiforest._tables.names import column_faults, listed
 from hdiforest._utils.optional import need, pa, pc
 
@@ -115,12 +115,8 @@ class Regroup:
             yield pa.concat_tables(self._held)
 
 
-class TableError(ValueError):
+class TableError(EncodingError):
     """A table that cannot be used; `columns` are those at fault, but for missing ones."""
-
-    def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
-        super().__init__(message)
-        self.columns = list(columns)
 
 
 def refuse(faults: Sequence[str], what: str) -> None:
@@ -325,18 +321,22 @@ def not_numbers(contents: dict[str, str]) -> str:
 def joined(tables: Sequence[tuple[Path, Any]]) -> Any:
     """Return the rows of Tables of equal columns as one; TableError if their types do not agree."""
     (first, whole), *others = tables
-    kinds = dict(zip(whole.column_names, whole.schema.types, strict=True))
+    schema = whole.schema.remove_metadata()
     for path, table in others:
-        for name, kind in kinds.items():
-            own = table.schema.field(name).type
-            both = [pa.schema({name: kind}), pa.schema({name: own})]
+        for j, known in enumerate(schema):
+            own = table.schema.field(known.name)
             try:
-                kinds[name] = pa.unify_schemas(both, promote_options="permissive").field(0).type
+                schema = schema.set(j, _wider(known, own))
             except pa.ArrowException:
-                what = f"column '{name}' is {kind} in {first}, but {own} in {path}"
-                raise TableError(what, [name]) from None
-    schema = pa.schema(kinds)
-    return pa.concat_tables([table.select(list(kinds)).cast(schema) for _, table in tables])
+                what = f"column '{known.name}' is {known.type} in {first}, but {own.type} in {path}"
+                raise TableError(what, [known.name]) from None
+    return pa.concat_tables([table.select(schema.names).cast(schema) for _, table in tables])
+
+
+def _wider(known: Any, other: Any) -> Any:
+    """Return a field of a type that holds the cells of both, or raise ArrowException."""
+    both = [pa.schema([known]), pa.schema([other])]
+    return pa.unify_schemas(both, promote_options="permissive").field(0)
 
 
 class ParquetReader(TableReader):
@@ -443,21 +443,23 @@ class JsonLinesReader(TableReader):
 
     def _widen(self, columns: list[str]) -> None:
         """Read the file once for types that hold all cells, if those of some columns may not."""
-        types, kinds = pa.types, (self._schema.field(name).type for name in columns)
-        may_widen = (
-            types.is_null(k) or types.is_integer(k) or types.is_decimal(k) or types.is_nested(k)
-            for k in kinds
-        )
-        if self._has_last_types or not any(may_widen):
+        kinds = {str(self._schema.field(name).type) for name in columns}
+        if self._has_last_types or kinds <= {"string", "double", "bool"}:
             return
         self._has_last_types = True
         with self._naming_the_file():
             for block, line in self._blocks:
                 # What is wrong in columns that are needed is told when they are read.
                 with suppress(TableError):
-                    self._schema = _wider(self._schema, self._schema_of(block, line))
+                    self._add_types(self._schema_of(block, line))
             self._file.seek(0)
             self._begin()
+
+    def _add_types(self, others: Any) -> None:
+        """Take types that hold the cells of another schema, too, where there are such."""
+        for j, known in enumerate(self._schema):
+            with suppress(KeyError, pa.ArrowException):
+                self._schema = self._schema.set(j, _wider(known, others.field(known.name)))
 
     def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         self._widen(kept)
@@ -521,15 +523,3 @@ def _blocks_of_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
 def _with_text(kind: Any) -> Any:
     """Return text in place of the times that pyarrow makes of it."""
     return pa.string() if pa.types.is_timestamp(kind) else kind
-
-
-def _wider(schema: Any, other: Any) -> Any:
-    """Return the columns of a schema with types that hold those of both, if there are such."""
-
-    def widest(field: Any) -> Any:
-        with suppress(KeyError, pa.ArrowInvalid, pa.ArrowTypeError):
-            both = [pa.schema([field]), pa.schema([other.field(field.name)])]
-            return pa.unify_schemas(both, promote_options="permissive").field(0)
-        return field
-
-    return pa.schema([widest(field) for field in schema])
