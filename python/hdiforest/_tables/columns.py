@@ -112,15 +112,10 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
 
     What a word says in the type of the column is such a cell, too: 5.0 for the word 5.
     """
-    kind, own = kind_of_cells(column.type), column.type
-    # What pyarrow has no functions for.
-    others = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
-    if kind in others:
-        kind = others[kind]
-        is_dictionary = pa.types.is_dictionary(own)
-        column = column.cast(
-            pa.dictionary(own.index_type, kind, own.ordered) if is_dictionary else kind
-        )
+    # pyarrow has no functions for these.
+    is_half = pa.types.is_float16(column.type)
+    column = column.cast(pa.float32() if is_half else _without_view(column.type))
+    kind = kind_of_cells(column.type)
     values = [] if pa.types.is_boolean(kind) else [said(word, kind) for word in words]
     if not any(map(len, values)):
         return column
@@ -307,7 +302,10 @@ class CategoryColumn(Column):
         values = self.values
         if not isinstance(values, tuple):
             raise ValueError("values must be a list")
-        are_numbers = all(type(each) in (int, float) and abs(each) <= _MAX for each in values)
+        are_numbers = all(
+            isinstance(each, int | float) and type(each) is not bool and abs(each) <= _MAX
+            for each in values
+        )
         # Arrow cannot hold halves of surrogate pairs.
         are_texts = all(
             isinstance(each, str) and 0 < len(each) == len(each.encode(errors="ignore").decode())
@@ -577,13 +575,14 @@ def column_of(facts: Any) -> Column:
         raise ValueError(f"the name of a column must be a text, got {reprlib.repr(name)}")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"a column must be one of {list(KINDS)}, got {reprlib.repr(kind)}")
-    names = {each.name for each in fields(KINDS[kind])}
+    made: Any = KINDS[kind]
+    names = {each.name for each in fields(made)}
     try:
         if "form" in own:
             own["form"] = form_from(own["form"])
         if own.keys() | (names & {"form"}) != names:
             got = reprlib.repr(sorted(own))
             raise ValueError(f"it must have the entries {sorted(names)}, got {got}")
-        return KINDS[kind](**own)
+        return made(**own)
     except ValueError as error:
         raise ValueError(f"column {reprlib.repr(name)}: {error}") from None

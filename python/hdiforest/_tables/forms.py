@@ -270,18 +270,14 @@ def form_of(array: Any, name: str = "COL", written: Written = UNSAID) -> Form | 
         form = DateForm(written.date_formats[name])
         form.read(array)
         return form
-    try:
-        return _date_form(cells, name) or _number_form(cells, written)
-    except _OddCellError as error:
-        raise ColumnError(str(error), array.index(error.cell).as_py()) from None
+    return _date_form(cells, name, array) or _number_form(cells, written, array)
 
 
-class _OddCellError(ValueError):
-    """A cell that is not written as most others are."""
-
-    def __init__(self, what: str, cells: Any, fits: NDArray[np.bool_]) -> None:
-        usual, self.cell = (cells[int(np.argmax(each))].as_py() for each in (fits, ~fits))
-        super().__init__(f"holds {what} such as {shown(usual)}, but {shown(self.cell)}")
+def _odd_cell(what: str, cells: Any, fits: NDArray[np.bool_], array: Any) -> ColumnError:
+    """Return the error of a column that has a cell which is not written as most others are."""
+    usual, odd = (cells[int(np.argmax(each))] for each in (fits, ~fits))
+    clause = f"holds {what} such as {shown(usual)}, but {shown(odd)}"
+    return ColumnError(clause, array.index(odd).as_py())
 
 
 def _is_filled(cells: Any) -> Any:
@@ -334,7 +330,7 @@ def _formats(shape: str) -> Iterator[str]:
             yield from (weekday + text.replace("/", sign) + time for time in times)
 
 
-def _date_form(cells: Any, name: str) -> DateForm | None:
+def _date_form(cells: Any, name: str, array: Any) -> DateForm | None:
     shapes = pc.replace_substring_regex(pc.utf8_trim_whitespace(_sample(cells)), r"\d+", "9")
     shapes = pc.unique(pc.replace_substring_regex(shapes, "[a-zA-Z]+", "a")).to_pylist()
     formats = dict.fromkeys(each for shape in shapes if shape for each in _formats(shape))
@@ -351,11 +347,11 @@ def _date_form(cells: Any, name: str) -> DateForm | None:
         advice = f"; --date-format {options} says which (in Python date_formats)"
         raise ColumnError(f"holds dates that can be read in {len(whole)} ways, {two}", None, advice)
     if not whole and 2 * np.logical_or.reduce(list(fits.values())).sum() > len(cells):
-        raise _OddCellError("dates", cells, max(fits.values(), key=np.sum))
+        raise _odd_cell("dates", cells, max(fits.values(), key=np.sum), array)
     return DateForm(whole[0]) if whole else None
 
 
-def _number_form(cells: Any, written: Written) -> NumberForm | None:
+def _number_form(cells: Any, written: Written, array: Any) -> NumberForm | None:
     if written.allows(NumberForm()):
         with suppress(pa.ArrowInvalid):
             plain = pc.utf8_trim_whitespace(cells)
@@ -387,7 +383,7 @@ def _number_form(cells: Any, written: Written) -> NumberForm | None:
         is_clear = pc.match_substring_regex(kinds, _CLEAR).to_numpy(False)
         n_clear, n_usual = counts[is_clear].sum(), max(map(np.sum, fits))
         if n_usual > 0 and (2 * n_clear > len(sample) or 4 * n_usual > 3 * len(cells)):
-            raise _OddCellError("numbers", cells, max(fits, key=np.sum))
+            raise _odd_cell("numbers", cells, max(fits, key=np.sum), array)
         return None
     allowed = [(form, values) for form, values in whole if written.allows(form)]
     two = " and ".join(map(shown, cells.slice(0, 2).to_pylist()))

@@ -279,18 +279,13 @@ def numbers_of(column: Any, what: str, written: Written, hint: str = "") -> Arra
     if not is_number(array.type):
         raise TableError(f"{what} must hold numbers, but is {array.type}")
     values = as_float64(array)
-    require_finite(values, what, hint)
-    return values
-
-
-def require_finite(values: Array, what: str, hint: str = "") -> None:
-    """Raise TableError if a number is missing, for which there is a hint, or infinite."""
     bad = ~np.isfinite(values)
     if bad.any():
         first = int(np.argmax(bad))
         held = f"a missing cell{hint}" if np.isnan(values[first]) else "infinity"
         wrong = f"{count_rows(bad)} are not: row {first + 1} holds {held}"
         raise TableError(f"{what} must be finite in every row, but {wrong}")
+    return values
 
 
 def _group_numbers(raw: Any, name: str, source: str) -> NDArray[np.int64]:
