@@ -7,8 +7,9 @@ import random
 import numpy as np
 import pytest
 
+from hdiforest._tables.columns import column_of
 from hdiforest._tables.encoder import learn
-from hdiforest._tables.forms import ColumnError, DateForm, NumberForm, Written, form_from, form_of
+from hdiforest._tables.forms import ColumnError, DateForm, NumberForm, Written, form_of
 from hdiforest._tables.read import TableError
 from hdiforest._tables.training_table import Roles, read_training_table, training_table
 
@@ -285,13 +286,18 @@ def test_dictionaries_are_categories_that_someone_chose():
         {"prefix": 1, "suffix": "", "thousands": "", "decimal": "."},
         {"prefix": "", "suffix": "", "thousands": "x", "decimal": "."},
         {"prefix": "", "suffix": "", "thousands": ",", "decimal": ","},
+        {"prefix": "", "suffix": "", "thousands": ",", "decimal": ";"},
         [],
-        None,
+        3,
     ],
 )
-def test_hostile_forms(form):
-    with pytest.raises(ValueError, match=r"form|must differ"):
-        form_from(form)
+@pytest.mark.parametrize(
+    "of", [{"kind": "number"}, {"kind": "date", "unit": "day", "reference": 1}]
+)
+def test_hostile_forms(form, of):
+    own = {"name": "c", "form": form} | of | ({"zoned": False} if "unit" in of else {})
+    with pytest.raises(ValueError, match=r"^column 'c': .*(form|must differ)"):
+        column_of(own)
 
 
 @pytest.mark.parametrize("text", ["(.*)+", "\\", "a{2}", "[", "$^", "\n"])

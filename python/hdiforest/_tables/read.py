@@ -231,11 +231,14 @@ class TableReader(ExitStack):
         TableError if the first cells of a column are numbers, but later ones are not.
         """
         self.require(number_columns, columns)
-        hows: dict[str, How] = dict.fromkeys(columns, "guess" if self.is_text else "text")
-        for how, names in ("text", text_columns), ("number", number_columns):
-            if self.is_text:
-                hows |= dict.fromkeys(hows.keys() & set(names), how)
-        yield from self._parts(list(hows.items()), rows_of(len(columns)))
+        numbers = {*number_columns}
+
+        def how(name: str) -> How:
+            if self.is_text and name not in text_columns:
+                return "number" if name in numbers else "guess"
+            return "text"
+
+        yield from self._parts([(name, how(name)) for name in columns], rows_of(len(columns)))
 
     def _parts(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:
         """Yield Tables of any size, with these columns of the file and those of one value."""
