@@ -447,5 +447,5 @@ def test_an_encoder_keeps_its_words():
         assert counts.n_rows_without_values == 1
     assert "missing" not in learn(table).facts()
     facts = json.loads(json.dumps(encoder.facts())) | {"missing": "?"}
-    with pytest.raises(ValueError, match="encoder.missing must be a list, got '\\?'"):
+    with pytest.raises(ValueError, match=r"encoder.missing must be a list, got '\?'"):
         TableEncoder.from_facts(facts)

@@ -234,9 +234,9 @@ class TableReader(ExitStack):
         numbers = {*number_columns}
 
         def how(name: str) -> How:
-            if self.is_text and name not in text_columns:
-                return "number" if name in numbers else "guess"
-            return "text"
+            if self.is_text and name in numbers:
+                return "number"
+            return "guess" if self.is_text and name not in text_columns else "text"
 
         yield from self._parts([(name, how(name)) for name in columns], rows_of(len(columns)))
 
