@@ -86,7 +86,7 @@ class TableEncoder:
         """Return features as `encode` does, but for `UNSEEN` categories."""
         kinds.require_columns(self.columns, table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
-        faults, rounded, merged = {}, [], []
+        faults, lost = {}, dict[str, list[str]]()
         for j, entry in enumerate(self.entries):
             try:
                 codes = self._codes(entry, table.column(entry.name))
@@ -97,18 +97,13 @@ class TableEncoder:
             if not isinstance(entry, NumberColumn):
                 continue
             if _are_rounded(codes):
-                rounded.append(repr(entry.name))
+                lost.setdefault(_ROUNDED, []).append(repr(entry.name))
             elif became := _merged(codes):
-                merged.append(f"{entry.name!r} ({became})")
+                lost.setdefault(_MERGED, []).append(f"{entry.name!r} ({became})")
         if faults:
             raise EncodingError("; ".join(faults.values()), faults)
-        if rounded:
-            where = _columns(rounded)
-            warn_caller(f"whole numbers beyond 2^24 are rounded to float32 in the {where}")
-        if merged:
-            instead = "subtract a constant, so that they are near 0"
-            what = f"float32 merges most of the different numbers in the {_columns(merged)}"
-            warn_caller(f"{what}; {instead}")
+        for warning, names in lost.items():
+            warn_caller(warning.format(f"column{'s' * (len(names) > 1)} {', '.join(names)}"))
         return X
 
     def _codes(self, entry: Column, column: Any) -> Codes:
@@ -205,8 +200,12 @@ class TableEncoder:
         return TableEncoder.from_facts, (self.facts(),)
 
 
-def _columns(names: Sequence[str]) -> str:
-    return f"column{'s' * (len(names) > 1)} {', '.join(names)}"
+# Warnings of what float32 takes from the numbers of some columns.
+_ROUNDED = "whole numbers beyond 2^24 are rounded to float32 in the {}"
+_MERGED = (
+    "float32 merges most of the different numbers in the {}; subtract a constant, so that they are "
+    "near 0"
+)
 
 
 def _are_rounded(values: NDArray[np.float64]) -> bool:

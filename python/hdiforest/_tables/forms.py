@@ -145,12 +145,13 @@ _NEGATIVE = ["-", "\u2212", "()"]
 _SIGNS = ["", "+", *_NEGATIVE]
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+# What stands for each sign of `strptime`; days of the week say nothing more.
 _DIRECTIVES = {
-    "Y": r"\d{4}", "y": r"\d\d", "m": "(?:0?[1-9]|1[0-2])", "d": r"(?:0?[1-9]|[12]\d|3[01])",
-    **dict.fromkeys("aA", r"[a-zA-Z]+"),
-    **dict.fromkeys("bB", rf"(?i:{'|'.join(_MONTHS)})[a-zA-Z]*\.?"),
-    "H": r"(?:[01]?\d|2[0-3])", "I": "(?:0?[1-9]|1[0-2])", "M": r"[0-5]\d",
-    "S": r"[0-5]\d)(?P<f>\.\d{1,9}|", "p": r"[aApP]\.?[mM]\.?",
+    "Y": r"(?P<Y>\d{4})", "y": r"(?P<y>\d\d)", "m": "(?P<m>0?[1-9]|1[0-2])",
+    "d": r"(?P<d>0?[1-9]|[12]\d|3[01])", **dict.fromkeys("aA", "[a-zA-Z]+"),
+    **dict.fromkeys("bB", rf"(?P<b>(?i:{'|'.join(_MONTHS)})[a-zA-Z]*\.?)"),
+    "H": r"(?P<H>[01]?\d|2[0-3])", "I": "(?P<I>0?[1-9]|1[0-2])", "M": r"(?P<M>[0-5]\d)",
+    "S": r"(?P<S>[0-5]\d)(?P<f>\.\d{1,9}|)", "p": r"(?P<p>[aApP]\.?[mM]\.?)",
 }  # fmt: skip
 
 
@@ -176,11 +177,7 @@ class DateForm(Form):
 
     @cached_property
     def _pattern(self) -> str:
-        literal, *rest = re.split("%(.)", self.format)
-        pattern = [re.escape(literal)]
-        for name, text in zip(rest[::2], rest[1::2], strict=True):
-            pattern += [f"(?P<{name.replace('B', 'b')}>{_DIRECTIVES[name]})", re.escape(text)]
-        whole = "".join(pattern)
+        whole = re.sub("%(.)", lambda sign: _DIRECTIVES[sign[1]], re.escape(self.format))
         if re.search("%[YymdHIMS]%[YymdHIMS]", self.format):  # where numbers have their full length
             whole = whole.replace("0?", "0").replace("[01]?", "[01]")
         return rf"^{_SPACE}*{whole}{_SPACE}*$"
@@ -188,8 +185,6 @@ class DateForm(Form):
     def values(self, cells: Any) -> Any:
         found = pc.extract_regex(cells, self._pattern)
         part = {each.name: pc.struct_field(found, each.name) for each in found.type}
-        for weekday in {"a", "A"} & part.keys():
-            del part[weekday]
         if "b" in part:
             short = pc.ascii_lower(pc.utf8_slice_codeunits(part.pop("b"), 0, 3))
             part["m"] = pc.add(pc.index_in(short, pa.array(_MONTHS, short.type)), 1)
