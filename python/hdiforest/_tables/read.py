@@ -285,9 +285,9 @@ class TableReader(ExitStack):
         """Return a Table of the file with the columns of one value in between."""
         columns, own = [], iter(part.columns)
         for name, how in wanted:
-            if key := self.keys.get(name):
-                kind = {"number": pa.float64(), "own": key.type}.get(how, pa.string())
-                columns.append(pa.repeat(key.cast(kind), part.num_rows))
+            if name in self.keys:
+                kind = {"number": pa.float64(), "own": self.keys[name].type}.get(how, pa.string())
+                columns.append(pa.repeat(self.keys[name].cast(kind), part.num_rows))
             else:
                 columns.append(next(own))
         return pa.Table.from_arrays(columns, [name for name, _ in wanted])
