@@ -277,7 +277,7 @@ def require_columns(
 
 def fails(convert: Callable[[Any], Any], cells: Any) -> bool:
     """Whether pyarrow refuses a conversion."""
-    with suppress(pa.ArrowInvalid):
+    with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
         convert(cells)
         return False
     return True

@@ -9,6 +9,7 @@ import copy
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from numbers import Number
 from typing import Any, Literal, Self, cast, get_args
@@ -16,7 +17,7 @@ from typing import Any, Literal, Self, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import EncodingError, is_number, plain, require_columns
+from hdiforest._tables.columns import EncodingError, fails, is_number, plain, require_columns
 from hdiforest._utils.checks import check_choice
 from hdiforest._utils.optional import need, pa
 
@@ -155,8 +156,9 @@ class Table(Frame):
         except EncodingError:
             raise
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-            columns = ((n, cells) for n, cells in self.columns() if isinstance(cells, Iterable))
-            mixed = ((name, two_kinds(cells)) for name, cells in columns)
+            array = partial(pa.array, from_pandas=True)
+            bad = ((n, c) for n, c in self.columns() if isinstance(c, Iterable) and fails(array, c))
+            mixed = ((name, two_kinds(cells)) for name, cells in bad)
             why = next((f"column {str(n)!r} {kinds}" for n, kinds in mixed if kinds), error)
             raise ValueError(f"{what} that cannot be read as a table: {why}") from None
 
