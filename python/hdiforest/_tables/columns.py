@@ -114,9 +114,11 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
     What a word says in the type of the column is such a cell, too: 5.0 for the word 5.
     """
     # pyarrow has no functions for these.
-    is_half = pa.types.is_float16(column.type)
-    column = column.cast(pa.float32() if is_half else _without_view(column.type))
-    kind = kind_of_cells(column.type)
+    own = column.type
+    taken = pa.float32() if pa.types.is_float16(own) else _without_view(own)
+    if taken != own:
+        column = column.cast(taken)
+    kind = kind_of_cells(taken)
     values = [] if pa.types.is_boolean(kind) else [said(word, kind) for word in words]
     if not any(map(len, values)):
         return column

@@ -143,6 +143,8 @@ class TableEncoder:
 
     def _is_no_word(self, cell: Any) -> bool:
         """Whether it is certain that no word of `missing` says a cell."""
+        if type(cell) is bool:
+            return True
         bare = cell.strip() if type(cell) is str else cell
         return type(cell) in (str, int, float) and self._words.isdisjoint([cell, bare])
 
