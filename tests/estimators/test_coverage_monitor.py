@@ -10,8 +10,8 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import CoverageMonitor, HDIForestRegressor
 from hdiforest._estimators.coverage_monitor import _FORMAT, DriftEvidence, MissEvidence, _Seen
-from hdiforest._utils.codec import pack
 from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._schema import pack
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2000, 2))

@@ -16,11 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._utils import Array, checks
-from hdiforest._utils.codec import Arrays, Facts, pack, unpack
 from hdiforest.displays._coverage import MonitorDisplay
 from hdiforest.metrics._intervals import chance_range
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._schema import Origin
+from hdiforest.serving._schema import Arrays, Facts, Origin, pack, unpack
 
 LIMIT = 100  # of evidence, for an alarm
 WINDOW = 200  # latest rows

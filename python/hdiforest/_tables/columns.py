@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,12 @@ from hdiforest._tables.forms import (
     DateForm,
     Form,
     NumberForm,
+    form_from,
     require_cells,
     shown,
 )
 from hdiforest._tables.names import column_faults, with_note
 from hdiforest._utils.checks import number_texts
-from hdiforest._utils.codec import Facts, pack, unpack
-from hdiforest._utils.codec import Form as ValueForm
 from hdiforest._utils.optional import pa, pc
 
 # The sorts of cells, by how the names of pyarrow's types begin.
@@ -137,6 +136,7 @@ def said(word: str, kind: Any) -> Any:
     return pa.nulls(0, kind)
 
 
+Facts = dict[str, Any]
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 _MAX = float(np.finfo(np.float64).max)
 MAX_EXACT = 2**24  # whole numbers up to here are float32
@@ -209,10 +209,9 @@ class Column(ABC):
 
     def facts(self) -> Facts:
         """Return the column as JSON's types; `column_of` reads them."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        there = {name: fact for name, fact in own.items() if fact is not None}
-        packed = {n: list(f) if isinstance(f, tuple) else pack(f, {}) for n, f in there.items()}
-        return packed | {"kind": self.kind}
+        own = {name: fact for name, fact in asdict(self).items() if fact is not None}
+        lists = {name: list(fact) for name, fact in own.items() if isinstance(fact, tuple)}
+        return own | lists | {"kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -291,24 +290,20 @@ def first_failure(failing: Callable[[Any], bool], cells: Any) -> int:
     return bisect_left(heads, True, key=lambda n: failing(cells.slice(0, n)))
 
 
-# As they come from JSON: `CategoryColumn` itself checks what they hold.
-Values = Annotated[
-    tuple[str, ...] | tuple[float, ...], ValueForm("a list", lambda each: isinstance(each, tuple))
-]
-
-
 @dataclass(frozen=True)
 class CategoryColumn(Column):
     """Categories, which are texts or numbers."""
 
     # Distinct; the code of each is its position, and every other value is missing. Whole numbers
     # are int where they come from such a column: float64 would merge them from 2^53 on.
-    values: Values
+    values: tuple[str, ...] | tuple[float, ...]
     kind, holds, sorts = "category", "categories", ("number", "text")
     has_categories = True
 
     def __post_init__(self) -> None:
         values = self.values
+        if not isinstance(values, tuple):
+            raise ValueError("values must be a list")
         are_numbers = all(
             isinstance(each, int | float) and type(each) is not bool and abs(each) <= _MAX
             for each in values
@@ -412,21 +407,12 @@ def _exact(cell: Any) -> Any:
 
 
 _OF_ARROW = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
-Unit = Literal["day", "hour", "minute", "second", "millisecond", "microsecond", "nanosecond"]
 # How many make a day, by the name of the unit.
-UNITS: dict[Any, int] = {"day": 1, "hour": 24, "minute": 24 * 60}
+UNITS = {"day": 1, "hour": 24, "minute": 24 * 60}
 UNITS |= {unit: 24 * 3600 * 1000**i for i, unit in enumerate(_OF_ARROW.values())}
 
 # Days since 1970-01-01 of 0001-01-01 and of 9999-12-31: what ISO 8601 writes with four digits.
 FIRST_DAY, LAST_DAY = -719162, 2932896
-
-
-def _is_day(value: Any) -> bool:
-    return type(value) is int and FIRST_DAY <= value <= LAST_DAY
-
-
-# A day of reference, counted from 1970-01-01.
-Day = Annotated[int, ValueForm("a day of the years 1 to 9999", _is_day)]
 
 # What `datetime.fromisoformat` reads as Arrow does.
 _PLAIN_STAMP = re.compile(
@@ -440,11 +426,19 @@ _EPOCHS = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)  # without a ti
 class DateColumn(Column):
     """Dates or timestamps, as a number of units since a day of reference."""
 
-    unit: Unit
-    reference: Day
+    unit: str  # one of `UNITS`
+    reference: int  # in days since 1970-01-01
     zoned: bool  # whether the timestamps have a time zone; the number is then that of UTC
     form: DateForm | None = None  # of text; None: ISO 8601
     kind, holds, sorts = "date", "dates", ("date", "text")
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, str) or self.unit not in UNITS:
+            raise ValueError(f"unit must be one of {list(UNITS)}")
+        if type(self.reference) is not int or not FIRST_DAY <= self.reference <= LAST_DAY:
+            raise ValueError("reference must be a day of the years 1 to 9999")
+        if not isinstance(self.zoned, bool):
+            raise ValueError("zoned must be true or false")
 
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(filter(None, [f'date, in {self.unit}s', self.reading]))})"
@@ -573,14 +567,24 @@ _ALL: list[type[Column]] = [NumberColumn, BooleanColumn, DateColumn, DurationCol
 KINDS = {each.kind: each for each in _ALL}
 
 
-def column_of(facts: Facts) -> Column:
+def column_of(facts: Any) -> Column:
     """Return the column that `facts` describes, or raise ValueError."""
-    kind = facts.get("kind")
+    if not isinstance(facts, dict) or not all(isinstance(key, str) for key in facts):
+        raise ValueError("a column of an encoder must be an object")
+    own = {key: tuple(f) if isinstance(f, list) else f for key, f in facts.items()}
+    name, kind = own.get("name"), own.pop("kind", None)
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a column must be a text, got {reprlib.repr(name)}")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"a column must be one of {list(KINDS)}, got {reprlib.repr(kind)}")
-    own = {key: tuple(f) if isinstance(f, list) else f for key, f in facts.items() if key != "kind"}
-    no_form = {each.name: None for each in fields(KINDS[kind]) if each.name == "form"}
+    made: Any = KINDS[kind]
+    names = {each.name for each in fields(made)}
     try:
-        return unpack(KINDS[kind], no_form | own)
+        if "form" in own:
+            own["form"] = form_from(own["form"])
+        if own.keys() | (names & {"form"}) != names:
+            got = reprlib.repr(sorted(own))
+            raise ValueError(f"it must have the entries {sorted(names)}, got {got}")
+        return made(**own)
     except ValueError as error:
-        raise ValueError(f"column {reprlib.repr(facts.get('name'))}: {error}") from None
+        raise ValueError(f"column {reprlib.repr(name)}: {error}") from None

@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._tables import columns as kinds
-from hdiforest._tables.columns import Codes, Column, EncodingError, NumberColumn
+from hdiforest._tables.columns import Codes, Column, EncodingError, Facts, NumberColumn
 from hdiforest._tables.forms import (
     ISO_DATE,
     UNSAID,
@@ -25,17 +25,8 @@ from hdiforest._tables.forms import (
 )
 from hdiforest._tables.names import listed, with_note
 from hdiforest._tables.row_counts import RowCounts, count_rows
-from hdiforest._utils.codec import Facts, unpack
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import pa, pc
-
-
-class _Facts(NamedTuple):
-    """Of an encoder."""
-
-    columns: list[Facts]
-    ids: list[str]
-    missing: list[str]
 
 
 @dataclass(frozen=True)
@@ -186,11 +177,16 @@ class TableEncoder:
         return facts | ({"missing": list(self.missing)} if self.missing else {})
 
     @classmethod
-    def from_facts(cls, facts: Facts) -> TableEncoder:
+    def from_facts(cls, facts: Any) -> TableEncoder:
         """Return the encoder that `facts` made; ValueError if an entry is not what it must be."""
-        columns, ids, missing = unpack(_Facts, {"missing": []} | facts, name="encoder")
-        if not columns:
+        if not isinstance(facts, dict) or set(facts) - {"missing"} != {"columns", "ids"}:
+            raise ValueError("an encoder must have the entries columns and ids")
+        columns, ids, missing = facts["columns"], facts["ids"], facts.get("missing", [])
+        if not isinstance(columns, list) or not columns:
             raise ValueError("the columns of an encoder must be a list that is not empty")
+        for what, own in {"ids": ids, "words for missing cells": missing}.items():
+            if not isinstance(own, list) or not all(isinstance(text, str) for text in own):
+                raise ValueError(f"the {what} of an encoder must be a list of texts")
         entries = tuple(map(kinds.column_of, columns))
         names = [*(entry.name for entry in entries), *ids]
         if len(set(names)) != len(names):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class Form(ABC):
 _SPACE = r"[\s\p{Z}]"
 _MINUS = r"[-\x{2212}]"
 # Between thousands, and what stands for it in a pattern.
-_GROUPS: dict[Any, str] = {"": "", ",": ",", ".": r"\.", " ": _SPACE, "'": r"['\x{2019}]", "_": "_"}
+_GROUPS = {"": "", ",": ",", ".": r"\.", " ": _SPACE, "'": r"['\x{2019}]", "_": "_"}
 _SEPARATORS = list(_GROUPS)
 THOUSANDS = _SEPARATORS[1:]
 _CODES = (
@@ -104,10 +104,13 @@ class NumberForm(Form):
 
     prefix: str = ""
     suffix: str = ""
-    thousands: Literal["", ",", ".", " ", "'", "_"] = ""
-    decimal: Literal[".", ","] = "."
+    thousands: str = ""
+    decimal: str = "."
 
     def __post_init__(self) -> None:
+        are_texts = isinstance(self.prefix, str) and isinstance(self.suffix, str)
+        if not (are_texts and self.thousands in _SEPARATORS and self.decimal in (".", ",")):
+            raise ValueError("the form of numbers must have texts and known separators")
         if self.thousands == self.decimal:
             raise ValueError("thousands and decimal must differ")
 
@@ -162,7 +165,7 @@ class DateForm(Form):
     format: str
 
     def __post_init__(self) -> None:
-        names = re.findall("%(.?)", self.format)
+        names = re.findall("%(.?)", self.format) if isinstance(self.format, str) else [""]
         if not set(names) <= set(_DIRECTIVES) or len(set(names)) < len(names):
             known = f"%{', %'.join(_DIRECTIVES)}, each once"
             raise ValueError(f"the date format {self.format!r} must be of {known}")
@@ -204,6 +207,15 @@ class DateForm(Form):
         is_odd = (day > after - first) | ~found.is_valid().to_numpy(False)
         ticks = seconds * 10**6 + number.get("f", 0)
         return pa.array(np.where(is_odd, 0, ticks), pa.timestamp("us"), mask=is_odd)
+
+
+def form_from(facts: Any) -> NumberForm | DateForm:
+    """Return the form that `facts` describes, or raise ValueError."""
+    if isinstance(facts, dict):
+        for kind in (NumberForm, DateForm):
+            if facts.keys() == kind.__dataclass_fields__.keys():
+                return kind(**facts)
+    raise ValueError("the form of a column must be one of numbers or of dates")
 
 
 @dataclass(frozen=True)
@@ -356,7 +368,7 @@ def _number_form(cells: Any, written: Written, array: Any) -> NumberForm | None:
     there = [
         c for c, sign in _GROUPS.items() if pc.any(pc.match_substring_regex(cells, sign)).as_py()
     ]
-    decimals: tuple[Any, ...] = (".", ",") if {".", ","} & {*there} else (written.point,)
+    decimals = (".", ",") if {".", ","} & {*there} else (written.point,)
     forms = [NumberForm(prefix, suffix, t, d) for d in decimals for t in there if t != d]
     read = [(form, form.values(cells)) for form in forms]
     fits = [values.is_valid().to_numpy(False) for _, values in read]

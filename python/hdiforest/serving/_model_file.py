@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest
 from hdiforest._utils.checks import CallError, printable
-from hdiforest._utils.codec import Arrays, Facts
 from hdiforest._utils.optional import need
 from hdiforest.serving import _serialization as serialization
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._schema import Origin
+from hdiforest.serving._schema import Arrays, Facts, Origin
 from hdiforest.serving._serialization import Parts
 from hdiforest.serving._tensor_file import Format, Loaded
 

@@ -18,12 +18,11 @@ from hdiforest._model.reference import Reference
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
-from hdiforest._utils import Array, codec
-from hdiforest._utils.codec import Arrays, Facts
+from hdiforest._utils import Array
 from hdiforest.calibration import _result as results
 from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
 from hdiforest.serving import _schema as schema
-from hdiforest.serving._schema import ModelFacts
+from hdiforest.serving._schema import Arrays, Facts, ModelFacts
 
 # Fields of `FittedForest` that are facts as they are.
 _FIELDS = ModelFacts._fields[: ModelFacts._fields.index("n_features")]
@@ -69,7 +68,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         arrays |= _within("training", rows.arrays())
     if isinstance(calibration, JointCalibration):
         own_of_boxes = _Boxes(calibration.levels, calibration.q_hat)
-        boxes, calibration = codec.pack(own_of_boxes, arrays, "boxes"), None
+        boxes, calibration = schema.pack(own_of_boxes, arrays, "boxes"), None
     calibration_facts, own_arrays = calibration_to_arrays(calibration)
     arrays |= _within("calibration", own_arrays)
     if centred is not None:
@@ -84,7 +83,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
             objects["mean"] = other.regressor
         if other is not None:
             mean = schema.MeanFacts(centred.share, boosted)
-    reference = codec.pack(fitted.reference, arrays, "reference")
+    reference = schema.pack(fitted.reference, arrays, "reference")
     if jackknife is not None:
         arrays |= _within("inbag", jackknife.index.arrays())
         arrays["jackknife.drawn"] = jackknife.drawn.astype(np.uint8)
@@ -111,7 +110,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         folds=part_facts["fold"],
         outputs=part_facts["output"],
     )
-    return Parts(codec.pack(facts, {}), arrays, objects)
+    return Parts(schema.pack(facts, {}), arrays, objects)
 
 
 def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = True) -> FittedForest:
@@ -121,7 +120,7 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
     arrays, unless these map a file for reading, as ``joblib.load(path, mmap_mode="r")`` returns
     them. Raises as `unpack`, or if something is out of range.
     """
-    facts = codec.unpack(ModelFacts, parts.facts)
+    facts = schema.unpack(ModelFacts, parts.facts)
     read = _Reader(_grouped(parts.arrays), _grouped(parts.objects), origin, copy)
     forest = read.made(Forest, "forest", facts.n_features)
     index = read.made(LeafIndex, "index", facts.scalar_output)
@@ -134,7 +133,7 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
     reference = None
     if facts.reference is not None:
         own = read.groups.pop("reference", {})
-        reference = codec.unpack(Reference, facts.reference, own)
+        reference = schema.unpack(Reference, facts.reference, own)
     jackknife = None
     if {"jackknife", "inbag"} & read.groups.keys():
         drawn = read.array("jackknife.drawn") != 0
@@ -156,8 +155,8 @@ def from_arrays(parts: Parts, origin: schema.Origin = _HERE, *, copy: bool = Tru
         reference=reference,
         **{name: getattr(facts, name) for name in _FIELDS},
     )
-    codec.require_none(read.groups, "tensor")
-    codec.require_none(read.objects, "object")
+    schema.require_none(read.groups, "tensor")
+    schema.require_none(read.objects, "object")
     return fitted()
 
 
@@ -195,11 +194,11 @@ def leaves_from_arrays(
     facts: Facts, arrays: Arrays, origin: schema.Origin = _HERE, *, copy: bool = True
 ) -> IndexedLeaves:
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
-    own = codec.unpack(schema.LeafFacts, facts)
+    own = schema.unpack(schema.LeafFacts, facts)
     read = _Reader(_grouped(arrays), {}, origin, copy)
     index = read.made(LeafIndex, "index", own.scalar_output, more=("pooled",))
     calibration = cast("Calibration | None", _calibration(own.calibration, read))
-    codec.require_none(read.groups, "tensor")
+    schema.require_none(read.groups, "tensor")
     targets = _checked_names(own.target_names, "target", index.n_outputs)
     return IndexedLeaves(index, own.n_training_rows, calibration, targets)
 
@@ -257,7 +256,7 @@ class _Reader:
         """Return a compiled object, whose `argument` is a number of features, or scalar_output."""
         arrays: Any = self.groups.pop(group, {})
         known = (*_KNOWN[kind], *more)
-        codec.require_none((f"{group}.{name}" for name in arrays if name not in known), "tensor")
+        schema.require_none((f"{group}.{name}" for name in arrays if name not in known), "tensor")
         is_mapped = all(
             isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
         )
@@ -381,7 +380,7 @@ def _boxes(
     own: list[Any] = [part.calibration for part in outputs]
     if not own or not all(isinstance(each, Calibration) for each in own):
         raise ValueError("each of several outputs must have a calibration that is not by folds")
-    levels, q_hat = codec.unpack(_Boxes, facts.boxes, read.groups.pop("boxes", {}))
+    levels, q_hat = schema.unpack(_Boxes, facts.boxes, read.groups.pop("boxes", {}))
     if [level.coverage for level in levels] != list(own[0].coverages):
         raise ValueError("the coverages of boxes must be those of each output")
     names = results.output_names(facts.target_names, len(own))
@@ -395,14 +394,14 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration | None) ->
     if isinstance(calibration, Calibration) and (known := calibration.distribution) is not None:
         known = replace(known, postprocess=replace(known.postprocess, targets=None))
         calibration = replace(calibration, distribution=known)
-    return codec.pack(calibration, arrays), arrays
+    return schema.pack(calibration, arrays), arrays
 
 
 def calibration_from_arrays(facts: Facts, arrays: Arrays) -> Calibration | CrossCalibration:
     """Return the calibration that `calibration_to_arrays` took apart; raises as `from_arrays`."""
     if facts.get("method") in results.CROSS_METHODS:
-        return codec.unpack(CrossCalibration, facts, arrays)
-    calibration = codec.unpack(Calibration, facts, arrays)
+        return schema.unpack(CrossCalibration, facts, arrays)
+    calibration = schema.unpack(Calibration, facts, arrays)
     if (known := calibration.distribution) is None:
         return calibration
     known = replace(known, postprocess=calibration.postprocess)

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 import hdicore
 from hdiforest._utils.checks import check_flag, printable
-from hdiforest._utils.codec import Arrays, Facts, unpack
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need
 from hdiforest.exceptions import ModelReplacedError
-from hdiforest.serving._schema import Origin, Versions
+from hdiforest.serving._schema import Arrays, Facts, Origin, Versions, unpack
 
 _AT_ONCE = 1 << 24  # a signal waits until so many bytes are read or hashed
 _MAX_HEADER = 100_000_000  # bytes; as safetensors itself
