@@ -342,3 +342,14 @@ def test_words_of_a_model_are_missing_and_its_categories_are_not(tmp_path):
     with open_table(tmp_path / "t.csv", form=form) as table:
         (batch,) = table.typed_batches(["a", "b", "c"], [])
     assert batch["a"].to_pylist() == [1, None, None, None]
+
+
+def test_columns_without_cells_in_the_first_block_get_the_type_of_later_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_module, "_BLOCK_BYTES", 64)
+    (tmp_path / "t.csv").write_text("n,t,never\n" + "NA,,\n" * 40 + "7.5,Lyon,\n" * 3)
+    with open_table(tmp_path / "t.csv") as table:
+        parts = list(table.typed_batches(["n", "t", "never"], []))
+    found = pa.concat_tables(parts, promote_options="default")
+    assert list(map(str, found.schema.types)) == ["double", "string", "null"]
+    assert found["n"].to_pylist() == [None] * 40 + [7.5] * 3
+    assert found["t"].to_pylist() == [None] * 40 + ["Lyon"] * 3

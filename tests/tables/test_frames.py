@@ -192,3 +192,10 @@ def test_two_columns_of_one_name_are_refused_in_one_sentence(kind, call):
     frame = frame_of(rows)
     with pytest.raises(EncodingError, match=r"^the table has 2 columns 'b'$"):
         frame.numbers() if call == "numbers" else frame.in_library(call)
+
+
+def test_the_column_that_cannot_be_read_is_named_though_others_hold_two_kinds_of_cells():
+    columns = {"code": ["x", b"y"], "rooms": [1, "two"]}  # text and bytes are bytes to Arrow
+    assert frame_of({"code": columns["code"]}).arrow().num_rows == 2
+    with pytest.raises(ValueError, match=r"column 'rooms' holds numbers \(1 in row 1\) and text"):
+        frame_of(columns).arrow()

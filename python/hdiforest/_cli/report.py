@@ -17,7 +17,6 @@ from hdiforest._cli.arguments import UsageError, kind_and_levels, written_form
 from hdiforest._cli.console import facts_of, say, thirds
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._tables.columns import is_text, plain
-from hdiforest._tables.described import described
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.forms import ISO_DATE, ColumnError, Form, NumberForm, form_of
 from hdiforest._utils import Array
@@ -260,6 +259,6 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
     told["calibration"], told["features"] = levels, f"{fitted.n_features}: {encoder or features}"
     if names is not None:
         own = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
-        told |= described(own, fitted.feature_range)
+        told |= own.described(fitted.feature_range)
     shown = aligned([*told.items()], left=2)
     return shown if made is None else f"{shown}\n\n{made!r}"

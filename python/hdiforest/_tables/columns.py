@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -18,32 +18,43 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.forms import ZONE, ColumnError, DateForm, NumberForm, form_from, shown
-from hdiforest._tables.names import column_faults
+from hdiforest._tables.forms import (
+    ZONE,
+    ColumnError,
+    DateForm,
+    Form,
+    NumberForm,
+    form_from,
+    require_cells,
+    shown,
+)
+from hdiforest._tables.names import column_faults, with_note
 from hdiforest._utils.checks import number_texts
 from hdiforest._utils.optional import pa, pc
+
+# The sorts of cells, by how the names of pyarrow's types begin.
+_SORTS = {
+    "number": ("bool", "int", "uint", "halffloat", "float", "double", "decimal", "null"),
+    "text": ("string", "large_string"),
+    "date": ("date", "timestamp"),
+    "duration": ("duration", "time32", "time64"),
+}
+
+
+def sort_of(kind: Any) -> str:
+    """Return which of the sorts of cells a pyarrow type holds, or "other"."""
+    name = str(kind)
+    return next((sort for sort, begins in _SORTS.items() if name.startswith(begins)), "other")
 
 
 def is_number(kind: Any) -> bool:
     """Whether a pyarrow type is one of numbers: whole, floating or decimal ones, booleans, null."""
-    is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return bool(is_plain or pa.types.is_boolean(kind) or pa.types.is_null(kind))
+    return sort_of(kind) == "number"
 
 
 def is_text(kind: Any) -> bool:
     """Whether a pyarrow type is one of text."""
-    types = pa.types
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def is_date(kind: Any) -> bool:
-    """Whether a pyarrow type is one of dates or timestamps."""
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
-
-
-def is_duration(kind: Any) -> bool:
-    """Whether a pyarrow type is one of durations or of times of a day."""
-    return bool(pa.types.is_duration(kind) or pa.types.is_time(kind))
+    return sort_of(kind) == "text"
 
 
 def with_leaves(kind: Any, change: Callable[[Any], Any]) -> Any:
@@ -101,15 +112,12 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
 
     What a word says in the type of the column is such a cell, too: 5.0 for the word 5.
     """
-    kind, own = kind_of_cells(column.type), column.type
-    # What pyarrow has no functions for.
-    others = {pa.string_view(): pa.large_string(), pa.float16(): pa.float32()}
-    if kind in others:
-        kind = others[kind]
-        is_dictionary = pa.types.is_dictionary(own)
-        column = column.cast(
-            pa.dictionary(own.index_type, kind, own.ordered) if is_dictionary else kind
-        )
+    # pyarrow has no functions for these.
+    own = column.type
+    taken = pa.float32() if pa.types.is_float16(own) else _without_view(own)
+    if taken != own:
+        column = column.cast(taken)
+    kind = kind_of_cells(taken)
     values = [] if pa.types.is_boolean(kind) else [said(word, kind) for word in words]
     if not any(map(len, values)):
         return column
@@ -153,6 +161,8 @@ class Column(ABC):
 
     name: str
     kind: ClassVar[str]
+    holds: ClassVar[str]  # what its cells are, in messages
+    sorts: ClassVar[tuple[str, ...]]  # of cells that it takes, see `sort_of`
     has_categories: ClassVar[bool] = False
 
     def __str__(self) -> str:
@@ -161,17 +171,33 @@ class Column(ABC):
         return f"{self.name} ({words})" if words else self.name
 
     @property
+    def _form(self) -> Form | None:
+        return vars(self).get("form")
+
+    @property
     def reading(self) -> str:
         """How text was read; empty where cells are of their own type."""
-        return str(vars(self).get("form") or "")
+        return str(self._form or "")
+
+    def noted(self, ends: Sequence[float]) -> str:
+        """Return the name with a note of the reading and the detail."""
+        return with_note(self.name, ", ".join(filter(None, [self.reading, self.detail(ends)])))
 
     def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
         """Say what its training cells were, for the numbers of the least and the greatest one."""
         return ""
 
-    @abstractmethod
     def codes(self, array: Any) -> Codes:
         """Return what stands for the cells of a `plain` Array, not of nulls, or ColumnError."""
+        if self._form is not None and is_text(array.type):
+            array = self._form.read(array)
+        if sort_of(array.type) not in self.sorts:
+            raise ColumnError(f"must hold {self.holds}, but is {array.type}")
+        return self._codes(array)
+
+    @abstractmethod
+    def _codes(self, array: Any) -> Codes:
+        """Return what stands for cells of one of `sorts`."""
 
     def code(self, cell: Any) -> float | None:  # noqa: ARG002
         """Return what `codes` returns for a cell of Python; None if only that can say it."""
@@ -183,11 +209,9 @@ class Column(ABC):
 
     def facts(self) -> Facts:
         """Return the column as JSON's types; `column_of` reads them."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        if (form := own.pop("form", None)) is not None:
-            own["form"] = form.facts()
+        own = {name: fact for name, fact in asdict(self).items() if fact is not None}
         lists = {name: list(fact) for name, fact in own.items() if isinstance(fact, tuple)}
-        return {"name": self.name, "kind": self.kind} | own | lists
+        return own | lists | {"kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -195,18 +219,12 @@ class NumberColumn(Column):
     """Whole, floating or decimal numbers, or text of one form."""
 
     form: NumberForm | None = None  # None: no text
-    kind = "number"
+    kind, holds, sorts = "number", "numbers", ("number",)
 
-    def codes(self, array: Any) -> Codes:
-        if self.form is not None and is_text(array.type):
-            array = self.form.read(array)
-        if not is_number(array.type):
-            raise ColumnError(f"must hold numbers, but is {array.type}")
+    def _codes(self, array: Any) -> Codes:
         values = as_float64(array)
-        if (beyond := np.abs(values) > FLOAT32_MAX).any():
-            row = int(np.argmax(beyond))
-            what = f"must hold numbers that fit into float32, but holds {values[row]:g}"
-            raise ColumnError(what, row)
+        is_beyond = np.abs(values) > FLOAT32_MAX
+        require_cells(~is_beyond, "numbers that fit into float32", values)
         return values
 
     def code(self, cell: Any) -> float | None:
@@ -218,24 +236,17 @@ class NumberColumn(Column):
 class BooleanColumn(Column):
     """Booleans, as numbers 0 and 1 or as words."""
 
-    kind = "boolean"
+    kind, holds, sorts = "boolean", "booleans", ("number", "text")
 
-    def codes(self, array: Any) -> Codes:
+    def _codes(self, array: Any) -> Codes:
         if is_text(array.type):
             words = present_text(pc.ascii_lower(pc.ascii_trim_whitespace(present_text(array))))
             is_true = pc.match_substring_regex(words, r"^(true|1([.,]0*)?)$")
             is_known = pc.or_(is_true, pc.match_substring_regex(words, r"^(false|0([.,]0*)?)$"))
-            row = is_known.index(False).as_py()
-            if row >= 0:
-                raise ColumnError(f"must hold booleans, but holds {shown(array[row].as_py())}", row)
+            require_cells(is_known.fill_null(True).to_numpy(False), self.holds, array)
             array = is_true
-        elif not is_number(array.type):
-            raise ColumnError(f"must hold booleans, but is {array.type}")
         values = as_float64(array)
-        bad = ~(np.isnan(values) | (values == 0) | (values == 1))
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise ColumnError(f"must hold booleans, but holds {values[row]:g}", row)
+        require_cells(np.isnan(values) | (values == 0) | (values == 1), self.holds, values)
         return values
 
     def code(self, cell: Any) -> float | None:
@@ -267,7 +278,7 @@ def require_columns(
 
 def fails(convert: Callable[[Any], Any], cells: Any) -> bool:
     """Whether pyarrow refuses a conversion."""
-    with suppress(pa.ArrowInvalid):
+    with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
         convert(cells)
         return False
     return True
@@ -286,15 +297,17 @@ class CategoryColumn(Column):
     # Distinct; the code of each is its position, and every other value is missing. Whole numbers
     # are int where they come from such a column: float64 would merge them from 2^53 on.
     values: tuple[str, ...] | tuple[float, ...]
-    kind = "category"
+    kind, holds, sorts = "category", "categories", ("number", "text")
     has_categories = True
 
     def __post_init__(self) -> None:
         values = self.values
         if not isinstance(values, tuple):
             raise ValueError("values must be a list")
-        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-        are_numbers = len(numbers) == len(values) and all(-_MAX <= v <= _MAX for v in numbers)
+        are_numbers = all(
+            isinstance(each, int | float) and type(each) is not bool and abs(each) <= _MAX
+            for each in values
+        )
         # Arrow cannot hold halves of surrogate pairs.
         are_texts = all(
             isinstance(each, str) and 0 < len(each) == len(each.encode(errors="ignore").decode())
@@ -316,9 +329,7 @@ class CategoryColumn(Column):
         texts = [shown(v) for v in two if isinstance(v, str)] or number_texts(cast("Any", two))
         return f"{len(self.values):,}: {', '.join(texts)}{', ...' * (len(self.values) > 2)}"
 
-    def codes(self, array: Any) -> Codes:
-        if not (is_number(array.type) or is_text(array.type)):
-            raise ColumnError(f"must hold categories, but is {array.type}")
+    def _codes(self, array: Any) -> Codes:
         distinct, at = _distinct_cells(array)
         if self._are_texts:
             distinct = distinct.cast(pa.large_string())
@@ -419,7 +430,7 @@ class DateColumn(Column):
     reference: int  # in days since 1970-01-01
     zoned: bool  # whether the timestamps have a time zone; the number is then that of UTC
     form: DateForm | None = None  # of text; None: ISO 8601
-    kind = "date"
+    kind, holds, sorts = "date", "dates", ("date", "text")
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, str) or self.unit not in UNITS:
@@ -440,8 +451,9 @@ class DateColumn(Column):
     def codes(self, array: Any) -> Codes:
         if self.form is not None and pa.types.is_integer(array.type):  # such as 20240531
             array = array.cast(pa.large_string())
-        if self.form is not None and is_text(array.type):
-            array = self.form.read(array)
+        return super().codes(array)
+
+    def _codes(self, array: Any) -> Codes:
         stamps = as_timestamps(array, self.zoned)
         values: Codes = self._units(*whole_days(stamps))
         values[stamps.is_null().to_numpy(False)] = np.nan
@@ -491,11 +503,9 @@ class DateColumn(Column):
 class DurationColumn(Column):
     """Durations or times of a day, in seconds."""
 
-    kind = "duration"
+    kind, holds, sorts = "duration", "durations or times", ("duration",)
 
-    def codes(self, array: Any) -> Codes:
-        if not is_duration(array.type):
-            raise ColumnError(f"must hold durations or times, but is {array.type}")
+    def _codes(self, array: Any) -> Codes:
         values = _integers(array) / (UNITS[_OF_ARROW[array.type.unit]] // UNITS["second"])
         values[array.is_null().to_numpy(False)] = np.nan
         return values
@@ -519,8 +529,6 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
             what = "timestamps with a time zone such as 2024-05-31T12:00:00Z"
         row = first_failure(lambda part: all(fails(part.cast, each) for each in types), text)
         raise ColumnError(f"must hold {what}, but holds {shown(text[row].as_py())}", row)
-    if not is_date(kind):
-        raise ColumnError(f"must hold dates, but is {kind}")
     if zoned != (getattr(kind, "tz", None) is not None):
         wanted = "with" if zoned else "without"
         raise ColumnError(f"must hold dates {wanted} a time zone, but is {kind}")
@@ -546,12 +554,12 @@ def _integers(array: Any) -> NDArray[np.int64]:
 def _in_range(stamps: Any, text: Any = None) -> Any:
     """Return the timestamps that `text` was read as; ColumnError if one is out of range."""
     days, _, _ = whole_days(stamps)
-    bad = (days < FIRST_DAY) | (days > LAST_DAY)
-    if bad.any():
-        row = int(np.argmax(bad))
-        ticks = f"{_integers(stamps)[row]} {_OF_ARROW[stamps.type.unit]}s since 1970"
-        held = ticks if text is None else shown(text[row].as_py())
-        raise ColumnError(f"must hold dates of the years 1 to 9999, but holds {held}", row)
+    is_in_range, what = (days >= FIRST_DAY) & (days <= LAST_DAY), "dates of the years 1 to 9999"
+    if text is None:
+        since = f"{{}} {_OF_ARROW[stamps.type.unit]}s since 1970"
+        require_cells(is_in_range, what, _integers(stamps), since.format)
+    else:
+        require_cells(is_in_range, what, text)
     return stamps
 
 
@@ -563,19 +571,21 @@ def column_of(facts: Any) -> Column:
     """Return the column that `facts` describes, or raise ValueError."""
     if not isinstance(facts, dict) or not all(isinstance(key, str) for key in facts):
         raise ValueError("a column of an encoder must be an object")
-    own = dict(facts)
-    name, kind = own.pop("name", None), own.pop("kind", None)
+    own = {key: tuple(f) if isinstance(f, list) else f for key, f in facts.items()}
+    name, kind = own.get("name"), own.pop("kind", None)
     if not isinstance(name, str):
         raise ValueError(f"the name of a column must be a text, got {reprlib.repr(name)}")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"a column must be one of {list(KINDS)}, got {reprlib.repr(kind)}")
-    names = [each.name for each in fields(KINDS[kind])[1:]]
+    made: Any = KINDS[kind]
+    names = {each.name for each in fields(made)}
     try:
-        if "form" in names:  # of text; others have no such entry
-            own["form"] = form_from(own["form"]) if "form" in own else None
-        if own.keys() != set(names):
+        if "form" in own:
+            own["form"] = form_from(own["form"])
+        if own.keys() | (names & {"form"}) != names:
             got = reprlib.repr(sorted(own))
             raise ValueError(f"it must have the entries {sorted(names)}, got {got}")
-        return KINDS[kind](name, *(tuple(f) if isinstance(f := own[n], list) else f for n in names))
+        column: Column = made(**own)
     except ValueError as error:
         raise ValueError(f"column {reprlib.repr(name)}: {error}") from None
+    return column

@@ -15,14 +15,22 @@ import io
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 from hdiforest._tables.columns import fails, first_failure
 from hdiforest._tables.forms import DIGITS_OF_DATES, shown
-from hdiforest._tables.read import TableError, TableReader, not_numbers, require_text, unpacked
+from hdiforest._tables.read import (
+    How,
+    TableError,
+    TableReader,
+    Wanted,
+    not_numbers,
+    require_text,
+    unpacked,
+)
 from hdiforest._utils.optional import need, pa, pc
 
 MAX_ROW_BYTES = 1 << 26
@@ -61,7 +69,8 @@ class CsvReader(TableReader):
             if codecs.lookup(self._form.encoding).name != "utf-8":
                 self._stream = codecs.EncodedFile(self._stream, "utf-8", self._form.encoding)
             self.callback(self._stream.close)
-            self.names = self._header = self._read_header()
+            self._header = self._read_header()
+        self._schema = pa.schema([(name, pa.string()) for name in self._header])
         # As for pyarrow, quotes count only where a cell begins.
         begin = rf"(?<![^{re.escape(self.sep)}\r\n])"
         quoted = rf'{begin}"[^"]*(?:""[^"]*)*"?' if self._form.has_quotes else "(?!)"
@@ -142,40 +151,35 @@ class CsvReader(TableReader):
             return csv.reader(text, delimiter=self.sep)
         return csv.reader(text, delimiter=self.sep, quoting=csv.QUOTE_NONE)
 
-    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
-        for columns in self._blocks(number_columns, kept):
-            numbers = self._numbers({name: columns[name] for name in number_columns})
-            arrays = [*numbers.values(), *(columns[name] for name in kept)]
-            yield pa.Table.from_arrays(arrays, [*number_columns, *kept])
+    def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:  # noqa: ARG002
+        asked = [name for name, how in wanted if how == "number"]
+        for cells in self._blocks(asked, [name for name, how in wanted if how != "number"]):
+            wanted = [(n, self._guess(cells[n]) if how == "guess" else how) for n, how in wanted]
+            numbers = self._numbers({n: cells[n] for n, how in wanted if how == "number"})
+            arrays = []
+            for name, how in wanted:
+                match how:
+                    case "number":
+                        arrays.append(numbers[name])
+                    case "own":
+                        arrays.append(cells[name])
+                    case "text":
+                        arrays.append(self.without_missing(cells[name]))
+                    case "guess":
+                        arrays.append(pa.nulls(len(cells[name])))
+            yield pa.Table.from_arrays(arrays, [name for name, _ in wanted])
 
-    def _read_typed(
-        self, columns: list[str], numbers: list[str], texts: Collection[str]
-    ) -> Iterator[Any]:
-        kinds = dict.fromkeys(texts, "text") | dict.fromkeys(numbers, "number")
-        others = [name for name in columns if name not in numbers]
-        for cells in self._blocks(numbers, others):
-            kinds |= self._kinds({name: cells[name] for name in columns if name not in kinds})
-            found = self._numbers({n: cells[n] for n in columns if kinds.get(n) == "number"})
-            words = [name for name in columns if kinds.get(name) == "text"]
-            found |= {name: self.without_missing(cells[name]) for name in words}
-            # Where all cells were missing so far there is no type.
-            nulls = pa.nulls(len(cells[columns[0]]))
-            yield pa.table({name: found.get(name, nulls) for name in columns})
-
-    def _kinds(self, columns: Mapping[str, Any]) -> dict[str, str]:
-        """Return the kinds, number or text, of those columns of text that have cells.
+    def _guess(self, column: Any) -> How:
+        """Return whether a column is one of numbers or text, if it has cells.
 
         The words true and false alone are text, and so are dates such as 20240531.
         """
-        kinds = {}
-        for name, column in columns.items():
-            cells = pc.unique(self.without_missing(column).drop_null())
-            if len(cells) > 0:
-                patterns = r"^(?i:\s*(true|false)\s*)$", DIGITS_OF_DATES
-                found = [pc.match_substring_regex(cells, pattern) for pattern in patterns]
-                is_text = any(pc.all(each).as_py() for each in found)
-                kinds[name] = "text" if is_text or fails(self._as_numbers, cells) else "number"
-        return kinds
+        cells = pc.unique(self.without_missing(column).drop_null())
+        if len(cells) == 0:
+            return "guess"
+        patterns = r"^(?i:\s*(true|false)\s*)$", DIGITS_OF_DATES
+        are_texts = (pc.all(pc.match_substring_regex(cells, each)).as_py() for each in patterns)
+        return "text" if any(are_texts) or fails(self._as_numbers, cells) else "number"
 
     def _blocks(self, number_columns: list[str], texts: list[str]) -> Iterator[dict[str, Any]]:
         """Yield columns of whole rows: numbers, or text of which `_numbers` makes them."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from hdiforest._tables.forms import (
     Written,
     form_of,
 )
+from hdiforest._tables.names import listed, with_note
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.optional import pa, pc
@@ -75,7 +77,7 @@ class TableEncoder:
         """Return features as `encode` does, but for `UNSEEN` categories."""
         kinds.require_columns(self.columns, table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
-        faults, rounded, merged = {}, [], []
+        faults, lost = {}, dict[str, list[str]]()
         for j, entry in enumerate(self.entries):
             try:
                 codes = self._codes(entry, table.column(entry.name))
@@ -86,18 +88,13 @@ class TableEncoder:
             if not isinstance(entry, NumberColumn):
                 continue
             if _are_rounded(codes):
-                rounded.append(repr(entry.name))
+                lost.setdefault(_ROUNDED, []).append(repr(entry.name))
             elif became := _merged(codes):
-                merged.append(f"{entry.name!r} ({became})")
+                lost.setdefault(_MERGED, []).append(f"{entry.name!r} ({became})")
         if faults:
             raise EncodingError("; ".join(faults.values()), faults)
-        if rounded:
-            where = _columns(rounded)
-            warn_caller(f"whole numbers beyond 2^24 are rounded to float32 in the {where}")
-        if merged:
-            instead = "subtract a constant, so that they are near 0"
-            what = f"float32 merges most of the different numbers in the {_columns(merged)}"
-            warn_caller(f"{what}; {instead}")
+        for warning, names in lost.items():
+            warn_caller(warning.format(f"column{'s' * (len(names) > 1)} {', '.join(names)}"))
         return X
 
     def _codes(self, entry: Column, column: Any) -> Codes:
@@ -119,10 +116,8 @@ class TableEncoder:
         try:
             for entry in self.entries:
                 cell = record[entry.name]
-                if isinstance(cell, str) and cell in self.missing:
-                    cell = None
-                is_plain = not self.missing or self._is_no_word(cell)
-                code = entry.code(cell) if is_plain else None
+                may_be_word = self.missing and not self._is_no_word(cell)
+                code = None if may_be_word else entry.code(cell)
                 codes.append(self._code(entry, cell) if code is None else code)
         except Exception:  # of any cell: the table refuses it, or another one, in its own words
             return None
@@ -130,7 +125,7 @@ class TableEncoder:
 
     def _code(self, entry: Column, cell: Any) -> float:
         """Return the code of a cell by Arrow; it raises what the table would, or more."""
-        if cell is None:
+        if cell is None or (isinstance(cell, str) and cell in self.missing):
             return math.nan
         codes = self._codes(entry, pa.array([cell], from_pandas=True))
         if isinstance(entry, NumberColumn) and _are_rounded(codes):
@@ -139,14 +134,16 @@ class TableEncoder:
 
     def _is_no_word(self, cell: Any) -> bool:
         """Whether it is certain that no word of `missing` says a cell."""
-        if type(cell) is str:
-            return not any(word in cell for word in self.missing)
-        return type(cell) in (int, float) and cell not in self._numbers
+        if type(cell) is bool:
+            return True
+        bare = cell.strip() if type(cell) is str else cell
+        return type(cell) in (str, int, float) and self._words.isdisjoint([cell, bare])
 
     @cached_property
-    def _numbers(self) -> set[float]:
-        """Numbers that words of missing cells say."""
-        return {n for word in self.missing for n in kinds.said(word, pa.float64()).to_pylist()}
+    def _words(self) -> set[Any]:
+        """Words of missing cells, and the numbers that they say."""
+        said = (kinds.said(word, pa.float64()).to_pylist() for word in self.missing)
+        return {*self.missing, *chain.from_iterable(said)}
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Raise EncodingError if features are missing, for a forest that does not take that."""
@@ -159,6 +156,20 @@ class TableEncoder:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.entries))
+
+    def described(self, feature_range: NDArray[Any]) -> dict[str, str]:
+        """Return by a title the columns that became one kind of features, and what else is known.
+
+        `feature_range`, (2, n_features), holds the least and the greatest value of each feature.
+        """
+        lines: dict[str, list[str]] = {}
+        for kind in kinds.KINDS:
+            pairs = zip(self.entries, feature_range.T.tolist(), strict=True)
+            own = [entry.noted(ends) for entry, ends in pairs if entry.kind == kind]
+            lines[f"{kind.removesuffix('y')}{'ies' if kind.endswith('y') else 's'}"] = own
+        lines["ids"] = list(map(with_note, self.ids))
+        told = {f"{title} ({len(own):,})": listed(own) for title, own in lines.items() if own}
+        return told | ({"read as missing": listed(map(repr, self.missing))} if self.missing else {})
 
     def facts(self) -> Facts:
         """Return the encoder as JSON's types; `from_facts` reads them."""
@@ -187,8 +198,12 @@ class TableEncoder:
         return TableEncoder.from_facts, (self.facts(),)
 
 
-def _columns(names: Sequence[str]) -> str:
-    return f"column{'s' * (len(names) > 1)} {', '.join(names)}"
+# Warnings of what float32 takes from the numbers of some columns.
+_ROUNDED = "whole numbers beyond 2^24 are rounded to float32 in the {}"
+_MERGED = (
+    "float32 merges most of the different numbers in the {}; subtract a constant, so that they are "
+    "near 0"
+)
 
 
 def _are_rounded(values: NDArray[np.float64]) -> bool:
@@ -261,29 +276,29 @@ def learn(
 def _learned(name: str, column: Any, is_categorical: bool, written: Written) -> Column:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = kinds.kind_of_cells(array.type)
+    sort = kinds.sort_of(kind)
     if name in written.date_formats:
-        if not (kinds.is_text(kind) or pa.types.is_integer(kind)):
+        if not (sort == "text" or pa.types.is_integer(kind)):
             raise ColumnError(f"is {kind}, so it takes no date format")
-        array, kind = kinds.plain(array).cast(pa.large_string()), pa.large_string()
+        array, sort = kinds.plain(array).cast(pa.large_string()), "text"
     if pa.types.is_boolean(kind):
         return kinds.BooleanColumn(name)
-    is_dictionary = pa.types.is_dictionary(array.type)
-    if kinds.is_number(kind) and not (is_categorical or is_dictionary):
-        return NumberColumn(name)
-    if kinds.is_date(kind):
+    if sort == "date":
         return kinds.DateColumn.learned(name, array)
-    if kinds.is_duration(kind):
+    if sort == "duration":
         return kinds.DurationColumn(name)
-    if not (kinds.is_number(kind) or kinds.is_text(kind)):
+    if sort == "other":
         raise ColumnError(f"must hold numbers, booleans, dates or categories, but is {kind}")
-    if kinds.is_text(kind) and not (is_categorical or is_dictionary):
+    if not (is_categorical or pa.types.is_dictionary(array.type)):
+        if sort == "number":
+            return NumberColumn(name)
         match form_of(array, name, written):
             case NumberForm() as numbers:
                 return NumberColumn(name, numbers)
             case DateForm() as dates:
                 return kinds.DateColumn.learned(name, array, dates)
     distinct, counts = kinds.counted(array)
-    if kinds.is_text(kind) and not is_categorical and len(distinct) > 0:
+    if sort == "text" and not is_categorical and len(distinct) > 0:
         words = pc.unique(pc.ascii_lower(pc.ascii_trim_whitespace(distinct)))
         if len(words) <= 2 and set(words.to_pylist()) <= {"true", "false"}:
             return kinds.BooleanColumn(name)

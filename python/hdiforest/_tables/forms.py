@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -30,9 +30,21 @@ class ColumnError(ValueError):
         return f"{subject} {self.clause}{where}{self.advice}"
 
 
-def shown(cell: str) -> str:
-    """Return a cell between quotes, shortened."""
-    return repr(cell if len(cell) <= 60 else f"{cell[:57]}...")
+def shown(cell: Any) -> str:
+    """Return a number as it is, and a cell of text, of Arrow too, between quotes, shortened."""
+    if isinstance(cell, np.floating):
+        return f"{cell:g}"
+    text = str(cell)
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def require_cells(
+    fits: NDArray[np.bool_], what: str, cells: Any, show: Callable[[Any], str] = shown
+) -> None:
+    """Raise ColumnError for the first one of some cells that does not fit `what` must be there."""
+    if not fits.all():
+        row = int(np.argmin(fits))
+        raise ColumnError(f"must hold {what}, but holds {show(cells[row])}", row)
 
 
 class Form(ABC):
@@ -42,20 +54,14 @@ class Form(ABC):
         """Return the values of an Array of text, null for blanks; ColumnError for another form."""
         encoded = array.cast(pa.large_string()).dictionary_encode()
         values = self.values(encoded.dictionary)
-        is_odd = pc.and_(values.is_null(), _is_filled(encoded.dictionary))
-        row = is_odd.take(encoded.indices).index(True).as_py()
-        if row >= 0:
-            words = str(self).removesuffix(" as text")
-            raise ColumnError(f"must hold {words}, but holds {shown(array[row].as_py())}", row)
+        is_odd = pc.and_(values.is_null(), _is_filled(encoded.dictionary)).take(encoded.indices)
+        fits = pc.invert(is_odd.fill_null(False)).to_numpy(False)
+        require_cells(fits, str(self).removesuffix(" as text"), array)
         return values.take(encoded.indices)
 
     @abstractmethod
     def values(self, cells: Any) -> Any:
         """Return the values of an Array of large_string, null for what is written otherwise."""
-
-    def facts(self) -> dict[str, str]:
-        """Return the form as JSON's types; `form_from` reads them."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
 
 
 _SPACE = r"[\s\p{Z}]"
@@ -142,12 +148,13 @@ _NEGATIVE = ["-", "\u2212", "()"]
 _SIGNS = ["", "+", *_NEGATIVE]
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+# What stands for each sign of `strptime`; days of the week say nothing more.
 _DIRECTIVES = {
-    "Y": r"\d{4}", "y": r"\d\d", "m": "(?:0?[1-9]|1[0-2])", "d": r"(?:0?[1-9]|[12]\d|3[01])",
-    **dict.fromkeys("aA", r"[a-zA-Z]+"),
-    **dict.fromkeys("bB", rf"(?i:{'|'.join(_MONTHS)})[a-zA-Z]*\.?"),
-    "H": r"(?:[01]?\d|2[0-3])", "I": "(?:0?[1-9]|1[0-2])", "M": r"[0-5]\d",
-    "S": r"[0-5]\d)(?P<f>\.\d{1,9}|", "p": r"[aApP]\.?[mM]\.?",
+    "Y": r"(?P<Y>\d{4})", "y": r"(?P<y>\d\d)", "m": "(?P<m>0?[1-9]|1[0-2])",
+    "d": r"(?P<d>0?[1-9]|[12]\d|3[01])", **dict.fromkeys("aA", "[a-zA-Z]+"),
+    **dict.fromkeys("bB", rf"(?P<b>(?i:{'|'.join(_MONTHS)})[a-zA-Z]*\.?)"),
+    "H": r"(?P<H>[01]?\d|2[0-3])", "I": "(?P<I>0?[1-9]|1[0-2])", "M": r"(?P<M>[0-5]\d)",
+    "S": r"(?P<S>[0-5]\d)(?P<f>\.\d{1,9}|)", "p": r"(?P<p>[aApP]\.?[mM]\.?)",
 }  # fmt: skip
 
 
@@ -173,11 +180,7 @@ class DateForm(Form):
 
     @cached_property
     def _pattern(self) -> str:
-        literal, *rest = re.split("%(.)", self.format)
-        pattern = [re.escape(literal)]
-        for name, text in zip(rest[::2], rest[1::2], strict=True):
-            pattern += [f"(?P<{name.replace('B', 'b')}>{_DIRECTIVES[name]})", re.escape(text)]
-        whole = "".join(pattern)
+        whole = re.sub("%(.)", lambda sign: _DIRECTIVES[sign[1]], re.escape(self.format))
         if re.search("%[YymdHIMS]%[YymdHIMS]", self.format):  # where numbers have their full length
             whole = whole.replace("0?", "0").replace("[01]?", "[01]")
         return rf"^{_SPACE}*{whole}{_SPACE}*$"
@@ -185,8 +188,6 @@ class DateForm(Form):
     def values(self, cells: Any) -> Any:
         found = pc.extract_regex(cells, self._pattern)
         part = {each.name: pc.struct_field(found, each.name) for each in found.type}
-        for weekday in {"a", "A"} & part.keys():
-            del part[weekday]
         if "b" in part:
             short = pc.ascii_lower(pc.utf8_slice_codeunits(part.pop("b"), 0, 3))
             part["m"] = pc.add(pc.index_in(short, pa.array(_MONTHS, short.type)), 1)
@@ -264,18 +265,14 @@ def form_of(array: Any, name: str = "COL", written: Written = UNSAID) -> Form | 
         form = DateForm(written.date_formats[name])
         form.read(array)
         return form
-    try:
-        return _date_form(cells, name) or _number_form(cells, written)
-    except _OddCellError as error:
-        raise ColumnError(str(error), array.index(error.cell).as_py()) from None
+    return _date_form(cells, name, array) or _number_form(cells, written, array)
 
 
-class _OddCellError(ValueError):
-    """A cell that is not written as most others are."""
-
-    def __init__(self, what: str, cells: Any, fits: NDArray[np.bool_]) -> None:
-        usual, self.cell = (cells[int(np.argmax(each))].as_py() for each in (fits, ~fits))
-        super().__init__(f"holds {what} such as {shown(usual)}, but {shown(self.cell)}")
+def _odd_cell(what: str, cells: Any, fits: NDArray[np.bool_], array: Any) -> ColumnError:
+    """Return the error of a column that has a cell which is not written as most others are."""
+    usual, odd = (cells[int(np.argmax(each))] for each in (fits, ~fits))
+    clause = f"holds {what} such as {shown(usual)}, but {shown(odd)}"
+    return ColumnError(clause, array.index(odd).as_py())
 
 
 def _is_filled(cells: Any) -> Any:
@@ -328,7 +325,7 @@ def _formats(shape: str) -> Iterator[str]:
             yield from (weekday + text.replace("/", sign) + time for time in times)
 
 
-def _date_form(cells: Any, name: str) -> DateForm | None:
+def _date_form(cells: Any, name: str, array: Any) -> DateForm | None:
     shapes = pc.replace_substring_regex(pc.utf8_trim_whitespace(_sample(cells)), r"\d+", "9")
     shapes = pc.unique(pc.replace_substring_regex(shapes, "[a-zA-Z]+", "a")).to_pylist()
     formats = dict.fromkeys(each for shape in shapes if shape for each in _formats(shape))
@@ -345,11 +342,11 @@ def _date_form(cells: Any, name: str) -> DateForm | None:
         advice = f"; --date-format {options} says which (in Python date_formats)"
         raise ColumnError(f"holds dates that can be read in {len(whole)} ways, {two}", None, advice)
     if not whole and 2 * np.logical_or.reduce(list(fits.values())).sum() > len(cells):
-        raise _OddCellError("dates", cells, max(fits.values(), key=np.sum))
+        raise _odd_cell("dates", cells, max(fits.values(), key=np.sum), array)
     return DateForm(whole[0]) if whole else None
 
 
-def _number_form(cells: Any, written: Written) -> NumberForm | None:
+def _number_form(cells: Any, written: Written, array: Any) -> NumberForm | None:
     if written.allows(NumberForm()):
         with suppress(pa.ArrowInvalid):
             plain = pc.utf8_trim_whitespace(cells)
@@ -381,7 +378,7 @@ def _number_form(cells: Any, written: Written) -> NumberForm | None:
         is_clear = pc.match_substring_regex(kinds, _CLEAR).to_numpy(False)
         n_clear, n_usual = counts[is_clear].sum(), max(map(np.sum, fits))
         if n_usual > 0 and (2 * n_clear > len(sample) or 4 * n_usual > 3 * len(cells)):
-            raise _OddCellError("numbers", cells, max(fits, key=np.sum))
+            raise _odd_cell("numbers", cells, max(fits, key=np.sum), array)
         return None
     allowed = [(form, values) for form, values in whole if written.allows(form)]
     two = " and ".join(map(shown, cells.slice(0, 2).to_pylist()))

@@ -9,6 +9,7 @@ import copy
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from numbers import Number
 from typing import Any, Literal, Self, cast, get_args
@@ -16,7 +17,7 @@ from typing import Any, Literal, Self, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import EncodingError, is_number, plain, require_columns
+from hdiforest._tables.columns import EncodingError, fails, is_number, plain, require_columns
 from hdiforest._utils.checks import check_choice
 from hdiforest._utils.optional import need, pa
 
@@ -150,21 +151,16 @@ class Table(Frame):
         """Return all columns as a pyarrow Table, or say which of them cannot be read."""
         what = f"{self.argument} is a {type(self.native).__name__}"
         need("pyarrow", f"{what}, which", None)
-        unreadable = pa.ArrowException, OverflowError, TypeError, ValueError
         try:
             return self._as_arrow()
         except EncodingError:
             raise
-        except unreadable as error:
-            why: Any = error
-        for name, cells in self.columns():
-            try:
-                pa.array(cells, from_pandas=True)
-            except unreadable:
-                if isinstance(cells, Iterable) and (mixed := two_kinds(cells)):
-                    why = f"column {str(name)!r} {mixed}"
-                    break
-        raise ValueError(f"{what} that cannot be read as a table: {why}")
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            array = partial(pa.array, from_pandas=True)
+            bad = ((n, c) for n, c in self.columns() if isinstance(c, Iterable) and fails(array, c))
+            mixed = ((name, two_kinds(cells)) for name, cells in bad)
+            why = next((f"column {str(n)!r} {kinds}" for n, kinds in mixed if kinds), error)
+            raise ValueError(f"{what} that cannot be read as a table: {why}") from None
 
     def numbers(self) -> Any:
         table = self._distinct()

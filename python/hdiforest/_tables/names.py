@@ -94,3 +94,8 @@ def _flat(levels: ArrayLike) -> list[float]:
     with suppress(TypeError, ValueError):
         return np.asarray(levels, dtype=np.float64).ravel().tolist()
     return []
+
+
+def with_note(name: str, note: str = "") -> str:
+    """Return the name of a column with a note in brackets."""
+    return f"{name or '(no name)'} ({note})" if note else name or "(no name)"

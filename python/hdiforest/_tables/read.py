@@ -21,7 +21,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from hdiforest._tables.columns import fails, is_number, plain_type, with_leaves
+from hdiforest._tables.columns import EncodingError, fails, is_number, plain_type, with_leaves
 from hdiforest._tables.names import column_faults, listed
 from hdiforest._utils.optional import need, pa, pc
 
@@ -42,6 +42,11 @@ _PARQUET = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
 _JSON_BLOCK_BYTES = 1 << 22
 
 Packing = Literal["none", "gzip", "zstd"]
+
+# Columns to read, and how: as numbers; as they are, which in a CSV is text; or typed, and then in a
+# CSV as text without what means missing, or as what the first cells are.
+How = Literal["number", "own", "text", "guess"]
+Wanted = list[tuple[str, How]]
 
 # How files that are no text begin, what they are, and what is done about it.
 _NO_TEXTS = {
@@ -115,12 +120,8 @@ class Regroup:
             yield pa.concat_tables(self._held)
 
 
-class TableError(ValueError):
+class TableError(EncodingError):
     """A table that cannot be used; `columns` are those at fault, but for missing ones."""
-
-    def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
-        super().__init__(message)
-        self.columns = list(columns)
 
 
 def refuse(faults: Sequence[str], what: str) -> None:
@@ -140,8 +141,7 @@ class TableReader(ExitStack):
     """
 
     is_text = False  # whether the file has no types
-    names: list[str]  # all columns, in order
-    _schema: Any  # pyarrow.Schema, of files with types
+    _schema: Any  # pyarrow.Schema of all columns, of text if the file has no types
 
     def __init__(
         self,
@@ -156,23 +156,28 @@ class TableReader(ExitStack):
         super().__init__()  # `close` undoes what `_open` opened, the file itself last
         self.path, self._packing, self._form, self._sep = path, packing, form or TextForm(), sep
         self.n_rows: int | None = None  # None: only reading the whole file would tell
-        self.keys: dict[str, str | None] = {}  # columns of one value
-        self._whole_keys: Collection[str] = ()
+        self.keys: dict[str, Any] = {}  # columns of one value, which is a scalar of pyarrow
         self._doubled: set[str] = set()
         try:
             self._open(stream)
         except BaseException:
             self.close()
             raise
+        self.names: list[str] = self._schema.names  # all columns, in order
 
     def add_columns(self, keys: Mapping[str, str | None], whole: Collection[str]) -> None:
         """Add columns of one value behind those of the file: text, or numbers if these are read.
 
         Those that are `whole` are whole numbers where they are passed on.
         """
-        self.keys = {name: value for name, value in keys.items() if name not in self.names}
-        self._whole_keys, self._doubled = whole, keys.keys() - self.keys.keys()
-        self.names = [*self.names, *self.keys]
+        self._doubled = {name for name in keys if name in self.names}
+        for name, value in keys.items():
+            if name not in self._doubled:
+                is_whole = name in whole and not self.is_text
+                text = pa.scalar(value, pa.string())
+                self.keys[name] = text.cast(pa.int64()) if is_whole else text
+                self._schema = self._schema.append(pa.field(name, self.keys[name].type))
+        self.names = self._schema.names
 
     def require(
         self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
@@ -208,18 +213,12 @@ class TableReader(ExitStack):
         TableError for a column that is missing or holds something else, and for a damaged file.
         """
         self.require(number_columns, kept)
-        numbers, others = (
-            [name for name in each if name not in self.keys] for each in (number_columns, kept)
-        )
-        if not numbers and not others:  # readers do not count the rows of no columns
-            others = self.names[:1]
-        names = [*number_columns, *kept]
-        types = [*(pa.float64() for _ in number_columns), *map(self._key_type, kept)]
-        n_rows = batch_rows or rows_of(len(names))
+        wanted: Wanted = [(name, "number") for name in number_columns]
+        wanted += [(name, "own") for name in kept]
+        n_rows = batch_rows or rows_of(len(wanted))
         groups = Regroup(n_rows)
-        with self._naming_the_file():
-            for part in self._read(numbers, others, n_rows):
-                yield from groups.add(self._with_keys(part, names, types))
+        for part in self._parts(wanted, n_rows):
+            yield from groups.add(part)
         yield from groups.rest()
 
     def typed_batches(
@@ -232,11 +231,22 @@ class TableReader(ExitStack):
         TableError if the first cells of a column are numbers, but later ones are not.
         """
         self.require(number_columns, columns)
-        own = [name for name in columns if name not in self.keys]
-        numbers = [name for name in number_columns if name in own]
+        numbers = {*number_columns}
+
+        def how(name: str) -> How:
+            if self.is_text and name in numbers:
+                return "number"
+            return "guess" if self.is_text and name not in text_columns else "text"
+
+        yield from self._parts([(name, how(name)) for name in columns], rows_of(len(columns)))
+
+    def _parts(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:
+        """Yield Tables of any size, with these columns of the file and those of one value."""
+        own: Wanted = [(name, how) for name, how in wanted if name not in self.keys]
         with self._naming_the_file():
-            for part in self._read_typed(own or self.names[:1], numbers, text_columns):
-                yield self._with_keys(part, columns, [pa.string()] * len(columns))
+            # Readers do not count the rows of no columns.
+            for part in self._read(own or [(self.names[0], "own")], n_rows):
+                yield self._with_keys(part, wanted) if self.keys else part
 
     def without_missing(self, column: Any, _known: Iterable[Any] = ()) -> Any:
         """Return a column that `batches` was to pass on, with null for cells that say missing.
@@ -251,10 +261,7 @@ class TableReader(ExitStack):
 
     def fields(self, kept: list[str]) -> list[Any]:
         """Return the pyarrow fields of the kept columns that `batches` yields, if made `plain`."""
-        made = set(kept if self.is_text else self.keys)
-        fields = (
-            pa.field(n, self._key_type(n)) if n in made else self._schema.field(n) for n in kept
-        )
+        fields = map(self._schema.field, kept)
         return [each.with_type(plain_type(each.type)) for each in fields]
 
     @abstractmethod
@@ -262,38 +269,28 @@ class TableReader(ExitStack):
         """Read the header; see `_naming_the_file`."""
 
     @abstractmethod
-    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
+    def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:
         """Yield Tables of any size, with these columns of the file."""
-
-    def _read_typed(
-        self, columns: list[str], _numbers: list[str], _texts: Collection[str]
-    ) -> Iterator[Any]:
-        """Yield Tables as `typed_batches`, with these columns of the file."""
-        yield from self._read([], columns, rows_of(len(columns)))
 
     def _other_types(self, columns: list[str]) -> dict[str, Any]:
         """Return the types of those columns that are known to hold no numbers."""
-        asked = [(name, self.keys[name]) for name in columns if name in self.keys]
-        texts = {n: repr(text) for n, text in asked if fails(_key(text).cast, pa.float64())}
+        keys = {name: self.keys[name] for name in columns if name in self.keys}
+        texts = {n: repr(key.as_py()) for n, key in keys.items() if fails(key.cast, pa.float64())}
         if self.is_text:
             return texts
-        types = {name: self._schema.field(name).type for name in columns if name not in self.keys}
+        types = {name: self._schema.field(name).type for name in columns if name not in keys}
         return {name: kind for name, kind in types.items() if not is_number(kind)} | texts
 
-    def _with_keys(self, part: Any, names: list[str], types: list[Any]) -> Any:
-        """Return a Table of the file with the columns of one value, of some types, in between."""
-        if not self.keys:
-            return part
-        own, keys = iter(part.columns), self.keys
-        columns = [
-            pa.repeat(_key(keys[n]).cast(kind), part.num_rows) if n in keys else next(own)
-            for n, kind in zip(names, types, strict=True)
-        ]
-        return pa.Table.from_arrays(columns, names)
-
-    def _key_type(self, name: str) -> Any:
-        is_whole = not self.is_text and name in self._whole_keys
-        return pa.int64() if is_whole else pa.string()
+    def _with_keys(self, part: Any, wanted: Wanted) -> Any:
+        """Return a Table of the file with the columns of one value in between."""
+        columns, own = [], iter(part.columns)
+        for name, how in wanted:
+            if name in self.keys:
+                kind = {"number": pa.float64(), "own": self.keys[name].type}.get(how, pa.string())
+                columns.append(pa.repeat(self.keys[name].cast(kind), part.num_rows))
+            else:
+                columns.append(next(own))
+        return pa.Table.from_arrays(columns, [name for name, _ in wanted])
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
@@ -302,10 +299,6 @@ class TableReader(ExitStack):
             yield
         except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
             raise TableError(f"cannot read {self.path}: {error}") from None
-
-
-def _key(text: str | None) -> Any:
-    return pa.scalar(text, pa.string())
 
 
 def rows_of(n_columns: int) -> int:
@@ -325,18 +318,22 @@ def not_numbers(contents: dict[str, str]) -> str:
 def joined(tables: Sequence[tuple[Path, Any]]) -> Any:
     """Return the rows of Tables of equal columns as one; TableError if their types do not agree."""
     (first, whole), *others = tables
-    kinds = dict(zip(whole.column_names, whole.schema.types, strict=True))
+    schema = whole.schema.remove_metadata()
     for path, table in others:
-        for name, kind in kinds.items():
-            own = table.schema.field(name).type
-            both = [pa.schema({name: kind}), pa.schema({name: own})]
+        for j, known in enumerate(schema):
+            own = table.schema.field(known.name)
             try:
-                kinds[name] = pa.unify_schemas(both, promote_options="permissive").field(0).type
+                schema = schema.set(j, _wider(known, own))
             except pa.ArrowException:
-                what = f"column '{name}' is {kind} in {first}, but {own} in {path}"
-                raise TableError(what, [name]) from None
-    schema = pa.schema(kinds)
-    return pa.concat_tables([table.select(list(kinds)).cast(schema) for _, table in tables])
+                what = f"column '{known.name}' is {known.type} in {first}, but {own.type} in {path}"
+                raise TableError(what, [known.name]) from None
+    return pa.concat_tables([table.select(schema.names).cast(schema) for _, table in tables])
+
+
+def _wider(known: Any, other: Any) -> Any:
+    """Return a field of a type that holds the cells of both, or raise ArrowException."""
+    both = [pa.schema([known]), pa.schema([other])]
+    return pa.unify_schemas(both, promote_options="permissive").field(0)
 
 
 class ParquetReader(TableReader):
@@ -351,13 +348,12 @@ class ParquetReader(TableReader):
             self._file = need("pyarrow.parquet").ParquetFile(stream or self.path, **_PARQUET)
         self.callback(self._file.close)
         self._schema = self._file.schema_arrow
-        self.names = self._schema.names
         self.n_rows = self._file.metadata.num_rows
 
-    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
-        columns = list(dict.fromkeys([*number_columns, *kept]))
-        for batch in self._file.iter_batches(batch_rows, columns=columns, use_threads=False):
-            yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
+    def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:
+        names = [name for name, _ in wanted]
+        for batch in self._file.iter_batches(n_rows, columns=[*{*names}], use_threads=False):
+            yield pa.Table.from_batches([batch]).select(names)
 
 
 class ArrowReader(TableReader):
@@ -382,12 +378,11 @@ class ArrowReader(TableReader):
             else:
                 self._file = pa.ipc.open_stream(pa.PythonFile(self._watched, mode="r"))
         self._schema = self._file.schema
-        self.names = self._schema.names
 
-    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
+    def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:  # noqa: ARG002
         file, n = self._file, getattr(self._file, "num_record_batches", None)
         for batch in file if n is None else map(file.get_batch, range(n)):
-            yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
+            yield pa.Table.from_batches([batch]).select([name for name, _ in wanted])
         if self._watched.is_at_end:
             # pyarrow takes the end of the bytes between two batches for the end of the stream.
             what = "it ends without the marker that ends a stream of Arrow"
@@ -424,7 +419,6 @@ class JsonLinesReader(TableReader):
         with self._naming_the_file():
             self._begin()
             self._schema = self._schema_of(*self._first)
-        self.names = self._schema.names
         self._has_last_types = not self._file.seekable()  # what is read once keeps the first ones
 
     def fields(self, kept: list[str]) -> list[Any]:
@@ -443,33 +437,35 @@ class JsonLinesReader(TableReader):
 
     def _widen(self, columns: list[str]) -> None:
         """Read the file once for types that hold all cells, if those of some columns may not."""
-        types, kinds = pa.types, (self._schema.field(name).type for name in columns)
-        may_widen = (
-            types.is_null(k) or types.is_integer(k) or types.is_decimal(k) or types.is_nested(k)
-            for k in kinds
-        )
-        if self._has_last_types or not any(may_widen):
+        kinds = {str(self._schema.field(name).type) for name in columns}
+        if self._has_last_types or kinds <= {"string", "double", "bool"}:
             return
         self._has_last_types = True
         with self._naming_the_file():
             for block, line in self._blocks:
                 # What is wrong in columns that are needed is told when they are read.
                 with suppress(TableError):
-                    self._schema = _wider(self._schema, self._schema_of(block, line))
+                    self._add_types(self._schema_of(block, line))
             self._file.seek(0)
             self._begin()
 
-    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
-        self._widen(kept)
+    def _add_types(self, others: Any) -> None:
+        """Take types that hold the cells of another schema, too, where there are such."""
+        for j, known in enumerate(self._schema):
+            with suppress(KeyError, pa.ArrowException):
+                self._schema = self._schema.set(j, _wider(known, others.field(known.name)))
+
+    def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:  # noqa: ARG002
+        self._widen([name for name, how in wanted if how != "number"])
         as_read, as_asked = {}, {}
-        for name in dict.fromkeys([*number_columns, *kept]):
+        for name, how in wanted:
             own = self._schema.field(name).type
-            as_asked[name] = own if name in kept else pa.float64()
             # What is whole in the first block may have decimals later.
+            as_asked[name] = pa.float64() if how == "number" else own
             as_read[name] = own if pa.types.is_boolean(own) else as_asked[name]
         read, asked = (pa.schema(list(types.items())) for types in (as_read, as_asked))
         for block, line in chain([self._first], self._blocks):
-            yield self._parsed(block, line, read).cast(asked).select([*number_columns, *kept])
+            yield self._parsed(block, line, read).cast(asked).select([name for name, _ in wanted])
 
     def _schema_of(self, block: bytes, line: int) -> Any:
         table = self._parsed(block, line)
@@ -521,15 +517,3 @@ def _blocks_of_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
 def _with_text(kind: Any) -> Any:
     """Return text in place of the times that pyarrow makes of it."""
     return pa.string() if pa.types.is_timestamp(kind) else kind
-
-
-def _wider(schema: Any, other: Any) -> Any:
-    """Return the columns of a schema with types that hold those of both, if there are such."""
-
-    def widest(field: Any) -> Any:
-        with suppress(KeyError, pa.ArrowInvalid, pa.ArrowTypeError):
-            both = [pa.schema([field]), pa.schema([other.field(field.name)])]
-            return pa.unify_schemas(both, promote_options="permissive").field(0)
-        return field
-
-    return pa.schema([widest(field) for field in schema])

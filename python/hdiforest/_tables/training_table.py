@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, cast
@@ -23,11 +25,10 @@ from hdiforest._tables.columns import (
     plain,
     without_words,
 )
-from hdiforest._tables.described import described, row_numbers, with_note
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.forms import UNSAID, ColumnError, NumberForm, Written, form_of
-from hdiforest._tables.names import column_faults, listed
+from hdiforest._tables.names import column_faults, listed, with_note
 from hdiforest._tables.read import TableError, TableReader, TextForm, joined, refuse
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_rows
@@ -250,7 +251,7 @@ def training_table(
         told = f"column{s} {listed(map(repr, empty))} {have} no value in any row"
         option = f"--drop {' '.join(map(quote, empty))} (drop={empty} in Python)"
         raise TableError(f"{source}: {told}; {option} leaves {them} out")
-    columns = described(encoder, np.stack([np.fmin.reduce(X), np.fmax.reduce(X)]))
+    columns = encoder.described(np.stack([np.fmin.reduce(X), np.fmax.reduce(X)]))
     left_out = dict.fromkeys(numbers, "row numbers") | dict.fromkeys(roles.drop, "dropped")
     lines = {
         "left out": [with_note(name, why) for name, why in left_out.items()],
@@ -278,18 +279,13 @@ def numbers_of(column: Any, what: str, written: Written, hint: str = "") -> Arra
     if not is_number(array.type):
         raise TableError(f"{what} must hold numbers, but is {array.type}")
     values = as_float64(array)
-    require_finite(values, what, hint)
-    return values
-
-
-def require_finite(values: Array, what: str, hint: str = "") -> None:
-    """Raise TableError if a number is missing, for which there is a hint, or infinite."""
     bad = ~np.isfinite(values)
     if bad.any():
         first = int(np.argmax(bad))
         held = f"a missing cell{hint}" if np.isnan(values[first]) else "infinity"
         wrong = f"{count_rows(bad)} are not: row {first + 1} holds {held}"
         raise TableError(f"{what} must be finite in every row, but {wrong}")
+    return values
 
 
 def _group_numbers(raw: Any, name: str, source: str) -> NDArray[np.int64]:
@@ -314,3 +310,33 @@ def _hint(error: TableError, names: list[str], special: set[str | None]) -> str:
 def with_names(X: NDArray[np.floating[Any]], names: Sequence[str]) -> Any:
     """Return a matrix as a pyarrow Table."""
     return pa.table(dict(zip(names, X.T, strict=True)))
+
+
+# An index without a name, as pandas writes it, and as it is read of a CSV of pandas or R.
+_OF_PANDAS = re.compile(r"__index_level_\d+__")
+_NAMELESS = re.compile(r"\s*|Unnamed: 0(\.\d+)*")
+
+
+def row_numbers(table: Any, named: Collection[str | None]) -> list[str]:
+    """Return the columns of a pyarrow Table that number its rows, but for those that are `named`.
+
+    They are the index of pandas without a name, and first columns without a name of whole numbers
+    most of which are distinct: rows may be drawn, and tables be joined, after they were numbered.
+    """
+    names = [name for name in table.schema.names if name not in named]
+    found = list(filter(_OF_PANDAS.fullmatch, names))
+
+    def numbers(name: str) -> bool:
+        at = table.schema.names.index(name)  # of columns of one name, which are refused later
+        return bool(_NAMELESS.fullmatch(name)) and _number_rows(table.column(at))
+
+    return found + list(takewhile(numbers, (name for name in names if name not in found)))
+
+
+def _number_rows(column: Any) -> bool:
+    cells = plain(column.combine_chunks())
+    if not is_number(cells.type):
+        return False
+    values = as_float64(cells.drop_null())  # one may be a word for missing cells
+    is_whole = bool(((values >= 0) & (values == np.floor(values))).all())
+    return is_whole and 2 * len(np.unique(values)) >= len(cells)

@@ -8,7 +8,7 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import fit_table
-from hdiforest._tables.described import row_numbers
+from hdiforest._tables.training_table import row_numbers
 
 from ..cli.calls import failure, run
 
