@@ -509,12 +509,11 @@ def test_constant_target_and_single_row():
 def test_parameters_set_after_fit_wait_for_the_next_fit(tmp_path):
     model = imported().set_params(weights="inbag")
     expected = imported()
-    assert model.weights_ == "all"
     assert_array_equal(model.oob_interval(), expected.oob_interval())
     weights = model.predict_weights(X_NEW).toarray()
     assert_array_equal(weights, expected.predict_weights(X_NEW).toarray())
     model.save(tmp_path / "model")
-    assert HDIForestRegressor.load(tmp_path / "model").weights_ == "all"
+    assert HDIForestRegressor.load(tmp_path / "model").weights == "all"
     assert_allclose(model.fit(X, Y).predict(X_NEW), FOREST.predict(X_NEW), atol=1e-7)
 
 
@@ -555,7 +554,7 @@ def test_notebooks_do_not_compute_what_takes_time(monkeypatch):
     for name in ("feature_importances_", "oob_prediction_"):
         assert hasattr(imported(), name)
         monkeypatch.setattr(HDIForestRegressor, name, property(lambda _: pytest.fail("was read")))
-    assert "predict_matches_forest_" in imported()._repr_html_()
+    assert "n_training_rows_" in imported()._repr_html_()
 
 
 def test_forks_after_scoring_still_score():

@@ -16,6 +16,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, LeafModel, fit_table
 from hdiforest.calibration import CVPlus
+from hdiforest.monitoring import recalibrate
 from hdiforest.serving import _tensor_file as tensor_file
 
 from ...oracle import ROOT, families, leaf_sizes, run
@@ -150,7 +151,7 @@ def of_kind(kind):
 
 
 def recalibrated():
-    return split().recalibrate(X[:60], Y[:60] + 1, window=50)
+    return recalibrate(split(), X[:60], Y[:60] + 1, window=50)
 
 
 def bagged():

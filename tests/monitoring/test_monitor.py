@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import binom
 from sklearn.ensemble import RandomForestRegressor
 
-from hdiforest import CoverageMonitor, HDIForestRegressor
-from hdiforest._estimators.coverage_monitor import _FORMAT, DriftEvidence, MissEvidence, _Seen
+from hdiforest import HDIForestRegressor
+from hdiforest.monitoring import CoverageMonitor, recalibrate
+from hdiforest.monitoring._monitor import _FORMAT, DriftEvidence, MissEvidence, _Seen
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._schema import pack
 
@@ -126,7 +127,7 @@ def test_evidence_of_drift_stays_where_the_model_is_recalibrated(model):
         rows = NEW[begin : begin + 200], NEW_Y[begin : begin + 200] + begin / 300
         for monitor in (moved, still):
             monitor.update(*rows)
-        moved.model.recalibrate(*rows, window=200)
+        recalibrate(moved.model, *rows, window=200)
     assert moved.state.drift == still.state.drift
     assert moved.state.coverage > still.state.coverage
 
