@@ -1,4 +1,4 @@
-"""Explanations: intervals without each training row, widths with other values, nearest rows."""
+"""`explain`: intervals without each training row, and widths with other values of features."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdicore import LeafIndex
 from hdicore.explain import intervals_without_each
 from hdiforest import HDIForestRegressor
-from hdiforest.inspection import explain, nearest_rows
+from hdiforest.inspection import explain
 
 from ..oracle import bag_counts
 
@@ -92,17 +92,6 @@ def test_features_are_those_of_brute_force():
         assert np.diff(model.predict_interval(rows[:1], 0.8)[0]) == least
 
 
-def test_nearest_rows():
-    model = fitted()
-    dense = model.predict_weights(NEW).toarray()
-    found = nearest_rows(model, NEW, 75)
-    for weights, rows, own in zip(dense, found.rows, found.weights, strict=True):
-        order = np.lexsort((np.arange(80), -np.round(weights, 7)))[: np.count_nonzero(weights)]
-        assert rows.tolist() == [*order, *[-1] * (75 - len(order))]
-        assert_allclose(own[: len(order)], weights[order])
-    assert_array_equal(np.isnan(found.targets), found.rows < 0)
-
-
 def test_without_training_rows(tmp_path):
     pytest.importorskip("safetensors")
     fitted().save(tmp_path / "model", training_rows=False)
@@ -120,8 +109,6 @@ def test_refusals():
         explain(model, NEW, background=0)
     with pytest.raises(ValueError, match="coverage must be"):
         explain(model, NEW, 90)
-    with pytest.raises(ValueError, match="k must be a whole number"):
-        nearest_rows(model, NEW, 0)
     several = HDIForestRegressor(RandomForestRegressor(5), calibration=False)
     with pytest.raises(ValueError, match="one target, got 2"):
         explain(several.fit(X, np.column_stack([Y, Y])), NEW)

@@ -7,9 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from hdicore import _reference, moving_quantiles
-from hdiforest import HDIForestRegressor
+from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
 from hdiforest.calibration import CVPlus, Split
 from hdiforest.monitoring import recalibrate
 
@@ -199,3 +203,27 @@ def test_models_that_are_refused(model):
         recalibrate(fitted(method=CVPlus(3)), X[:3], Y[:3])
     with pytest.raises(ValueError, match="calibrate without by"):
         recalibrate(fitted(by=RNG.integers(0, 2, N)), X[:3], Y[:3])
+
+
+def test_models_inside_others_are_moved(model):
+    """Oracle: the model itself, and rows that are scaled by hand."""
+    scaler = StandardScaler().fit(X[:50])
+    rows, y = X[LATER][:200], Y[LATER][:200] + 1
+    expected = recalibrate(pickle.loads(SAVED), scaler.transform(rows), y, window=60)
+    pipeline = make_pipeline(FrozenEstimator(scaler), FrozenEstimator(model))
+    assert recalibrate(pipeline, rows, y, window=60) is pipeline
+    assert model.calibration_.history == expected.calibration_.history
+    search = ForestSearchOOB([FOREST], random_state=0).fit(X[TRAIN], Y[TRAIN])
+    recalibrate(search, rows, y)
+    assert search.best_estimator_.calibration_.history == search.calibration_.history
+    assert len(search.calibration_.history) == 1
+
+
+def test_models_of_other_kinds_are_refused_by_their_class():
+    leaves = from_leaves(clone(FOREST).fit(X[TRAIN], Y[TRAIN]).apply, X[TRAIN], Y[TRAIN])
+    with pytest.raises(ValueError, match="such as HDIForestRegressor, got LeafModel"):
+        recalibrate(leaves, X[LATER], Y[LATER])
+    with pytest.raises(NotFittedError, match="HDIForestRegressor"):
+        recalibrate(HDIForestRegressor(), X[LATER], Y[LATER])
+    with pytest.raises(TypeError, match=r"^recalibrate\(\) got an unexpected .* 'coverage'"):
+        recalibrate(HDIForestRegressor(), X[LATER], Y[LATER], coverage=0.9)

@@ -133,7 +133,7 @@ def _model_and_steps(estimator: Any, method: str, name: str) -> tuple[Any, list[
         if not (isinstance(model, FrozenEstimator | Pipeline) or is_search(model)):
             break
         outer.append(model)
-    model = getattr(model, "best_estimator_", model)  # of a ForestSearchOOB
+    model = model._best() if hasattr(model, "_best") else model  # of a ForestSearchOOB
     if not hasattr(model, method):
         raise ValueError(
             f"{name} must be, or end in, a model that has {method}, such as "

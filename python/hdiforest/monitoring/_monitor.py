@@ -171,8 +171,8 @@ class CoverageMonitor:
     Parameters
     ----------
     model : fitted estimator
-        A calibrated `HDIForestRegressor` of one target or `ForestSearchOOB`, also as the last step
-        of a Pipeline or the best of a search. `recalibrate` may move it meanwhile.
+        A calibrated `HDIForestRegressor` or `LeafModel` of one target, or a `ForestSearchOOB`, also
+        as the last step of a Pipeline or the best of a search. `recalibrate` may move it meanwhile.
     coverage : float, default=0.9
         One of those that were calibrated.
 
@@ -204,7 +204,7 @@ class CoverageMonitor:
 
     def __init__(self, model: Any, coverage: float = 0.9) -> None:
         checks.one_share("coverage", coverage)
-        own = model_in(model, "predict_weights", "model")
+        own = model_in(model, "predict_interval", "model")
         calibration = own.calibration_
         if own.n_outputs_ > 1:
             raise ValueError(f"model must be of one target, this one has {own.n_outputs_}")
@@ -279,7 +279,7 @@ class CoverageMonitor:
             What was seen until now. If rows are refused the monitor stays as it was.
         """
         targets = checks.check_targets("y", y)
-        own, rows = model_and_rows(self.model, X, "predict_weights", "model")
+        own, rows = model_and_rows(self.model, X, "predict_interval", "model")
         lower, upper = own.predict_interval(rows, self.coverage, kind="calibrated").T
         checks.check_as_many("y", targets, len(lower))
         raw = own.predict_interval(rows, 0.8, kind="equal_tailed")
