@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from hdicore.explain import intervals_without_each
+from hdicore.explain import heaviest_atoms, intervals_without_each
 from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import predict_calibrated
@@ -22,7 +22,6 @@ from hdiforest._utils.meta_estimators import model_and_rows
 from hdiforest.calibration import Calibration
 from hdiforest.calibration._bases import Base
 from hdiforest.displays._distribution import ExplanationDisplay
-from hdiforest.inspection._nearest import heaviest_rows
 
 Rows = NDArray[np.floating[Any]]
 
@@ -172,10 +171,11 @@ class Explanation:
     def _without_each(self, i: int, atoms: Any, drawn: Any) -> dict[str, NDArray[Any]]:
         fitted, n_threads, own_row = self._fitted, self._n_threads, slice(i, i + 1)
         x = self._X[own_row]
-        found = heaviest_rows(fitted, x, fitted.n_training_rows, n_threads)
-        support, weights, targets = (each[found.rows >= 0] for each in found)
-        forest, X = fitted.scorer.forest, fitted.require_training_rows().X
-        counts = (forest.leaves(X[support]) == forest.leaves(x)).astype(np.uint8)
+        forest, training = fitted.scorer.forest, fitted.require_training_rows()
+        row_scorer = fitted.row_scorer(lambda: n_threads)
+        rows, weights = heaviest_atoms(row_scorer, x, fitted.n_training_rows, n_threads)
+        support, weights = rows[rows >= 0], weights[rows >= 0]
+        counts = (forest.leaves(training.X[support]) == forest.leaves(x)).astype(np.uint8)
         if drawn is not None:
             counts = counts * drawn[support]
         calibration, own = fitted.calibration, Base("raw", "hdi", self._coverage)
@@ -209,7 +209,7 @@ class Explanation:
             ends = calibration.intervals(ends, codes)
         return {
             "training_row": support,
-            "target": targets,
+            "target": training.y[support],
             "value": values + centre[0, 0, -1],
             "weight": weights,
             "pins": pins,

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdicore.explain import heaviest_atoms
-from hdiforest._model.fitted import FittedForest
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_whole_number
 from hdiforest._utils.meta_estimators import model_and_rows
@@ -63,13 +62,9 @@ def nearest_rows(model: Any, X: ArrayLike, k: int = 5) -> NearestRows:
     """
     size = check_whole_number("k", k)
     own, given = model_and_rows(model, X, "predict_weights", "model")
-    rows = np.concatenate([block.rows for block in own._blocks(given)])
-    return heaviest_rows(own.fitted_forest(), rows, size, own._n_threads())
-
-
-def heaviest_rows(fitted: FittedForest, X: NDArray[Any], k: int, n_threads: int) -> NearestRows:
-    """Return the k training rows that weigh most for each of the rows X."""
-    rows, weights = heaviest_atoms(fitted.row_scorer(lambda: n_threads), X, k, n_threads)
+    X = np.concatenate([block.rows for block in own._blocks(given)])
+    fitted, n_threads = own.fitted_forest(), own._n_threads()
+    rows, weights = heaviest_atoms(fitted.row_scorer(lambda: n_threads), X, size, n_threads)
     targets = fitted.require_training_rows().y[rows]
     targets[rows < 0] = np.nan
     return NearestRows(rows, weights, targets)
