@@ -117,8 +117,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     ForestSearchOOB : Fits several forests and keeps the one with the narrowest intervals.
     from_leaves : A model of any forest that reports the leaves of rows.
     fit_table : Fits a model to a table with strings, dates and missing cells.
-    hdiforest.inspection : What stands behind the intervals of a fitted model.
-    hdiforest.monitoring : What follows labelled rows that come after the fit.
+    hdiforest.inspection.explain : Says what makes the intervals of a few rows.
+    hdiforest.monitoring.recalibrate : Moves a calibration by new rows.
 
     Notes
     -----
