@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestRegressor
 
-from hdiforest import CoverageMonitor, HDIForestRegressor
+from hdiforest import HDIForestRegressor
+from hdiforest.monitoring import CoverageMonitor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets

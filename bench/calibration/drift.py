@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from hdiforest import HDIForestRegressor
+from hdiforest.monitoring import recalibrate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
@@ -61,7 +62,7 @@ def measured(name: str) -> dict[str, Any]:
             now = last[begin : begin + BATCH]
             parts.append(model.predict_interval(data.X[now], COVERAGE))
             if options is not None:
-                model.recalibrate(data.X[now], data.y[now], **options)
+                recalibrate(model, data.X[now], data.y[now], **options)
         lower, upper = np.concatenate(parts).T
         covered = (lower <= data.y[last]) & (data.y[last] <= upper)
         widths = upper - lower

@@ -26,6 +26,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import roc_auc_score
 
 from hdiforest import HDIForestRegressor
+from hdiforest.inspection import diagnose
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
@@ -102,7 +103,7 @@ def _cluster(X: np.ndarray, importance: np.ndarray, split: int) -> np.ndarray:
 
 
 def _numbers(model: HDIForestRegressor, X: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
-    diagnosis = model.diagnose(X, COVERAGE)
+    diagnosis = diagnose(model, X, COVERAGE)
     shown = ("dissimilarity", "out_of_range", "tree_spread", "mass_outside", "interval_se")
     raw = np.diff(model.predict_interval(X, COVERAGE, kind="hdi"), axis=1).ravel()
     squares = model.predict_weights(X).power(2).sum(axis=1)

@@ -20,6 +20,8 @@ from sklearn.ensemble import ExtraTreesRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.row_counts import count_rows
+from hdiforest.inspection import diagnose
+from hdiforest.monitoring import recalibrate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
@@ -38,15 +40,15 @@ def main() -> None:
         model = HDIForestRegressor(forest, calibration=COVERAGES, n_jobs=-1).fit(X, y)
         rows += [
             _row(trees, "diagnose / raw interval, not calibrated", 3,
-                 lambda own=raw: own.diagnose(new),
+                 lambda own=raw: diagnose(own, new),
                  lambda own=raw: own.predict_interval(new, 0.9, kind="hdi")),
             _row(trees, "diagnose / raw interval, calibrated", 3,
-                 lambda own=model: own.diagnose(new),
+                 lambda own=model: diagnose(own, new),
                  lambda own=model: own.predict_interval(new, 0.9, kind="hdi")),
             *(
                 _row(trees, f"recalibrate / calibrated intervals, {method}", 1.2,
-                     lambda own=model, m=method: own.recalibrate(
-                         new[:10_000], y_new[:10_000], method=m),
+                     lambda own=model, m=method: recalibrate(
+                         own, new[:10_000], y_new[:10_000], method=m),
                      lambda own=model: own.predict_interval(new[:10_000], COVERAGES))
                 for method in ("rolling", "aci")
             ),

@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hdicore import __version__ as __version__
-    from hdiforest._estimators.coverage_monitor import CoverageMonitor as CoverageMonitor
-    from hdiforest._estimators.explanation import Explanation as Explanation
-    from hdiforest._estimators.explanation import NearestRows as NearestRows
     from hdiforest._estimators.fit_table import fit_table as fit_table
     from hdiforest._estimators.forest_search import ForestSearchOOB as ForestSearchOOB
     from hdiforest._estimators.hdi_forest import HDIForestRegressor as HDIForestRegressor
@@ -30,16 +27,13 @@ if TYPE_CHECKING:
 # it is asked for, so that `hdiforest.serving` does without scikit-learn.
 _HOMES = {
     "CalibrationDisplay": "hdiforest.displays",
-    "CoverageMonitor": "hdiforest._estimators.coverage_monitor",
     "DistributionDisplay": "hdiforest.displays",
     "ForestSearchOOB": "hdiforest._estimators.forest_search",
-    "Explanation": "hdiforest._estimators.explanation",
     "ExplanationDisplay": "hdiforest.displays",
     "HDIForestRegressor": "hdiforest._estimators.hdi_forest",
     "IntervalDisplay": "hdiforest.displays",
     "LeafModel": "hdiforest._estimators.leaf_model",
     "MonitorDisplay": "hdiforest.displays",
-    "NearestRows": "hdiforest._estimators.explanation",
     "PITDisplay": "hdiforest.displays",
     "WidthDisplay": "hdiforest.displays",
     "__version__": "hdicore",
@@ -57,7 +51,9 @@ _ROOMS = (
     "calibration",
     "displays",
     "exceptions",
+    "inspection",
     "metrics",
+    "monitoring",
     "regions",
     "serving",
 )

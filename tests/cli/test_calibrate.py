@@ -16,6 +16,7 @@ from hdiforest._tables.names import DIAGNOSIS
 from hdiforest._utils.checks import significant
 from hdiforest.calibration import Split
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
+from hdiforest.monitoring import recalibrate
 from hdiforest.serving import BatchScorer
 
 from .calls import failure, read, run
@@ -640,7 +641,7 @@ def test_recalibrate_moves_quantiles_and_keeps_the_file_whole(folder, tmp_path, 
     assert (folder / "model").read_bytes() == before
     moved = HDIForestRegressor.load(tmp_path / "model2")
     expected = HDIForestRegressor.load(folder / "model")
-    expected.recalibrate(later[FEATURES], later["target"], window=150)
+    recalibrate(expected, later[FEATURES], later["target"], window=150)
     np.testing.assert_array_equal(
         moved.predict_interval(NEW[FEATURES], LEVELS),
         expected.predict_interval(NEW[FEATURES], LEVELS),

@@ -22,6 +22,7 @@ from hdiforest import (
     from_leaves,
 )
 from hdiforest._utils import optional
+from hdiforest.inspection import explain
 from hdiforest.metrics import coverage_by_width, coverage_score
 from hdiforest.regions import predict_region
 
@@ -667,7 +668,7 @@ def test_notebooks_get_the_picture_with_words_in_its_place(model, rows, ax, monk
 def test_words_of_two_axes_and_of_names_with_quotes(model, rows, monkeypatch):
     from matplotlib import pyplot
 
-    shown = model.explain(rows[2][:1]).plot()
+    shown = explain(model, rows[2][:1]).plot()
     assert "weight over where training rows stand" in shown.alt_text
     assert "width less that with other values" in shown.alt_text
     monkeypatch.setattr(pyplot, "get_backend", lambda: "inline")

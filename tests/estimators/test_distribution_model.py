@@ -29,6 +29,7 @@ from hdiforest import (
 from hdiforest._estimators import leaf_model as blocks
 from hdiforest._tables.names import ENDS, interval_names
 from hdiforest.allocation import allocate_coverage
+from hdiforest.inspection import diagnose, explain
 from hdiforest.metrics import make_crps_scorer
 from hdiforest.regions import predict_region
 
@@ -99,8 +100,8 @@ ASKED = {
     "sample": lambda m: m.sample(X_NEW, 3, random_state=0),
     "region": lambda m: np.concatenate([predict_region(m, X_NEW, 0.8).lower]),
     "shares": lambda m: allocate_coverage(m, X_NEW).interval,
-    "diagnose": lambda m: m.diagnose(X_NEW)["mass_outside"],
-    "explain": lambda m: m.explain(X_NEW[:2], random_state=0).rows["lower_without"],
+    "diagnose": lambda m: diagnose(m, X_NEW)["mass_outside"],
+    "explain": lambda m: explain(m, X_NEW[:2], random_state=0).rows["lower_without"],
     "weights": lambda m: m.predict_weights(X_NEW).toarray(),
     "out-of-bag intervals": lambda m: m.oob_interval(0.9),
     "out-of-bag bounds": lambda m: m.oob_interval(0.9, kind="upper"),

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from hdiforest import ForestSearchOOB, HDIForestRegressor
 from hdiforest.calibration._groups import divide
 from hdiforest.exceptions import NewGroupsWarning
+from hdiforest.inspection import diagnose, explain
 from hdiforest.serving import BatchScorer
 
 RNG = np.random.default_rng(0)
@@ -211,14 +212,14 @@ def test_groups_are_explained_and_diagnosed(source, tmp_path):
     rows = WITH_CODE[TEST][:4]
     own = {"by": NAMES[TEST][:4]} if source == "array" else {}
     ends = model.predict_interval(rows, 0.8, **own)
-    found = model.explain(rows, 0.8, background=3, random_state=0, **own)
+    found = explain(model, rows, 0.8, background=3, random_state=0, **own)
     assert_array_equal(found.interval, ends)
     # Where no other row has its place an end stays; a row of the widest group is wider than others.
     for name, end in (("lower_without", ends[:, 0]), ("upper_without", ends[:, 1])):
         assert (found.rows[name] == end[found.rows["row"]]).any()
     widths = found.features["narrowest_width"]
     assert (widths > 0).all()
-    told = model.diagnose(rows, 0.8, **own)["mass_outside"]
+    told = diagnose(model, rows, 0.8, **own)["mass_outside"]
     lower, upper = ends.T
     held = model.predict_cdf(rows, upper, kind="raw")
     held -= model.predict_cdf(rows, lower, kind="raw", inclusive=False)
@@ -226,27 +227,27 @@ def test_groups_are_explained_and_diagnosed(source, tmp_path):
     model.save(tmp_path / "model")
     loaded = HDIForestRegressor.load(tmp_path / "model")
     if source != "function":
-        assert_array_equal(loaded.explain(rows, 0.8, **own).interval, ends)
+        assert_array_equal(explain(loaded, rows, 0.8, **own).interval, ends)
 
 
 def test_without_the_labels_all_rows_are_explained_by_one_quantile(plain):
     plain.calibrate(coverage=0.8)
     rows, common = X[TEST][:3], plain.predict_interval(X[TEST][:3], 0.8)
-    masses = plain.diagnose(rows, 0.8)["mass_outside"]
+    masses = diagnose(plain, rows, 0.8)["mass_outside"]
     plain.calibrate(coverage=0.8, by=NAMES[TRAIN])
     with pytest.warns(UserWarning, match="intervals take the conformal quantile of all rows: the"):
-        found = plain.explain(rows, 0.8)
+        found = explain(plain, rows, 0.8)
     assert_array_equal(found.interval, common)
     assert np.isfinite(found.features["narrowest_width"]).all()
     assert np.isfinite(found.rows["lower_without"]).any()
-    assert_array_equal(plain.diagnose(rows, 0.8)["mass_outside"], masses)
-    for ask in (plain.explain, plain.diagnose, plain.predict_interval):
+    assert_array_equal(diagnose(plain, rows, 0.8)["mass_outside"], masses)
+    for ask in (partial(explain, plain), partial(diagnose, plain), plain.predict_interval):
         with pytest.raises(ValueError, match=r"one group for each of 3 rows, got shape \(2,\)"):
             ask(rows, 0.8, by=["a", "b"])
         with pytest.raises(ValueError, match="by must give the group of each row, got 'code'"):
             ask(rows, 0.8, by="code")
     plain.calibrate(coverage=0.8)
-    for ask in (plain.explain, plain.diagnose):
+    for ask in (partial(explain, plain), partial(diagnose, plain)):
         with pytest.raises(ValueError, match="by must be None: the calibration was not made by gr"):
             ask(rows, 0.8, by=["a", "b", "c"])
 

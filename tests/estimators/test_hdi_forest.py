@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import hdiforest
 from hdiforest import HDIForestRegressor
 from hdiforest._estimators.input_rows import checked_rows
 
@@ -494,6 +495,42 @@ def test_bad_kinds(kind):
         imported().predict_interval(X_NEW, kind=kind)
 
 
+# Of oob_ methods there are others.
+PUBLIC = {
+    *("fit", "from_forest", "calibrate", "prune", "save", "load", "score"),
+    *("predict", "predict_interval", "predict_quantiles", "predict_cdf", "predict_weights"),
+    *("sample", "calibration_", "feature_importances_"),
+    *("scorer_", "n_outputs_", "n_training_rows_"),
+}
+
+
+def test_public_names_are_few():
+    of_sklearn = {name for name in dir(BaseEstimator) if not name.startswith("_")}
+    of_sklearn |= {"set_fit_request", "set_predict_request", "set_score_request"}
+    found = {name for name in dir(HDIForestRegressor) if not name.startswith(("_", "oob_"))}
+    assert found - of_sklearn - {"query", "fitted_forest"} == PUBLIC
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        *("diagnose", "explain", "nearest_rows", "recalibrate"),
+        *("weights_", "predict_matches_forest_", "preprocessing_"),
+    ],
+)
+def test_names_that_are_gone_are_attribute_errors(gone):
+    with pytest.raises(AttributeError, match=f"no attribute '{gone}'"):
+        getattr(imported(), gone)
+
+
+@pytest.mark.parametrize("gone", ["CoverageMonitor", "Explanation", "NearestRows"])
+def test_names_that_are_gone_from_the_face(gone):
+    with pytest.raises(AttributeError, match=f"module 'hdiforest' has no attribute '{gone}'"):
+        getattr(hdiforest, gone)
+    with pytest.raises(ImportError, match=gone):
+        exec(f"from hdiforest import {gone}")
+
+
 def test_bad_weights():
     with pytest.raises(ValueError, match="'oob' or 'monotonic', got 'each'"):
         imported(weights="each")
@@ -509,12 +546,11 @@ def test_constant_target_and_single_row():
 def test_parameters_set_after_fit_wait_for_the_next_fit(tmp_path):
     model = imported().set_params(weights="inbag")
     expected = imported()
-    assert model.weights_ == "all"
     assert_array_equal(model.oob_interval(), expected.oob_interval())
     weights = model.predict_weights(X_NEW).toarray()
     assert_array_equal(weights, expected.predict_weights(X_NEW).toarray())
     model.save(tmp_path / "model")
-    assert HDIForestRegressor.load(tmp_path / "model").weights_ == "all"
+    assert HDIForestRegressor.load(tmp_path / "model").weights == "all"
     assert_allclose(model.fit(X, Y).predict(X_NEW), FOREST.predict(X_NEW), atol=1e-7)
 
 
@@ -555,7 +591,7 @@ def test_notebooks_do_not_compute_what_takes_time(monkeypatch):
     for name in ("feature_importances_", "oob_prediction_"):
         assert hasattr(imported(), name)
         monkeypatch.setattr(HDIForestRegressor, name, property(lambda _: pytest.fail("was read")))
-    assert "predict_matches_forest_" in imported()._repr_html_()
+    assert "n_training_rows_" in imported()._repr_html_()
 
 
 def test_forks_after_scoring_still_score():
@@ -563,6 +599,7 @@ def test_forks_after_scoring_still_score():
     program = """
 import multiprocessing, numpy as np
 from sklearn.ensemble import RandomForestRegressor
+import hdiforest
 from hdiforest import HDIForestRegressor
 X = np.random.default_rng(0).normal(size=(500, 3))
 model = HDIForestRegressor(RandomForestRegressor(5), calibration=False, n_jobs=2).fit(X, X[:, 0])

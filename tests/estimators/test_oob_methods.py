@@ -14,6 +14,7 @@ from hdiforest import HDIForestRegressor
 from hdiforest.calibration import CVPlus
 from hdiforest.calibration._bases import Base
 from hdiforest.exceptions import OutOfBagWarning
+from hdiforest.inspection import predict_matches_forest
 from hdiforest.metrics import coverage_score
 
 from ..calibration import twin as calibration_twin
@@ -188,11 +189,11 @@ def test_calibrated_intervals_of_a_pruned_model_are_those_of_its_trees(weights):
     forest = RandomForestRegressor(80, random_state=0).fit(X, y)
     model = HDIForestRegressor.from_forest(forest, X, y, weights=weights)
     plain = model.prune(15)
-    assert model.predict_matches_forest_ == (weights == "inbag")
+    assert predict_matches_forest(model) == (weights == "inbag")
     with leaf_sizes(15):
         model.calibrate()
     assert {base.min_samples_leaf for base in model.calibration_.bases} == {15}
-    assert not model.predict_matches_forest_
+    assert not predict_matches_forest(model)
     assert_array_equal(model.oob_prediction(), plain.oob_prediction())
     assert_array_equal(model.oob_weights().toarray(), plain.oob_weights().toarray())
     with leaf_sizes(1):

@@ -38,6 +38,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
 from hdiforest.calibration import CVPlus
+from hdiforest.inspection import preprocessing_steps
 from hdiforest.serving import BatchScorer
 
 from ..model_files import rewritten, with_facts, with_number, with_text
@@ -118,7 +119,7 @@ def test_a_fitted_pipeline_reads_the_table(block_cells, monkeypatch):
     assert_array_equal(model.feature_names_in_, X.columns)
     assert model.n_features_in_ == 4
     assert model.scorer_.forest.n_features == 8
-    assert list(model.preprocessing_.named_steps) == ["table"]
+    assert list(preprocessing_steps(model).named_steps) == ["table"]
     assert model.estimator_ is fitted
     assert model.predict_interval(X_NEW[:0]).shape == (0, 2)
 
@@ -318,7 +319,7 @@ class NoisyMeans(TransformerMixin, BaseEstimator):
 def test_steps_that_make_other_rows_at_their_fit():
     model = HDIForestRegressor(make_pipeline(NoisyMeans(), forest()), calibration=False).fit(X, Y)
     training = model._fitted.training_rows.X
-    assert not np.array_equal(training, model.preprocessing_.transform(X))
+    assert not np.array_equal(training, preprocessing_steps(model).transform(X))
     model = HDIForestRegressor.from_forest(make_pipeline(NoisyMeans(0), forest()).fit(X, Y), X, Y)
     expected = NoisyMeans(0).fit_transform(X, Y)
     assert_array_equal(model._fitted.training_rows.X, expected.astype(np.float32))
@@ -408,7 +409,7 @@ def test_text_that_misses_none_and_nan_stays_as_it_is():
         calibration=False,
     ).fit(table, Y[:120])
     assert len(np.unique(made[~np.isnan(made)])) == 4
-    assert_array_equal(model._steps.rows(table), made.astype(np.float32))
+    assert_array_equal(model._fitted.steps.rows(table), made.astype(np.float32))
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
@@ -625,7 +626,7 @@ def test_sparse_rows_beyond_a_bound(monkeypatch):
 def test_a_refit_without_steps_forgets_them():
     model = HDIForestRegressor(pipeline(), calibration=False).fit(X, Y)
     model.set_params(estimator=forest()).fit(X[["age"]], Y)
-    assert not hasattr(model, "preprocessing_")
+    assert preprocessing_steps(model) is None
     assert model.predict(X_NEW[["age"]]).shape == (M,)
 
 
@@ -663,7 +664,7 @@ def test_a_model_file_holds_the_steps(library, tmp_path):
         loaded = saved_and_loaded(given, tmp_path)
         assert_array_equal(loaded.feature_names_in_, X.columns)
         assert loaded.n_features_in_ == 4
-        assert [name for name, _ in loaded.preprocessing_.steps][1] == "functiontransformer"
+        assert [name for name, _ in preprocessing_steps(loaded).steps][1] == "functiontransformer"
         again = saved_and_loaded(loaded, tmp_path)
         for each in (loaded, pickle.loads(pickle.dumps(loaded)), again):
             assert_array_equal(each.predict_interval(new), model.predict_interval(new))

@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 
 from hdiforest import HDIForestRegressor
+from hdiforest.inspection import predict_matches_forest
 
 from ..oracle import leaf_sizes
 
@@ -41,7 +42,7 @@ def test_prune_returns_another_model_and_leaves_the_first():
     assert pruned.get_params() == model.get_params()
     assert n_leaves(pruned) < n_leaves(model)
     assert not hasattr(pruned, "calibration_")
-    assert not pruned.predict_matches_forest_
+    assert not predict_matches_forest(pruned)
     assert_array_equal(model.predict_interval(X), before)
     assert hasattr(model, "calibration_")
 
@@ -50,7 +51,7 @@ def test_prune_starts_from_the_trees_as_they_grew():
     model = calibrated(imported(weights="inbag"), 15)
     assert n_leaves(model) == n_leaves(model.prune(15))
     assert n_leaves(model.prune(1)) == n_leaves(imported())
-    assert model.prune(1).predict_matches_forest_
+    assert predict_matches_forest(model.prune(1))
 
 
 @pytest.mark.parametrize("copied", [copy.copy, lambda model: model])

@@ -10,8 +10,10 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 
-from hdiforest import CoverageMonitor, ForestSearchOOB, HDIForestRegressor, from_leaves
+from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
 from hdiforest.calibration import CVPlus
+from hdiforest.inspection import explain
+from hdiforest.monitoring import CoverageMonitor
 from hdiforest.serving import RowCounts
 
 RNG = np.random.default_rng(0)
@@ -116,4 +118,4 @@ def test_states_and_counts_are_shown(model):
     assert page.startswith("<p>120 rows, ")
     assert "<br>evidence for too little coverage" in page
     assert repr(RowCounts()) == "0 rows, all of them like the training rows"
-    assert repr(model.explain(X[:2])) == "Explanation of 2 intervals of coverage 0.9"
+    assert repr(explain(model, X[:2])) == "Explanation of 2 intervals of coverage 0.9"

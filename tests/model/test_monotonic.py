@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest.calibration import CVPlus
 from hdiforest.exceptions import MeansWarning
+from hdiforest.inspection import predict_matches_forest
 
 from ..oracle import bag_counts
 
@@ -178,8 +179,8 @@ def test_files_pickles_and_clones_keep_the_moved_targets(tmp_path):
         model.save(path, training_rows=rows)
         unpickled = pickle.loads(pickle.dumps(model))
         for other in (HDIForestRegressor.load(path, verify=True), unpickled):
-            assert other.weights_ == "monotonic"
-            assert not other.predict_matches_forest_
+            assert other.weights == "monotonic"
+            assert not predict_matches_forest(other)
             np.testing.assert_array_equal(other.predict_interval(X, [0.5, 0.9]), expected[0])
             np.testing.assert_array_equal(other.predict(X), expected[1])
     weights = model.predict_weights(X[:5])
@@ -235,11 +236,11 @@ def test_the_model_says_whether_it_predicts_as_the_forest(name, tmp_path):
     estimator, weights, expected = OWN_MEAN[name]
     forest = copy.deepcopy(estimator).fit(X, Y)
     model = HDIForestRegressor.from_forest(forest, X, Y, weights=weights)
-    assert model.predict_matches_forest_ is expected
+    assert predict_matches_forest(model) is expected
     assert np.allclose(model.predict(X), forest.predict(X), rtol=1e-6) == expected
     model.save(tmp_path / "m.hdi")
     for other in (HDIForestRegressor.load(tmp_path / "m.hdi"), pickle.loads(pickle.dumps(model))):
-        assert other.predict_matches_forest_ is expected
+        assert predict_matches_forest(other) is expected
 
 
 @pytest.mark.parametrize(

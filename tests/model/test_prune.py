@@ -15,6 +15,7 @@ from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.prune import leaf_sizes, prune, prune_to
 from hdiforest.calibration._bases import KINDS, Base
+from hdiforest.inspection import predict_matches_forest
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -220,8 +221,8 @@ def test_a_pruned_model_can_be_calibrated_saved_and_pruned_again(tmp_path):
 def test_predictions_match_the_forest_only_where_nothing_was_pruned():
     fitted = RandomForestRegressor(5, min_samples_leaf=4, random_state=0).fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y, weights="inbag")
-    assert pruned_model(model, 4).predict_matches_forest_
-    assert not pruned_model(model, 5).predict_matches_forest_
+    assert predict_matches_forest(pruned_model(model, 4))
+    assert not predict_matches_forest(pruned_model(model, 5))
 
 
 @pytest.mark.parametrize("m", [0, -3, 2.5, True, "5", None, np.nan])

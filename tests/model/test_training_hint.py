@@ -35,6 +35,7 @@ from hdiforest._estimators import input_rows as rows_module
 from hdiforest._utils.hints import digest_of
 from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor
 from hdiforest.exceptions import TrainingRowsWarning
+from hdiforest.inspection import explain
 from hdiforest.metrics import make_interval_scorer
 from hdiforest.serving import BatchScorer
 
@@ -140,7 +141,7 @@ def test_copies_and_files_warn_anew(fresh, tmp_path):
     with warned(1):
         fresh.predict_interval(X, 0.8)
     assert pickle.dumps(fresh) == before
-    assert copy.deepcopy(fresh.explain(X[:2], 0.8)).rows  # which holds the forest
+    assert copy.deepcopy(explain(fresh, X[:2], 0.8)).rows  # which holds the forest
     fresh.save(tmp_path / "with.hdi")
     fresh.save(tmp_path / "without.hdi", training_rows=False)
     copies = [load(tmp_path / name) for name in ("with.hdi", "without.hdi")]

@@ -161,6 +161,8 @@ USER_ROOMS = (
     "_estimators",
     "allocation",
     "regions",
+    "inspection",
+    "monitoring",
     "adapters",
     "_cli",
     "face",

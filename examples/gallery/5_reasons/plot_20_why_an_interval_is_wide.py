@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from hdiforest import HDIForestRegressor
+from hdiforest.inspection import explain
 
 rng = np.random.default_rng(0)
 X = rng.random((1500, 5))
@@ -25,7 +26,7 @@ model = HDIForestRegressor(random_state=0).fit(X, y)
 # narrowest interval would be that with a small third feature. ``unlike`` is the share of the rows
 # with other values that are unlike the training rows.
 
-explained = model.explain([[0.5, 0.5, 0.95, 0.5, 0.5]], random_state=0)
+explained = explain(model, [[0.5, 0.5, 0.95, 0.5, 0.5]], random_state=0)
 for name, *numbers in zip(*list(explained.features.values())[1:], strict=True):
     print(name, *(f"{number:.2f}" for number in numbers))
 

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from hdiforest import HDIForestRegressor, IntervalDisplay
+from hdiforest.inspection import diagnose
 
 rng = np.random.default_rng(0)
 
@@ -23,7 +24,7 @@ def flats(n, least, greatest):
 
 model = HDIForestRegressor(random_state=0).fit(*flats(1500, 20, 160))
 X, y = flats(300, 20, 200)  # the model has seen areas up to 160
-notes = model.diagnose(X, output="pandas")
+notes = diagnose(model, X, output="pandas")
 print(notes.sort_values("dissimilarity").tail().to_string())
 
 # %%

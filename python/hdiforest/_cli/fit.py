@@ -33,6 +33,7 @@ from hdiforest.calibration import Calibration, CVPlus, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.exceptions import InfiniteIntervalsWarning
+from hdiforest.monitoring import recalibrate
 
 
 def run_fit(options: Any) -> None:
@@ -214,7 +215,7 @@ def run_recalibrate(options: Any) -> None:
         raise ValueError(f"{options.model} has no calibration; 'hdiforest calibrate' makes one")
     X, y, counts, _ = read_labelled_tables(model, options)
     with _words_of_the_command(options):
-        model.recalibrate(X, y, **_given(options, "method", "window", "rate"))
+        recalibrate(model, X, y, **_given(options, "method", "window", "rate"))
     calibration = cast("Calibration", model.calibration_)
     step = calibration.history[-1]
     pairs = zip(calibration.coverages, step.coverage, strict=True)

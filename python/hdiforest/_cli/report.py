@@ -25,6 +25,7 @@ from hdiforest._utils.optional import pc
 from hdiforest.calibration._result import USUAL_COVERAGE
 from hdiforest.displays._coverage import THIRDS
 from hdiforest.exceptions import NewGroupsWarning
+from hdiforest.inspection import diagnose
 from hdiforest.serving import _model_file as model_file
 
 _N_PERIODS = 10
@@ -61,7 +62,7 @@ def run_check(options: Any) -> None:
     if fitted.has_reference:
         made = fitted.calibration
         level = levels[0] if made is None else made.coverages[0]  # no flag depends on it
-        flag = model.diagnose(X, level)["flag"]
+        flag = diagnose(model, X, level)["flag"]
         groups.append(("flag", (["unlike the training rows", "others"], np.where(flag, 0, 1))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NewGroupsWarning)  # counts tell it

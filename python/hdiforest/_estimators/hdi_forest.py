@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,6 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,19 +24,16 @@ from hdicore import Scorer
 from hdicore.explain import feature_importances
 from hdiforest._estimators import distribution_model as models
 from hdiforest._estimators import folds, input_rows, training
-from hdiforest._estimators.explanation import MAX_ROWS, Explanation, NearestRows, nearest_rows
 from hdiforest._estimators.input_rows import checked_blocks, checked_rows, concatenated, is_plain
 from hdiforest._estimators.oob_methods import OutOfBagMixin
 from hdiforest._model import calibrate as calibrating
 from hdiforest._model import predict
-from hdiforest._model.diagnose import diagnose
-from hdiforest._model.fitted import AnyCalibration, FittedForest, base_intervals
+from hdiforest._model.fitted import AnyCalibration, FittedForest
 from hdiforest._model.prune import prune
 from hdiforest._model.sklearn_forest import why_no_means
-from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, TreeBlock, Weighting
 from hdiforest._tables.encoder import TableEncoder
-from hdiforest._tables.frames import Output, frame_of, require_library, table_in
+from hdiforest._tables.frames import Output
 from hdiforest._utils import Array, checks
 from hdiforest._utils.checks import thread_count
 from hdiforest._utils.hints import digest_of, printing, warn_caller
@@ -47,8 +43,6 @@ from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._calibrate import CrossFit
 from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._methods import Method, resolve_method
-from hdiforest.calibration._recalibrate import check_recalibration, recalibrated
-from hdiforest.calibration._result import Recalibrating
 from hdiforest.calibration._selection import Objective
 from hdiforest.exceptions import MeansWarning
 from hdiforest.serving import _model_file as model_file
@@ -114,9 +108,6 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         The fitted forest; absent from a model that was loaded from a file.
     scorer_ : hdicore.Scorer
     calibration_ : hdiforest.calibration.Calibration, CrossCalibration or JointCalibration
-    preprocessing_ : Pipeline
-    weights_ : str
-    predict_matches_forest_ : bool
     feature_importances_, oob_prediction_ : ndarrays
     n_features_in_, n_outputs_, n_training_rows_ : int
     feature_names_in_ : ndarray of str
@@ -127,6 +118,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     ForestSearchOOB : Fits several forests and keeps the one with the narrowest intervals.
     from_leaves : A model of any forest that reports the leaves of rows.
     fit_table : Fits a model to a table with strings, dates and missing cells.
+    hdiforest.inspection.explain : Says what makes the intervals of a few rows.
+    hdiforest.monitoring.recalibrate : Moves a calibration by new rows.
 
     Notes
     -----
@@ -349,11 +342,6 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         return self._fitted.scorer
 
     @property
-    def weights_(self) -> Weighting:
-        """The `weights` the model was made with."""
-        return self._fitted.weights
-
-    @property
     def n_outputs_(self) -> int:
         """Number of targets."""
         return self._fitted.n_outputs
@@ -364,14 +352,6 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         return self._fitted.n_training_rows
 
     @property
-    def predict_matches_forest_(self) -> bool:
-        """Whether `predict` must give the forest's own predictions, up to rounding.
-
-        Its leaves then predict means of y, and `weights` count rows as its trees drew them.
-        """
-        return self._fitted.matches_forest
-
-    @property
     def feature_importances_(self) -> Array:
         """Share of each feature, behind all steps, in what splits explain of the targets."""
         return feature_importances(self.fitted_forest().scorer)
@@ -380,20 +360,6 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         # scikit-learn reads all attributes for this, and when a notebook shows the model.
         names = set(object.__dir__(self)) - {"feature_importances_", "oob_prediction_"}
         return [name for name in names if hasattr(self, name)]
-
-    @property
-    def preprocessing_(self) -> Pipeline:
-        """The fitted steps before the forest, which all methods apply to X; absent without any."""
-        steps = self._steps
-        if steps is None:
-            raise AttributeError("this model has no preprocessing_: its forest has no steps")
-        return steps.pipeline
-
-    @property
-    def _steps(self) -> TableSteps | None:
-        """The steps before the forest."""
-        encoder = self._fitted.encoder
-        return encoder if isinstance(encoder, TableSteps) else None
 
     def _query(self, X: Any, function: models.Query, values: ArrayLike | None = None) -> Array:
         fitted = self.fitted_forest()
@@ -409,6 +375,10 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     def _warn_of_training_rows(self, X: Any, of: str = "") -> None:
         input_rows.warn_of_training_rows(self, X, self._fitted, of)
 
+    def _blocks(self, X: Any, by: ArrayLike | None = None) -> Iterator[input_rows.Block]:
+        """Yield rows to score in blocks, with the labels of their groups if `by` gives these."""
+        return checked_blocks(self, X, self.fitted_forest(), folds.check_labels(by, X))
+
     def _by_block(self, X: Any, answer: Callable[..., Array], values: Any = None) -> Array:
         """Return answers to blocks of rows and numbers of threads as one array."""
         blocks = checked_blocks(self, X, self.fitted_forest(), values)
@@ -422,13 +392,12 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         if not with_mean and by is None and groups is None and is_plain(X, self, fitted):
             n_threads = self._n_threads(len(X))
             return predict.predict_calibrated(fitted, X, coverage, n_threads, joint=joint)
-        steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
         of_new_groups: list[NDArray[np.bool_]] = []
 
         def answer(block: input_rows.Block, n_threads: int) -> Array:
             shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
             mean = np.empty(shape) if with_mean else None
-            of_folds = [steps.rows(block.given) for steps in steps_of_folds]
+            of_folds = [steps.rows(block.given) for steps in fitted.steps_of_folds]
             codes = fitted.group_codes(block.rows, *block.per_row)
             if codes is not None:
                 of_new_groups.append(codes < 0)
@@ -454,61 +423,6 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         return self._by_block(X, answer, values)
 
     @models.reads_once
-    def diagnose(
-        self,
-        X: ArrayLike,
-        coverage: float = 0.9,
-        *,
-        by: ArrayLike | None = None,
-        output: Output | None = None,
-    ) -> Any:
-        """Tell which rows are unlike the training rows, and how far their trees agree.
-
-        Parameters
-        ----------
-        X, coverage : rows as in `predict`, and float, default=0.9
-            Of intervals of the model's default kind; of a calibrated model one that was calibrated.
-        by : (n,) array, optional
-            As in `predict_interval`. Without the labels of groups that no column of X holds the
-            conformal quantile is that of all rows.
-        output : {"pandas", "polars", "pyarrow"}, optional
-            A table of that library; by default a dict of arrays.
-
-        Returns
-        -------
-        dict of (n,) arrays, or table
-            ``dissimilarity``: distance to the nearest of at most 10,000 training rows over the mean
-            distance between them; features count in standard deviations, by their importance.
-            ``flag``: whether it exceeds that of 95 % of the training rows (to the nearest other).
-            ``out_of_range``, ``worst_feature``: number of features beyond the training range, and
-            the farthest in standard deviations times importance. ``n_missing``: missing features.
-            ``tree_spread``: standard deviation of the trees' means. ``mass_outside``: share of the
-            forest's distribution outside the interval. ``interval_se``: standard error of an end
-            for the draw of trees, from two halves of them; rough for one row. These of each output.
-
-        Notes
-        -----
-        Only ``dissimilarity`` and ``out_of_range`` see rows that the forest does not know
-        (:doc:`/honest`). Nothing is promised for flagged rows. Needs training rows, or a file saved
-        with ``diagnostics=True``. Steps before the forest come first, so features are theirs.
-        """
-        library = None if output == "numpy" else output
-        if library is not None:
-            require_library(library)
-        level = float(checks.shares("coverage", coverage, one=True).reshape(()))
-        fitted = self.fitted_forest()
-        if fitted.calibration is not None:
-            fitted.calibration.positions(level)
-        steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
-        parts = []
-        for block in checked_blocks(self, X, fitted, folds.check_labels(by, X)):
-            of_folds = [steps.rows(block.given) for steps in steps_of_folds]
-            args = level, self._n_threads(len(block.rows)), of_folds, *block.per_row
-            parts.append(diagnose(fitted, block.rows, *args))
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return columns if library is None else table_in(library, columns, frame_of(X).index)
-
-    @models.reads_once
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
 
@@ -528,75 +442,6 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         rows, scorer = checked_rows(self, X, fitted), fitted.row_scorer(self._n_threads)
         indptr, indices, data = scorer.weights(rows, n_threads=self._n_threads(len(rows)))
         return csr_array((data, indices, indptr), shape=(len(rows), fitted.n_training_rows))
-
-    @models.reads_once
-    def nearest_rows(self, X: ArrayLike, k: int = 5) -> NearestRows:
-        """Training rows that weigh most for each row of X.
-
-        Parameters
-        ----------
-        X, k : rows as in `predict`, and int, default=5
-            How many training rows to name for each.
-
-        Returns
-        -------
-        NearestRows
-            The heaviest first, and of equal ones the lower position. Needs the training rows.
-        """
-        fitted, size = self.fitted_forest(), checks.check_whole_number("k", k)
-        return nearest_rows(fitted, checked_rows(self, X, fitted), size, self._n_threads())
-
-    @models.reads_once
-    def explain(
-        self,
-        X: ArrayLike,
-        coverage: float = 0.9,
-        *,
-        by: ArrayLike | None = None,
-        background: int = 20,
-        random_state: int | RandomState | None = None,
-    ) -> Explanation:
-        """Say which training rows and which features make the intervals of a few rows.
-
-        Parameters
-        ----------
-        X, coverage : rows as in `predict`, at most 1,000, and float, default=0.9
-            The intervals are those of `predict_interval`: calibrated, or else HDIs.
-        by : (n,) array, optional
-            As in `predict_interval`. Without the labels of groups that no column of X holds the
-            conformal quantile is that of all rows, with a warning.
-        background, random_state : int, default=20, and int, RandomState or None
-            Training rows to take other values of features from, and the seed of their choice.
-            Without training rows these are evenly spaced in each feature's range.
-
-        Returns
-        -------
-        Explanation
-            Tables ``rows`` and ``features``, made when asked for, of features behind all steps.
-        """
-        fitted, level = self.fitted_forest(), checks.one_share("coverage", coverage)
-        if fitted.n_outputs > 1:
-            raise ValueError(f"explain needs a model of one target, got {fitted.n_outputs}")
-        if any(isinstance(fold.encoder, TableSteps) for fold in fitted.folds):
-            raise ValueError("explain needs features that all forests of a calibration share")
-        checks.check_whole_number("background", background)
-        random = checks.checked_random_state(random_state)
-        rows, labels = checked_rows(self, X, fitted), folds.check_labels(by, X)
-        if not 1 <= len(rows) <= MAX_ROWS:
-            raise ValueError(f"X must have 1 to {MAX_ROWS:,} rows, got {len(rows):,}")
-        if labels is None and fitted.needs_labels:
-            warn_caller(
-                "intervals take the conformal quantile of all rows: the groups of the calibration "
-                "are no column of X, and by= does not give them"
-            )
-        if fitted.training_rows is None:
-            low, high = fitted.feature_range.astype(np.float64)
-            values = np.linspace(low, high, background)
-        else:
-            training = fitted.require_training_rows()
-            usable = np.flatnonzero(training.has_weight)
-            values = training.X[random.permutation(usable)[:background]]
-        return Explanation(fitted, rows, level, values, self._n_threads(), labels)
 
     @models.reads_once
     def sample(
@@ -763,54 +608,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
                     folds.warn_of_later_rows(cast("Calibration", self.calibration_))
         return self
 
-    def recalibrate(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        method: Recalibrating = "rolling",
-        window: int = 500,
-        rate: float = 0.01,
-    ) -> Self:
-        """Move the conformal quantiles of all calibrated coverages by new rows, in their order.
-
-        Parameters
-        ----------
-        X, y : rows as in `predict`, and (n,) array
-            New rows, the latest last, and their targets. Several calls do as one with all rows.
-        method : {"rolling", "aci"}, default="rolling"
-            Quantiles of the last `window` rows; or adaptive conformal inference (Gibbs and Candes,
-            NeurIPS 2021) also moves the share of misses that they are for, by `rate`, after each
-            row. `calibration_` says what each promises.
-        window, rate : int and float, default=500 and 0.01
-            At first the window holds scores of the calibration, which new ones replace.
-
-        Returns
-        -------
-        HDIForestRegressor
-            The model itself, without another fit. Its intervals are no longer clipped to the range
-            of the training targets, which new ones may leave; by "aci" they may be infinite.
-
-        Notes
-        -----
-        ``calibration_.history`` tells of each call what was covered, each row before it was taken
-        in. Distributions, and so one-sided bounds, stay. Needs one target and a calibration by
-        "oob" or "split", without `by`. O(one prediction + window) for each row and coverage.
-        """
-        now = self._at_once()
-        fitted, calibration = now.fitted_forest(), now.calibration_
-        if not isinstance(calibration, Calibration):
-            raise ValueError(
-                "recalibrate needs a model of one target that was calibrated by method 'oob' or "
-                f"'split', and this one has {fitted.n_outputs} and was by {calibration.method!r}"
-            )
-        check_recalibration(calibration, method, window, rate)
-        rows, targets = self._checked_calibration_rows(X, y, fitted)
-        ends = base_intervals(fitted, rows, calibration.bases, self._n_threads(len(rows)))
-        checks.check_no_interval_is_empty(ends)
-        moved = recalibrated(calibration, ends, targets, method, window, rate)
-        self._fitted = replace(fitted, calibration=moved)
-        return self
+    def _replace_calibration(self, fitted: FittedForest, calibration: AnyCalibration) -> None:
+        """Give the model, which is as `fitted` until now, another calibration."""
+        self._fitted = replace(fitted, calibration=calibration)
 
     def _checked_calibration_rows(
         self, X: Any, y: Any, fitted: FittedForest
@@ -849,7 +649,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
                 "to fit; calibrate before saving"
             )
         rows = fitted.require_training_rows()
-        X = rows.X if self._steps is None else self._training_table
+        X = rows.X if fitted.steps is None else self._training_table
         if X is None:
             raise ValueError(
                 f"{what} fits the steps before the forest again, to the table of the fit, which "
@@ -872,7 +672,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             which `predict_weights`, the ``oob_`` methods and joint draws of several outputs need.
             The distinct values of y and the range of each feature are always kept.
         diagnostics : bool, default=False
-            Whether a file without training rows keeps at most 10,000 (X), which `diagnose` needs.
+            Whether a file without training rows keeps at most 10,000 (X), which
+            `hdiforest.inspection.diagnose` needs.
         """
         checks.check_flag("diagnostics", diagnostics)
         fitted = self.fitted_forest()
@@ -923,7 +724,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         model._fitted, model._target_names = fitted, fitted.target_names
         names: Any = fitted.feature_names
         n_features: int | None = fitted.n_features
-        if (steps := model._steps) is not None:
+        if (steps := fitted.steps) is not None:
             names, n_features = steps.names, getattr(steps.pipeline, "n_features_in_", None)
         if n_features is not None:  # there is no number of them for steps that read texts
             model.n_features_in_ = n_features
@@ -998,7 +799,7 @@ def replace_levels(model: HDIForestRegressor, field: str, of_levels: Sequence[An
     calibration = cast("Calibration", fitted.calibration)
     pairs = zip(calibration.levels, of_levels, strict=True)
     levels = tuple(replace(level, **{field: check}) for level, check in pairs)
-    model._fitted = replace(fitted, calibration=replace(calibration, levels=levels))
+    model._replace_calibration(fitted, replace(calibration, levels=levels))
 
 
 def attach_encoder(

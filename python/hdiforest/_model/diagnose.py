@@ -23,7 +23,7 @@ from hdiforest.calibration._result import output_names
 _LEAVES_AT_ONCE = 1 << 23  # in memory
 
 
-def diagnose(
+def columns_of_diagnosis(
     fitted: FittedForest,
     X: NDArray[Any],
     coverage: float,
@@ -31,7 +31,7 @@ def diagnose(
     of_folds: Sequence[NDArray[Any]] = (),
     labels: NDArray[Any] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns of `HDIForestRegressor.diagnose` of rows; see `predict_calibrated`.
+    """Return the columns of `hdiforest.inspection.diagnose` of rows; see `predict_calibrated`.
 
     Without the `labels` of their groups, if these are needed, the quantile is that of all rows.
     """

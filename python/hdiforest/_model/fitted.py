@@ -349,8 +349,8 @@ class FittedForest:
     @property
     def names_of_features(self) -> list[str]:
         """Names of the features that the forest reads, x0, x1, ... if they have none."""
-        if isinstance(self.encoder, TableSteps):
-            return [column.name for column in self.encoder.ordered.values()]
+        if self.steps is not None:
+            return [column.name for column in self.steps.ordered.values()]
         return list(self.columns or (f"x{j}" for j in range(self.n_features)))
 
     @property
@@ -370,6 +370,16 @@ class FittedForest:
         if self.centred is not None and self.centred.mean is not None:
             return "what the other mean predicts out of fold is not kept"
         return None
+
+    @property
+    def steps(self) -> TableSteps | None:
+        """The steps of scikit-learn before the forest."""
+        return self.encoder if isinstance(self.encoder, TableSteps) else None
+
+    @property
+    def steps_of_folds(self) -> list[TableSteps]:
+        """The steps before the forest of each fold, where folds have their own."""
+        return [fold.steps for fold in self.folds if fold.steps is not None]
 
     def rows_of_folds(self, table: Any, first_row: int = 0) -> list[NDArray[np.float32]]:
         """Return the rows of a pyarrow Table for the forest of each fold, if it has own steps."""

@@ -94,6 +94,12 @@ def _part(outer: Any, name: str) -> Any:
 
 def model_and_rows(estimator: Any, X: Any, method: str, name: str = "estimator") -> tuple[Any, Any]:
     """Return `model_in` a fitted estimator, and its rows X as the steps before hand them over."""
+    model, rows = live_model_and_rows(estimator, X, method, name)
+    return _at_once(model), rows
+
+
+def live_model_and_rows(estimator: Any, X: Any, method: str, name: str) -> tuple[Any, Any]:
+    """Return as `model_and_rows`, but the model itself, which may be changed."""
     model, steps = _model_and_steps(estimator, method, name)
     for step in steps:
         X = step.transform(X)
@@ -103,32 +109,34 @@ def model_and_rows(estimator: Any, X: Any, method: str, name: str = "estimator")
 def model_as_it_is(estimator: Any, method: str, name: str = "estimator") -> Any:
     """Return `model_in` a fitted estimator, behind the steps before it."""
     model, steps = _model_and_steps(estimator, method, name)
+    model = _at_once(model)
     return make_pipeline(*steps, model) if steps else model
 
 
-def model_in(estimator: Any, method: str) -> Any:
+def model_in(estimator: Any, method: str, name: str = "estimator") -> Any:
     """Return the model that a fitted estimator ends in, or ValueError if it has no such method.
 
     It is the model as it is now: several calls of it know one calibration.
 
     Around it may be Pipelines, searches and FrozenEstimators. NotFittedError if one is not fitted.
     """
-    return _model_and_steps(estimator, method)[0]
+    return _at_once(_model_and_steps(estimator, method, name)[0])
 
 
-def _model_and_steps(
-    estimator: Any, method: str, name: str = "estimator"
-) -> tuple[Any, list[Pipeline]]:
+def _at_once(model: Any) -> Any:
+    return model._at_once() if hasattr(model, "_at_once") else model
+
+
+def _model_and_steps(estimator: Any, method: str, name: str) -> tuple[Any, list[Pipeline]]:
     outer: list[Any] = []
     for model in layers(estimator, fitted=True):
         if not (isinstance(model, FrozenEstimator | Pipeline) or is_search(model)):
             break
         outer.append(model)
-    model = getattr(model, "best_estimator_", model)  # of a ForestSearchOOB
+    model = model._best() if hasattr(model, "_best") else model  # of a ForestSearchOOB
     if not hasattr(model, method):
         raise ValueError(
             f"{name} must be, or end in, a model that has {method}, such as "
             f"HDIForestRegressor, got {type(model).__name__}"
         )
-    model = model._at_once() if hasattr(model, "_at_once") else model
     return model, [pipeline[:-1] for pipeline in pipelines(outer)]

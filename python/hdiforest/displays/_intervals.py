@@ -97,7 +97,7 @@ class IntervalDisplay(common.RowsDisplay):
         prediction, feature : (n,) arrays, optional
             Means, drawn as a line; and numbers or dates to draw against.
         flag : (n,) bool array, optional
-            Rows to draw hollow, such as ``model.diagnose(X)["flag"]``.
+            Rows to draw hollow, such as ``diagnose(model, X)["flag"]``.
         sort_by : {"prediction", "target", "width"}, optional
             How rows are sorted without `feature`; by default by prediction, or by target if there
             is no `prediction`.

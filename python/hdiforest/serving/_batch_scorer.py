@@ -90,7 +90,7 @@ class BatchScorer:
         Whether to map the file. If not, each process reads a copy, checked whole, which its last
         scorer frees; nothing that happens to the file later matters to it.
     diagnose : bool, default=False
-        Whether columns of `HDIForestRegressor.diagnose` at the first coverage come behind the
+        Whether columns of `hdiforest.inspection.diagnose` at the first coverage come behind the
         results. Needs a file with training rows, or saved with ``diagnostics=True``, and scipy.
     trusted : sequence of str or type, default=()
         As of `HDIForestRegressor.load`.
@@ -370,7 +370,9 @@ class BatchScorer:
         levels, ends = range(len(self.coverage)), ENDS[self.kind]
         results = [mean, *(intervals[:, end, j] for j in levels for _, end in ends)]
         if self.diagnose:
-            from hdiforest._model.diagnose import diagnose
+            from hdiforest._model.diagnose import columns_of_diagnosis
 
-            results += diagnose(fitted, X, self.coverage[0], n_threads, of_folds).values()
+            results += columns_of_diagnosis(
+                fitted, X, self.coverage[0], n_threads, of_folds
+            ).values()
         return results, counts

@@ -16,6 +16,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, LeafModel, fit_table
 from hdiforest.calibration import CVPlus
+from hdiforest.monitoring import recalibrate
 from hdiforest.serving._parts import Parts, as_facts, as_text
 from hdiforest.serving._serialization import from_arrays
 
@@ -152,7 +153,7 @@ def of_kind(kind):
 
 
 def recalibrated():
-    return split().recalibrate(X[:60], Y[:60] + 1, window=50)
+    return recalibrate(split(), X[:60], Y[:60] + 1, window=50)
 
 
 def bagged():

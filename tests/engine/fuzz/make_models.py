@@ -18,6 +18,7 @@ from hdiforest import HDIForestRegressor, fit_table, from_index
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest.calibration import Base, Calibration, FixedLevel
 from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.monitoring import recalibrate
 
 N = 14
 
@@ -96,7 +97,7 @@ def save_all(folder: Path) -> None:
     new = rng.normal(size=(N, 2)).round(1).astype(np.float32)
     split = HDIForestRegressor(small(), calibration=False).fit(X, y)
     split.calibrate(new, new[:, 0], coverage=[0.5, 0.8]).save(folder / "calibrated")
-    split.recalibrate(new, new[:, 0], window=9, method="aci").save(folder / "recalibrated")
+    recalibrate(split, new, new[:, 0], window=9, method="aci").save(folder / "recalibrated")
     centred(HDIForestRegressor(small(), calibration=False).fit(X, y), y).save(folder / "centred")
 
     leaves = rng.integers(0, 3, (N, 2)).astype(np.int32)

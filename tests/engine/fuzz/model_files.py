@@ -34,6 +34,8 @@ from mutations import mutate
 import hdicore._core
 from hdiforest import HDIForestRegressor, LeafModel
 from hdiforest._cli.report import contents
+from hdiforest.inspection import diagnose
+from hdiforest.monitoring import recalibrate
 
 INTERPOLATIONS = [
     *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf"),
@@ -152,9 +154,9 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
     require_same(ask(loaded_again, X), answers)
     calibration = getattr(model, "calibration_", None)
     coverage = 0.9 if calibration is None else calibration.coverages[0]
-    loaded(lambda: loaded_again.diagnose(X, coverage))  # not all have what it needs
+    loaded(lambda: diagnose(loaded_again, X, coverage))  # not all have what it needs
     if calibration is not None:
-        loaded(lambda: loaded_again.recalibrate(X, np.zeros(6), window=300))
+        loaded(lambda: recalibrate(loaded_again, X, np.zeros(6), window=300))
 
 
 def rows_of(model: HDIForestRegressor) -> Any:

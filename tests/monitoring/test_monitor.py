@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import binom
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from hdiforest import CoverageMonitor, HDIForestRegressor
-from hdiforest._estimators.coverage_monitor import _FORMAT, DriftEvidence, MissEvidence
+from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
+from hdiforest.monitoring import CoverageMonitor, recalibrate
+from hdiforest.monitoring._monitor import _FORMAT, DriftEvidence, MissEvidence
 from hdiforest.serving import _tensor_file as tensor_file
 
 RNG = np.random.default_rng(0)
@@ -125,12 +130,31 @@ def test_evidence_of_drift_stays_where_the_model_is_recalibrated(model):
         rows = NEW[begin : begin + 200], NEW_Y[begin : begin + 200] + begin / 300
         for monitor in (moved, still):
             monitor.update(*rows)
-        moved.model.recalibrate(*rows, window=200)
+        recalibrate(moved.model, *rows, window=200)
     assert moved.state.drift == still.state.drift
     assert moved.state.coverage > still.state.coverage
 
 
+def test_models_inside_others_and_of_leaves_are_watched(model):
+    """Oracle: the intervals of the model itself, of rows that are scaled by hand."""
+    scaler = StandardScaler().fit(X[:50])
+    expected = CoverageMonitor(model).update(scaler.transform(NEW), NEW_Y)
+    pipeline = make_pipeline(FrozenEstimator(scaler), FrozenEstimator(model))
+    assert CoverageMonitor(pipeline).update(NEW, NEW_Y) == expected
+    search = ForestSearchOOB([clone(model.estimator_)], random_state=0).fit(X[:500], Y[:500])
+    assert CoverageMonitor(search).update(NEW, NEW_Y) == CoverageMonitor(
+        search.best_estimator_
+    ).update(NEW, NEW_Y)
+    leaves = from_leaves(model.estimator_.apply, X[:500], Y[:500])
+    leaves.calibrate(X[500:900], Y[500:900], coverage=0.9)
+    state = CoverageMonitor(leaves).update(X[900:], Y[900:])
+    lower, upper = leaves.predict_interval(X[900:], 0.9).T
+    assert state.coverage == ((lower <= Y[900:]) & (Y[900:] <= upper)).mean()
+
+
 def test_models_that_are_refused(model):
+    with pytest.raises(ValueError, match="such as HDIForestRegressor, got RandomForestRegressor"):
+        CoverageMonitor(model.estimator_)
     with pytest.raises(AttributeError, match="call calibrate first"):
         CoverageMonitor(HDIForestRegressor(calibration=False).fit(X[:50], Y[:50]))
     with pytest.raises(ValueError, match="coverage must be one that was calibrated"):

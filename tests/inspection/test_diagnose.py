@@ -9,6 +9,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, fit_table
 from hdiforest._model.reference import Reference
+from hdiforest.inspection import diagnose
 from hdiforest.serving import BatchScorer
 
 pd = pytest.importorskip("pandas")
@@ -90,7 +91,7 @@ def test_rows_that_are_all_alike():
 
 
 def test_columns(model):
-    found = model.diagnose(NEW)
+    found = diagnose(model, NEW)
     assert list(found) == COLUMNS
     low, high = np.float32(X).min(axis=0), np.float32(X).max(axis=0)
     outside = (np.float32(NEW) < low) | (np.float32(NEW) > high)
@@ -114,14 +115,15 @@ def test_spread_over_trees_of_the_trees_own_means():
     forest = ExtraTreesRegressor(30, max_depth=3, random_state=0).fit(X, Y)
     model = HDIForestRegressor.from_forest(forest, X, Y)
     trees = np.stack([tree.predict(NEW) for tree in forest.estimators_])
-    assert_allclose(model.diagnose(NEW)["tree_spread"], trees.std(axis=0), rtol=1e-9)
+    assert_allclose(diagnose(model, NEW)["tree_spread"], trees.std(axis=0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("weights", ["all", "inbag", "oob"])
 def test_weights_and_empty_leaves(weights):
     forest = RandomForestRegressor(20, max_depth=4, random_state=0)
     model = HDIForestRegressor(forest, weights=weights, calibration=False)
-    found = model.fit(X, Y, sample_weight=RNG.integers(0, 3, N)).diagnose(NEW)
+    model.fit(X, Y, sample_weight=RNG.integers(0, 3, N))
+    found = diagnose(model, NEW)
     assert all(np.isfinite(found[name]).all() for name in COLUMNS[3:6])
 
 
@@ -132,29 +134,29 @@ def test_standard_error_is_that_of_other_forests():
         forest = ExtraTreesRegressor(60, bootstrap=True, min_samples_leaf=5, random_state=seed)
         model = HDIForestRegressor(forest, calibration=False).fit(X, Y)
         ends.append(model.predict_interval(NEW[:40], 0.8))
-        errors.append(model.diagnose(NEW[:40], 0.8)["interval_se"])
+        errors.append(diagnose(model, NEW[:40], 0.8)["interval_se"])
     spread = np.sqrt(np.var(ends, axis=0, ddof=1).mean())
     assert 0.6 < np.sqrt(np.square(errors).mean()) / spread < 1.6
 
 
 def test_tables_and_outputs(model):
-    table = model.diagnose(pd.DataFrame(NEW, index=range(5, 47)).to_numpy(), output="pandas")
+    table = diagnose(model, pd.DataFrame(NEW, index=range(5, 47)).to_numpy(), output="pandas")
     assert list(table.columns) == COLUMNS
     named = pd.DataFrame(X, columns=list("abcd"))
     several = HDIForestRegressor(random_state=0).fit(named, pd.DataFrame({"p": Y, "q": -Y}))
     rows = pd.DataFrame(NEW, columns=list("abcd"), index=np.arange(len(NEW)) + 7)
-    found = several.diagnose(rows, output="pandas")
+    found = diagnose(several, rows, output="pandas")
     assert list(found.index[:2]) == [7, 8]
     assert list(found.columns)[3:9] == [f"{t}_{n}" for n in COLUMNS[3:6] for t in "pq"]
     assert found["worst_feature"].iloc[-2] == "a"
-    assert several.diagnose(rows, output="polars")["flag"].sum() == found["flag"].sum()
+    assert diagnose(several, rows, output="polars")["flag"].sum() == found["flag"].sum()
 
 
 def test_file_without_training_rows(model, tmp_path):
     path = tmp_path / "model.hdi"
     model.save(path, training_rows=False, diagnostics=True)
-    expected = model.diagnose(NEW)
-    for name, values in HDIForestRegressor.load(path).diagnose(NEW).items():
+    expected = diagnose(model, NEW)
+    for name, values in diagnose(HDIForestRegressor.load(path), NEW).items():
         assert_array_equal(values, expected[name])
     batch = {f"x{j}": NEW[:, j] for j in range(4)}
     scored = BatchScorer(path, diagnose=True)(batch)
@@ -163,7 +165,7 @@ def test_file_without_training_rows(model, tmp_path):
     model.save(path, training_rows=False)
     bare = HDIForestRegressor.load(path)
     with pytest.raises(ValueError, match=r"diagnose needs training rows.*diagnostics=True"):
-        bare.diagnose(NEW)
+        diagnose(bare, NEW)
     with pytest.raises(ValueError, match="diagnose needs training rows"):
         BatchScorer(path, diagnose=True)
 
@@ -173,7 +175,7 @@ def test_table_with_categories_and_missing_cells():
     table.loc[::11, "x"] = np.nan
     model = fit_table(table, "y", random_state=0)
     new = pd.DataFrame({"x": [0.1, np.nan, 50], "kind": ["up", "down", "sideways"]})
-    found = model.diagnose(new)
+    found = diagnose(model, new)
     assert found["n_missing"].tolist() == [0, 1, 1]
     assert found["worst_feature"].tolist() == ["", "", "x"]
     assert found["flag"].tolist()[2]
@@ -189,6 +191,6 @@ def test_table_with_categories_and_missing_cells():
 )
 def test_what_is_refused(model, options, message):
     with pytest.raises(ValueError, match=message):
-        model.diagnose(NEW, **options)
+        diagnose(model, NEW, **options)
     with pytest.raises(ValueError, match=re.escape("diagnostics must be")):
         model.save("nowhere.hdi", diagnostics="yes")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
 
 from hdicore.explain import heaviest_atoms, intervals_without_each
 from hdiforest._model.fitted import FittedForest, base_intervals
@@ -15,7 +16,9 @@ from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import predict_calibrated
 from hdiforest._tables.frames import BLOCK_CELLS
 from hdiforest._utils import Array, BaseKind
-from hdiforest._utils.checks import check_whole_number
+from hdiforest._utils.checks import check_whole_number, checked_random_state, one_share
+from hdiforest._utils.hints import warn_caller
+from hdiforest._utils.meta_estimators import model_and_rows
 from hdiforest.calibration import Calibration
 from hdiforest.calibration._bases import Base
 from hdiforest.displays._distribution import ExplanationDisplay
@@ -25,30 +28,88 @@ Rows = NDArray[np.floating[Any]]
 MAX_ROWS = 1000
 
 
-class NearestRows(NamedTuple):
-    """Training rows that weigh most; what `HDIForestRegressor.nearest_rows` returns.
+def explain(
+    model: Any,
+    X: ArrayLike,
+    coverage: float = 0.9,
+    *,
+    by: ArrayLike | None = None,
+    background: int = 20,
+    random_state: int | RandomState | None = None,
+) -> Explanation:
+    """Say which training rows and which features make the intervals of a few rows.
 
     Parameters
     ----------
-    rows, weights, targets : (n, k) intp and float64, and (n, k[, n_outputs]) float64
-        Positions in the fit, falling weights, targets; -1, 0, NaN if fewer than k rows have weight.
+    model : fitted estimator
+        An `HDIForestRegressor` or a `ForestSearchOOB` of one target, also as the last step of a
+        Pipeline or the best of a search.
+    X : rows as in `predict`
+        At most 1,000.
+    coverage : float, default=0.9
+        The intervals are those of `predict_interval`: calibrated, or else HDIs.
+    by : (n,) array, optional
+        As in `predict_interval`. Without the labels of groups that no column of X holds the
+        conformal quantile is that of all rows, with a warning.
+    background : int, default=20
+        Training rows to take other values of features from. Without training rows these are evenly
+        spaced in each feature's range.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of these rows.
+
+    Returns
+    -------
+    Explanation
+        Tables ``rows`` and ``features``, made when asked for, of features behind all steps.
+
+    Raises
+    ------
+    ValueError, NotFittedError
+        If an argument is refused, or the model has several targets; if it is not fitted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.inspection import explain
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X, y)
+    >>> why = explain(model, [[0, 0, 0, 0]], random_state=0)
+    >>> why
+    Explanation of 1 intervals of coverage 0.9
+    >>> sorted(why.features["feature"].tolist())
+    ['x0', 'x1', 'x2', 'x3']
     """
-
-    rows: NDArray[np.intp]
-    weights: Array
-    targets: Array
-
-
-def nearest_rows(fitted: FittedForest, X: Rows, k: int, n_threads: int) -> NearestRows:
-    """Return the k training rows that weigh most for each of the rows X."""
-    rows, weights = heaviest_atoms(fitted.row_scorer(lambda: n_threads), X, k, n_threads)
-    targets = fitted.require_training_rows().y[rows]
-    targets[rows < 0] = np.nan
-    return NearestRows(rows, weights, targets)
+    level = one_share("coverage", coverage)
+    check_whole_number("background", background)
+    random = checked_random_state(random_state)
+    own, given = model_and_rows(model, X, "predict_weights", "model")
+    fitted = own.fitted_forest()
+    if fitted.n_outputs > 1:
+        raise ValueError(f"explain needs a model of one target, got {fitted.n_outputs}")
+    if fitted.steps_of_folds:
+        raise ValueError("explain needs features that all forests of a calibration share")
+    rows = np.concatenate([block.rows for block in own._blocks(given, by)])
+    labels = None if by is None else np.asarray(by)
+    if not 1 <= len(rows) <= MAX_ROWS:
+        raise ValueError(f"X must have 1 to {MAX_ROWS:,} rows, got {len(rows):,}")
+    if labels is None and fitted.needs_labels:
+        warn_caller(
+            "intervals take the conformal quantile of all rows: the groups of the calibration "
+            "are no column of X, and by= does not give them"
+        )
+    if fitted.training_rows is None:
+        low, high = fitted.feature_range.astype(np.float64)
+        values = np.linspace(low, high, background)
+    else:
+        training = fitted.require_training_rows()
+        usable = np.flatnonzero(training.has_weight)
+        values = training.X[random.permutation(usable)[:background]]
+    return Explanation(fitted, rows, level, values, own._n_threads(), labels)
 
 
 class Explanation:
-    """What makes the intervals of n rows; what `HDIForestRegressor.explain` returns.
+    """What makes the intervals of n rows; what `explain` returns.
 
     Parameters
     ----------
@@ -110,10 +171,11 @@ class Explanation:
     def _without_each(self, i: int, atoms: Any, drawn: Any) -> dict[str, NDArray[Any]]:
         fitted, n_threads, own_row = self._fitted, self._n_threads, slice(i, i + 1)
         x = self._X[own_row]
-        found = nearest_rows(fitted, x, fitted.n_training_rows, n_threads)
-        support, weights, targets = (each[found.rows >= 0] for each in found)
-        forest, X = fitted.scorer.forest, fitted.require_training_rows().X
-        counts = (forest.leaves(X[support]) == forest.leaves(x)).astype(np.uint8)
+        forest, training = fitted.scorer.forest, fitted.require_training_rows()
+        row_scorer = fitted.row_scorer(lambda: n_threads)
+        rows, weights = heaviest_atoms(row_scorer, x, fitted.n_training_rows, n_threads)
+        support, weights = rows[rows >= 0], weights[rows >= 0]
+        counts = (forest.leaves(training.X[support]) == forest.leaves(x)).astype(np.uint8)
         if drawn is not None:
             counts = counts * drawn[support]
         calibration, own = fitted.calibration, Base("raw", "hdi", self._coverage)
@@ -147,7 +209,7 @@ class Explanation:
             ends = calibration.intervals(ends, codes)
         return {
             "training_row": support,
-            "target": targets,
+            "target": training.y[support],
             "value": values + centre[0, 0, -1],
             "weight": weights,
             "pins": pins,

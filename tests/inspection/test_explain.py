@@ -1,4 +1,4 @@
-"""Explanations: intervals without each training row, widths with other values, nearest rows."""
+"""`explain`: intervals without each training row, and widths with other values of features."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdicore import LeafIndex
 from hdicore.explain import intervals_without_each
 from hdiforest import HDIForestRegressor
+from hdiforest.inspection import explain
 
 from ..oracle import bag_counts
 
@@ -44,7 +45,7 @@ def test_ends_without_a_row_are_those_of_an_index_without_it(weights, weighted):
     counts = {"all": np.ones_like(drawn), "inbag": drawn, "oob": (drawn == 0).astype(int)}[weights]
     training = model.fitted_forest().training_rows
     own = training.sample_weight_in(weights)
-    why = model.explain(NEW, 0.8)
+    why = explain(model, NEW, 0.8)
     rows = why.rows
     assert_array_equal(why.interval, model.predict_interval(NEW, 0.8))
     dense = model.predict_weights(NEW).toarray()
@@ -67,7 +68,7 @@ def test_calibrated_ends_move_around_the_interval():
     forest = RandomForestRegressor(100, random_state=0)
     model = HDIForestRegressor(forest, calibration=[0.5, 0.8]).fit(X, Y + 0.01 * X[:, 1])
     for coverage in (0.5, 0.8):
-        why = model.explain(NEW, coverage)
+        why = explain(model, NEW, coverage)
         assert_array_equal(why.interval, model.predict_interval(NEW, coverage))
         rows = why.rows
         assert np.isfinite(rows["lower_without"]).all()
@@ -78,7 +79,7 @@ def test_calibrated_ends_move_around_the_interval():
 
 def test_features_are_those_of_brute_force():
     model = fitted()
-    why = model.explain(NEW, 0.8, background=80, random_state=0)
+    why = explain(model, NEW, 0.8, background=80, random_state=0)
     table = why.features
     assert table["feature"].tolist().count("x0") == 2
     for row, name, change, value, least, _ in zip(*table.values(), strict=True):
@@ -91,21 +92,10 @@ def test_features_are_those_of_brute_force():
         assert np.diff(model.predict_interval(rows[:1], 0.8)[0]) == least
 
 
-def test_nearest_rows():
-    model = fitted()
-    dense = model.predict_weights(NEW).toarray()
-    found = model.nearest_rows(NEW, 75)
-    for weights, rows, own in zip(dense, found.rows, found.weights, strict=True):
-        order = np.lexsort((np.arange(80), -np.round(weights, 7)))[: np.count_nonzero(weights)]
-        assert rows.tolist() == [*order, *[-1] * (75 - len(order))]
-        assert_allclose(own[: len(order)], weights[order])
-    assert_array_equal(np.isnan(found.targets), found.rows < 0)
-
-
 def test_without_training_rows(tmp_path):
     pytest.importorskip("safetensors")
     fitted().save(tmp_path / "model", training_rows=False)
-    why = HDIForestRegressor.load(tmp_path / "model").explain(NEW)
+    why = explain(HDIForestRegressor.load(tmp_path / "model"), NEW)
     assert len(why.features["feature"]) == 6
     with pytest.raises(ValueError, match="save it with training_rows=True"):
         _ = why.rows
@@ -114,16 +104,14 @@ def test_without_training_rows(tmp_path):
 def test_refusals():
     model = fitted()
     with pytest.raises(ValueError, match="1 to 1,000 rows, got 1,001"):
-        model.explain(np.zeros((1001, 3)))
+        explain(model, np.zeros((1001, 3)))
     with pytest.raises(ValueError, match="background must be a whole number"):
-        model.explain(NEW, background=0)
+        explain(model, NEW, background=0)
     with pytest.raises(ValueError, match="coverage must be"):
-        model.explain(NEW, 90)
-    with pytest.raises(ValueError, match="k must be a whole number"):
-        model.nearest_rows(NEW, 0)
+        explain(model, NEW, 90)
     several = HDIForestRegressor(RandomForestRegressor(5), calibration=False)
     with pytest.raises(ValueError, match="one target, got 2"):
-        several.fit(X, np.column_stack([Y, Y])).explain(NEW)
+        explain(several.fit(X, np.column_stack([Y, Y])), NEW)
 
 
 def test_plot_and_rows_unlike_the_training_rows():
@@ -132,7 +120,7 @@ def test_plot_and_rows_unlike_the_training_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 1)) * [1, -1] + 0.01 * rng.normal(size=(300, 2))
     model = HDIForestRegressor(random_state=0).fit(X, X[:, 0] + rng.normal(size=300))
-    why = model.explain([[2.0, -2.0], [0.0, 0.0]], random_state=0)
+    why = explain(model, [[2.0, -2.0], [0.0, 0.0]], random_state=0)
     assert why.features["unlike"][:2].min() > 0.5  # such values do not occur together
     display = why.plot(1)
     assert len(display.bars_) == 2

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._utils import Array, checks
+from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest.displays._coverage import MonitorDisplay
 from hdiforest.metrics._intervals import chance_range
 from hdiforest.serving import _tensor_file as tensor_file
@@ -176,8 +176,9 @@ class CoverageMonitor:
 
     Parameters
     ----------
-    model : HDIForestRegressor
-        A calibrated model of one target. `recalibrate` may move it meanwhile.
+    model : fitted estimator
+        A calibrated `HDIForestRegressor` or `LeafModel` of one target, or a `ForestSearchOOB`, also
+        as the last step of a Pipeline or the best of a search. `recalibrate` may move it meanwhile.
     coverage : float, default=0.9
         One of those that were calibrated.
 
@@ -193,13 +194,26 @@ class CoverageMonitor:
     1 - coverage plus two standard errors of the calibration (its rows leave the coverage of later
     ones to chance); for "drift" if rows are exchangeable, by ranks of distances of targets from raw
     intervals among those of new rows, which begin with the first 200 (:doc:`/time_series`).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.monitoring import CoverageMonitor
+    >>> X, y = make_regression(n_samples=600, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X[:400], y[:400])
+    >>> monitor = CoverageMonitor(model, coverage=0.9)
+    >>> state = monitor.update(X[400:], y[400:])
+    >>> state.n, state.alarms
+    (200, {})
     """
 
-    def __init__(self, model: HDIForestRegressor, coverage: float = 0.9) -> None:
+    def __init__(self, model: Any, coverage: float = 0.9) -> None:
         checks.one_share("coverage", coverage)
-        calibration = model.calibration_
-        if model.n_outputs_ > 1:
-            raise ValueError(f"model must be of one target, this one has {model.n_outputs_}")
+        own = model_in(model, "predict_interval", "model")
+        calibration = own.calibration_
+        if own.n_outputs_ > 1:
+            raise ValueError(f"model must be of one target, this one has {own.n_outputs_}")
         calibration.positions(coverage)
         self.model, self.coverage = model, coverage
         error = math.sqrt(coverage * (1 - coverage) / calibration.n)
@@ -232,14 +246,14 @@ class CoverageMonitor:
         tensor_file.write(Path(path), _FORMAT, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], model: HDIForestRegressor) -> Self:
+    def load(cls, path: str | os.PathLike[str], model: Any) -> Self:
         """Return a monitor that goes on where a saved one stopped. O(n log n) for n rows.
 
         Parameters
         ----------
         path : path
             File that `save` wrote.
-        model : HDIForestRegressor
+        model : fitted estimator
             The model that was watched; it may have been recalibrated.
 
         Returns
@@ -273,10 +287,10 @@ class CoverageMonitor:
             What was seen until now. If rows are refused the monitor stays as it was.
         """
         targets = checks.check_targets("y", y)
-        model = self.model._at_once()
-        lower, upper = model.predict_interval(X, self.coverage, kind="calibrated").T
+        own, rows = model_and_rows(self.model, X, "predict_interval", "model")
+        lower, upper = own.predict_interval(rows, self.coverage, kind="calibrated").T
         checks.check_as_many("y", targets, len(lower))
-        raw = model.predict_interval(X, 0.8, kind="equal_tailed")
+        raw = own.predict_interval(rows, 0.8, kind="equal_tailed")
         checks.check_no_interval_is_empty(lower + upper + raw.sum(axis=1))
         sides = (targets > upper) * 1 - (targets < lower)
         scores = np.maximum(raw[:, 0] - targets, targets - raw[:, 1])  # how far they are outside

@@ -7,10 +7,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from hdicore import _reference, moving_quantiles
-from hdiforest import HDIForestRegressor
+from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
 from hdiforest.calibration import CVPlus, Split
+from hdiforest.monitoring import recalibrate
 
 RNG = np.random.default_rng(0)
 N = 600
@@ -100,7 +105,7 @@ def test_quantiles_are_those_of_the_definition(method):
     model = fitted()
     rows, y = X[LATER][:150], Y[LATER][:150] + np.linspace(0, 2, 150)
     covered, q_hat = naive(model, rows, y, 60, method, 0.05)
-    model.recalibrate(rows, y, method=method, window=60, rate=0.05)
+    recalibrate(model, rows, y, method=method, window=60, rate=0.05)
     (step,) = model.calibration_.history
     assert_allclose(step.q_hat, q_hat)
     assert_allclose(step.coverage, covered)
@@ -113,7 +118,7 @@ def test_coverage_comes_back_after_a_shift(model, method):
     y = Y[LATER] + 1.5
     static = model.predict_interval(X[LATER], 0.9)
     assert ((static[:, 0] <= y) & (y <= static[:, 1])).mean() < 0.5
-    model.recalibrate(X[LATER][:800], y[:800], method=method)
+    recalibrate(model, X[LATER][:800], y[:800], method=method)
     lower, upper = model.predict_interval(X[LATER][800:], 0.9).T
     assert 0.8 < ((lower <= y[800:]) & (y[800:] <= upper)).mean() < 0.97
     narrow, wide = np.moveaxis(model.predict_interval(X[LATER], COVERAGES), -1, 0)
@@ -126,10 +131,10 @@ def test_coverage_comes_back_after_a_shift(model, method):
 
 @pytest.mark.parametrize("method", ["rolling", "aci"])
 def test_batches_do_as_one_call_and_files_keep_all(model, tmp_path, method):
-    other = pickle.loads(SAVED).recalibrate(X[LATER], Y[LATER], method=method, window=120)
+    other = recalibrate(pickle.loads(SAVED), X[LATER], Y[LATER], method=method, window=120)
     for begin, end in ((0, 1), (1, 70), (70, 600), (600, 2 * N)):
         rows = X[LATER][begin:end], Y[LATER][begin:end]
-        model.recalibrate(*rows, method=method, window=120)
+        recalibrate(model, *rows, method=method, window=120)
         model.save(tmp_path / "model")
         model = HDIForestRegressor.load(tmp_path / "model")
     assert_array_equal(model.predict_interval(X, COVERAGES), other.predict_interval(X, COVERAGES))
@@ -144,7 +149,7 @@ def test_batches_do_as_one_call_and_files_keep_all(model, tmp_path, method):
 def test_scores_of_the_calibration_stand_at_the_start(model):
     """One row more moves the quantile from that of the calibration by little."""
     before = [level.q_hat for level in model.calibration_.levels]
-    model.recalibrate(X[LATER][:1], Y[LATER][:1])
+    recalibrate(model, X[LATER][:1], Y[LATER][:1])
     after = [level.q_hat for level in model.calibration_.levels]
     assert_allclose(after, before, atol=0.1)
 
@@ -156,14 +161,14 @@ def test_weights_and_rows_held_out():
     weighted.calibrate(coverage=0.8)
     split = fitted(X=X[LATER][:300], y=Y[LATER][:300], method=Split(confidence=0.9))
     for model in (weighted, split):
-        model.recalibrate(X[LATER][300:900], Y[LATER][300:900])
+        recalibrate(model, X[LATER][300:900], Y[LATER][300:900])
         (step,) = model.calibration_.history
         assert abs(step.coverage[0] - model.calibration_.coverages[0]) < 0.08
 
 
 def test_targets_beyond_the_training_range_are_covered(model):
     y = Y[LATER] + 30
-    model.recalibrate(X[LATER], y, window=100)
+    recalibrate(model, X[LATER], y, window=100)
     lower, upper = model.predict_interval(X[LATER], 0.9).T
     assert np.isfinite(upper).all()
     assert ((lower <= y) & (y <= upper)).mean() > 0.8
@@ -184,17 +189,41 @@ def test_targets_beyond_the_training_range_are_covered(model):
 def test_what_is_refused(model, options, message):
     before = model.calibration_
     with pytest.raises(ValueError, match=message):
-        model.recalibrate(**({"X": X[:3], "y": Y[:3]} | options))
+        recalibrate(model, **({"X": X[:3], "y": Y[:3]} | options))
     assert model.calibration_ is before
 
 
 def test_models_that_are_refused(model):
     with pytest.raises(AttributeError, match="no calibration_; call calibrate first"):
-        HDIForestRegressor(calibration=False).fit(X[TRAIN], Y[TRAIN]).recalibrate(X[:3], Y[:3])
+        recalibrate(HDIForestRegressor(FOREST, calibration=False).fit(X[TRAIN], Y[TRAIN]), X, Y)
     two = HDIForestRegressor(FOREST, calibration=0.8).fit(X[:300], np.c_[Y, -Y][:300])
     with pytest.raises(ValueError, match=r"a model of one target .* this one has 2"):
-        two.recalibrate(X[:3], np.c_[Y, Y][:3])
+        recalibrate(two, X[:3], np.c_[Y, Y][:3])
     with pytest.raises(ValueError, match=r"by method 'oob' or 'split', .* was by 'cv\+'"):
-        fitted(method=CVPlus(3)).recalibrate(X[:3], Y[:3])
+        recalibrate(fitted(method=CVPlus(3)), X[:3], Y[:3])
     with pytest.raises(ValueError, match="calibrate without by"):
-        fitted(by=RNG.integers(0, 2, N)).recalibrate(X[:3], Y[:3])
+        recalibrate(fitted(by=RNG.integers(0, 2, N)), X[:3], Y[:3])
+
+
+def test_models_inside_others_are_moved(model):
+    """Oracle: the model itself, and rows that are scaled by hand."""
+    scaler = StandardScaler().fit(X[:50])
+    rows, y = X[LATER][:200], Y[LATER][:200] + 1
+    expected = recalibrate(pickle.loads(SAVED), scaler.transform(rows), y, window=60)
+    pipeline = make_pipeline(FrozenEstimator(scaler), FrozenEstimator(model))
+    assert recalibrate(pipeline, rows, y, window=60) is pipeline
+    assert model.calibration_.history == expected.calibration_.history
+    search = ForestSearchOOB([FOREST], random_state=0).fit(X[TRAIN], Y[TRAIN])
+    recalibrate(search, rows, y)
+    assert search.best_estimator_.calibration_.history == search.calibration_.history
+    assert len(search.calibration_.history) == 1
+
+
+def test_models_of_other_kinds_are_refused_by_their_class():
+    leaves = from_leaves(clone(FOREST).fit(X[TRAIN], Y[TRAIN]).apply, X[TRAIN], Y[TRAIN])
+    with pytest.raises(ValueError, match="such as HDIForestRegressor, got LeafModel"):
+        recalibrate(leaves, X[LATER], Y[LATER])
+    with pytest.raises(NotFittedError, match="HDIForestRegressor"):
+        recalibrate(HDIForestRegressor(), X[LATER], Y[LATER])
+    with pytest.raises(TypeError, match=r"^recalibrate\(\) got an unexpected .* 'coverage'"):
+        recalibrate(HDIForestRegressor(), X[LATER], Y[LATER], coverage=0.9)
