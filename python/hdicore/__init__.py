@@ -5,6 +5,8 @@ from pathlib import Path as _Path
 try:
     from hdicore._core import (
         CalibratedScorer,
+        CalibrationGroups,
+        CrossCalibration,
         Forest,
         LeafIndex,
         OutOfBagScorer,
@@ -26,6 +28,8 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "CalibratedScorer",
+    "CalibrationGroups",
+    "CrossCalibration",
     "Forest",
     "LeafIndex",
     "OutOfBagScorer",

@@ -14,14 +14,6 @@
 
 namespace hdicore {
 
-std::size_t CalibrationGroups::find(double label) const noexcept {
-    const auto is_of = [&](const std::optional<double>& own) {
-        return own ? *own == label : std::isnan(label);
-    };
-    return static_cast<std::size_t>(std::find_if(labels.begin(), labels.end(), is_of) -
-                                    labels.begin());
-}
-
 namespace {
 
 // The distribution that bases of a calibration are of.
@@ -134,24 +126,24 @@ PostProcess postprocess_of(const Json& json, FactArrays& arrays, const std::stri
 std::optional<CalibrationGroups> groups_of(const Json& json, FactArrays& arrays,
                                            std::size_t n_levels, std::int64_t n_features) {
     const Members members = entries(json, {"labels", "counts", "q_hat", "coverage", "feature"});
-    CalibrationGroups groups{};
+    std::vector<std::optional<double>> labels;
     std::set<std::string> distinct;
     for (const Json& label : items(members, "labels")) {
         // A text is no number, and so the label of no row.
         constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-        groups.labels.push_back(label.is_null()   ? std::nullopt
-                                : label.is_text() ? std::optional(nan)
-                                                  : std::optional(real_of(label)));
-        const std::optional<double>& own = groups.labels.back();
+        labels.push_back(label.is_null()   ? std::nullopt
+                         : label.is_text() ? std::optional(nan)
+                                           : std::optional(real_of(label)));
+        const std::optional<double>& own = labels.back();
         const bool is_number = own && !std::isnan(*own);
         const bool is_new = is_number
-                                ? std::ranges::count(groups.labels, own) == 1
+                                ? std::ranges::count(labels, own) == 1
                                 : label.is_object() || distinct.insert(label.sorted_text()).second;
         if (!is_new) refuse("the labels of groups must be distinct");
     }
     const auto counts = arrays.take<std::int64_t>("groups.counts", members.at("counts"));
     const auto q_hat = arrays.take("groups.q_hat", members.at("q_hat"), {n_levels});
-    if (counts.size() != groups.labels.size() || q_hat.size() != counts.size() * n_levels) {
+    if (counts.size() != labels.size() || q_hat.size() != counts.size() * n_levels) {
         refuse("groups must have counts and quantiles for each label");
     }
     if (std::ranges::any_of(counts.view(), [](std::int64_t n) { return n < 1; })) {
@@ -162,16 +154,16 @@ std::optional<CalibrationGroups> groups_of(const Json& json, FactArrays& arrays,
     if (coverage.size() != q_hat.size() || !std::ranges::all_of(coverage.view(), is_in_range)) {
         refuse("the coverage of groups must be shares, as many as their quantiles");
     }
-    groups.q_hat.assign(q_hat.view().begin(), q_hat.view().end());
-    for (const double q : groups.q_hat) {
+    std::vector<double> quantiles(q_hat.view().begin(), q_hat.view().end());
+    for (const double q : quantiles) {
         if (std::isinf(q)) refuse("the quantiles of groups must be finite or NaN");
     }
     if (members.at("feature").is_null()) return std::nullopt;
-    groups.feature = whole(members, "feature");
-    if (groups.feature >= static_cast<std::uint64_t>(n_features)) {
+    const std::uint64_t feature = whole(members, "feature");
+    if (feature >= static_cast<std::uint64_t>(n_features)) {
         refuse("the groups of the calibration must be those of a feature");
     }
-    return groups;
+    return CalibrationGroups(feature, std::move(labels), std::move(quantiles));
 }
 
 void check_distribution(const Json& json, FactArrays& arrays) {

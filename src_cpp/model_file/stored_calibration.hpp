@@ -9,19 +9,10 @@
 #include <vector>
 
 #include "calibrated/calibrated_scorer.hpp"
+#include "calibrated/groups.hpp"
 #include "model_file/fact_entries.hpp"
 
 namespace hdicore {
-
-// Quantiles of the coverages for rows whose feature has one of the labels.
-struct CalibrationGroups {
-    std::size_t feature;
-    std::vector<std::optional<double>> labels;  // (g,) nothing: the feature is missing
-    std::vector<double> q_hat;                  // (g, n_levels) NaN: as all rows
-
-    // Number of the group; labels.size() if there is none.
-    std::size_t find(double label) const noexcept;
-};
 
 // A calibration, or why what the file holds is not one that is computed here.
 struct StoredCalibration {
