@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -165,6 +166,21 @@ def test_intervals_are_those_of_the_definition():
     assert calibration.level(0.6).cross_check is not None
     assert calibration.level(0.95).cross_check is None  # the second fold leaves 12 rows
     assert_array_equal(calibration.first(2).intervals(new[..., :2]), found[..., :2])
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 0.0, -1.0])
+def test_weights_of_a_record_are_checked(wrong):
+    y, ends = [np.arange(5.0), np.arange(3.0)], [np.zeros((5, 2, 1)), np.zeros((3, 2, 1))]
+    postprocess = PostProcess.from_targets(np.arange(9.0))
+    record = calibrate_cross(ends, y, (0.5,), postprocess, weights=[np.ones(5), np.ones(3)])
+    last = np.ones((3, 1))
+    last[1] = wrong
+    with pytest.raises(ValueError, match="weights must be finite and positive"):
+        replace(record, weights=(np.ones((5, 1)), last))
+    with pytest.raises(ValueError, match="weights must be as many as scores in each fold"):
+        replace(record, weights=(np.ones((5, 1)), np.ones((3, 2))))
+    with pytest.raises(ValueError, match="scores must be finite and ascend"):
+        replace(record, scores=(np.full((5, 1), wrong - np.inf), np.zeros((3, 1))))
 
 
 def test_the_cross_check_widens_each_fold_by_the_others():

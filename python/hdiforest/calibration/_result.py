@@ -565,6 +565,8 @@ class CrossCalibration(CalibrationResult):
             raise ValueError(f"scores of each fold must be of {k} coverages")
         if self.weights is not None and [fold.shape for fold in self.weights] != shapes:
             raise ValueError("weights must be as many as scores in each fold")
+        if not all(((fold > 0) & np.isfinite(fold)).all() for fold in self.weights or ()):
+            raise ValueError("weights must be finite and positive")
         _ = self.engine  # which checks the numbers
 
     @property
