@@ -3,10 +3,11 @@
     python bench/speed/calibrated.py [--compare REV] [--turns N]
 
 One thread, 100 extra trees on 20,000 rows of ten features. Calibrated answers are timed in turns
-with the forest's own: one row, 20,000 rows at five coverages and at one, three quantiles, and one
-row of three outputs. Shown are medians over turns. Another commit has a process of its own, with a
-model of the same rows, and is compiled once, into build/revisions. Functions are calls of functions
-of hdiforest within one call. A minute for each commit.
+with the forest's own: one row, 20,000 rows at five coverages and at one, three quantiles, one row
+of three outputs, and intervals by CV+ of three folds. Shown are medians over turns. Another commit
+has a process of its own, with a model of the same rows, and is compiled once, into build/revisions.
+Functions are calls of functions of hdiforest within one call. A minute for each commit, and one to
+fit the folds.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ WORKS: dict[str, tuple[int, bool]] = {
     "20,000 rows, one coverage": (1, False),
     "20,000 rows, three quantiles": (1, False),
     "one row, three outputs": (300, True),
+    "one row, CV+": (100, False),
+    "20,000 rows, CV+": (1, False),
 }
 
 
@@ -45,6 +48,7 @@ def works_of(n_rows: int, n_trees: int) -> dict[str, Callable[[str], object]]:
     from sklearn.ensemble import ExtraTreesRegressor
 
     from hdiforest import HDIForestRegressor
+    from hdiforest.calibration import CVPlus
 
     X, y = datasets.friedman(n_rows, 0)
     models = [
@@ -61,6 +65,8 @@ def works_of(n_rows: int, n_trees: int) -> dict[str, Callable[[str], object]]:
         )
 
     one, several = models
+    cross = HDIForestRegressor(one.estimator, calibration=False, n_jobs=1).fit(X, y)
+    cross.calibrate(coverage=FIVE, method=CVPlus(3), random_state=0)
     return dict(
         zip(
             WORKS,
@@ -70,6 +76,8 @@ def works_of(n_rows: int, n_trees: int) -> dict[str, Callable[[str], object]]:
                 interval(one, rows, 0.9),
                 lambda kind: one.predict_quantiles(rows, THREE, kind=kind),
                 interval(several, rows[:1], 0.9),
+                interval(cross, rows[:1], 0.9),
+                interval(cross, rows, 0.9),
             ],
             strict=True,
         )

@@ -10,7 +10,9 @@
 
 #include "base/lazily_checked.hpp"
 #include "calibrated/calibrated_scorer.hpp"
+#include "calibrated/cross_calibration.hpp"
 #include "calibrated/distribution.hpp"
+#include "calibrated/groups.hpp"
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
 #include "pybind_internals.hpp"
@@ -54,6 +56,16 @@ struct BoundPostProcess {
     pybind11::tuple made_of;
 };
 
+struct BoundCross {
+    CrossCalibration engine;
+    pybind11::tuple made_of;
+};
+
+struct BoundGroups {
+    CalibrationGroups engine;
+    pybind11::tuple made_of;
+};
+
 struct BoundDistribution {
     PredictiveDistribution engine;
     pybind11::tuple made_of;
@@ -82,6 +94,12 @@ class type_caster<hdicore::bindings::BoundScorer>
 template <>
 class type_caster<hdicore::bindings::BoundPostProcess>
     : public hdicore::bindings::InitialisedCaster<hdicore::bindings::BoundPostProcess> {};
+template <>
+class type_caster<hdicore::bindings::BoundCross>
+    : public hdicore::bindings::InitialisedCaster<hdicore::bindings::BoundCross> {};
+template <>
+class type_caster<hdicore::bindings::BoundGroups>
+    : public hdicore::bindings::InitialisedCaster<hdicore::bindings::BoundGroups> {};
 template <>
 class type_caster<hdicore::bindings::BoundDistribution>
     : public hdicore::bindings::InitialisedCaster<hdicore::bindings::BoundDistribution> {};

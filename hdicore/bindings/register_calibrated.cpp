@@ -1,4 +1,4 @@
-// register_calibrated.cpp: the Python classes PostProcess, PredictiveDistribution, CalibratedScorer
+// register_calibrated.cpp: the Python classes of what is calibrated
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <limits>
@@ -89,6 +89,138 @@ py::array_t<double> widen(const BoundPostProcess& self, const py::object& given,
         for (std::size_t j = 0; j < m; j += step) {
             calibrate(own.subspan(j, step), own.subspan(m + j, step), quantiles.subspan(j, step),
                       self.engine);
+        }
+    }
+    return result;
+}
+
+// Arrays (n_fold, k), one for each fold, put together.
+std::vector<double> of_folds(const py::object& given, const char* name, std::size_t k,
+                             std::vector<std::size_t>& sizes) {
+    std::vector<double> all;
+    for (const py::handle each : given) {
+        const auto own = reals(each, name);
+        if (own.ndim() != 2 || static_cast<std::size_t>(own.shape(1)) != k) {
+            throw py::value_error(std::string(name) + " of each fold must be of " +
+                                  std::to_string(k) + " coverages");
+        }
+        sizes.push_back(static_cast<std::size_t>(own.shape(0)));
+        all.insert(all.end(), own.data(), own.data() + own.size());
+    }
+    return all;
+}
+
+BoundCross make_cross(const py::object& scores, const py::object& needed,
+                      const py::object& postprocess, const py::object& weights) {
+    const auto& known = held<BoundPostProcess>(postprocess, "postprocess");
+    const auto least = reals(needed, "needed");
+    check_ndim(least, "needed", 1);
+    const auto k = static_cast<std::size_t>(least.size());
+    std::vector<std::size_t> sizes, of_weights;
+    const std::vector<double> own = of_folds(scores, "scores", k, sizes);
+    std::vector<double> heavy;
+    if (!weights.is_none()) {
+        heavy = of_folds(weights, "weights", k, of_weights);
+        if (of_weights != sizes) {
+            throw py::value_error("weights must be as many as scores in each fold");
+        }
+    }
+    const auto rows_of = [&](const std::vector<double>& values) {
+        return Matrix<const double>(values.data(), k == 0 ? 0 : values.size() / k, k);
+    };
+    return {CrossCalibration(sizes, rows_of(own), rows_of(heavy), span_of(least), known.engine),
+            py::make_tuple(copied(scores), copied(needed), postprocess, copied(weights))};
+}
+
+std::vector<std::size_t> positions_of(const py::object& object, std::size_t n_levels) {
+    const auto asked = integers<std::int64_t>(object, "positions");
+    check_ndim(asked, "positions", 1);
+    std::vector<std::size_t> at;
+    for (const std::int64_t position : span_of(asked)) {
+        if (position < 0 || position >= static_cast<std::int64_t>(n_levels)) {
+            throw py::value_error("positions must be from 0 to " + std::to_string(n_levels - 1) +
+                                  ", got " + std::to_string(position));
+        }
+        at.push_back(static_cast<std::size_t>(position));
+    }
+    if (at.empty()) throw py::value_error("positions must be one or more");
+    return at;
+}
+
+py::array_t<double> widen_by_folds(const BoundCross& self, const py::object& given,
+                                   const py::object& positions, const py::object& n_threads) {
+    const std::vector<std::size_t> at = positions_of(positions, self.engine.n_levels());
+    const auto ends = reals(given, "ends");
+    const auto n_folds = static_cast<py::ssize_t>(self.engine.n_folds());
+    const auto n_lowest = static_cast<py::ssize_t>(*std::ranges::max_element(at)) + 1;
+    if (ends.ndim() != 4 || ends.shape(0) != n_folds || ends.shape(2) != 2 ||
+        (ends.shape(3) != 1 && ends.shape(3) < n_lowest)) {
+        throw py::value_error("ends must have shape (" + std::to_string(n_folds) +
+                              ", n, 2, m), m 1 or at least " + std::to_string(n_lowest) + ", got " +
+                              shape_text(shape_of(ends)));
+    }
+    py::array_t<double> result(
+        {ends.shape(1), py::ssize_t{2}, static_cast<py::ssize_t>(at.size())});
+    const Matrix<const double> of_folds(ends.data(),
+                                        static_cast<std::size_t>(n_folds * ends.shape(1)),
+                                        static_cast<std::size_t>(2 * ends.shape(3)));
+    const Matrix<double> results = flat_matrix(result, 2 * at.size());
+    Interruption interruption(pending_signals());
+    const Execution execution{.n_threads = thread_count(n_threads),
+                              .block_rows = block_rows,
+                              .interruption = interruption};
+    const py::gil_scoped_release no_gil;
+    self.engine.intervals(of_folds, at, execution, results);
+    return result;
+}
+
+BoundGroups make_groups(const py::object& labels, const py::object& q_hat) {
+    std::vector<std::optional<double>> known;
+    for (const py::handle label : labels) {
+        known.emplace_back();
+        if (label.is_none()) continue;
+        known.back() = py::isinstance<py::str>(label)
+                           ? std::numeric_limits<double>::quiet_NaN()
+                           : py::float_(py::reinterpret_borrow<py::object>(label)).cast<double>();
+    }
+    const auto own = reals(q_hat, "q_hat");
+    check_ndim(own, "q_hat", 2);
+    check_shape(own, "q_hat", {static_cast<py::ssize_t>(known.size()), own.shape(1)});
+    return {CalibrationGroups(0, std::move(known), {own.data(), own.data() + own.size()}),
+            py::make_tuple(copied(labels), copied(q_hat))};
+}
+
+py::array_t<std::int64_t> codes_of(const BoundGroups& self, const py::object& values) {
+    const auto labels = reals(values, "values");
+    check_ndim(labels, "values", 1);
+    py::array_t<std::int64_t> result(labels.size());
+    std::ranges::transform(span_of(labels), result.mutable_data(), [&](double label) {
+        const std::size_t group = self.engine.find(label);
+        return group < self.engine.labels.size() ? static_cast<std::int64_t>(group) : -1;
+    });
+    return result;
+}
+
+py::array_t<double> quantiles_of_groups(const BoundGroups& self, const py::object& given,
+                                        const py::object& common) {
+    const auto codes = integers<std::int64_t>(given, "codes");
+    const auto of_all = reals(common, "common");
+    check_ndim(codes, "codes", 1);
+    const auto g = static_cast<std::int64_t>(self.engine.labels.size());
+    check_ndim(of_all, "common", 1);
+    if (of_all.size() * g != static_cast<std::int64_t>(self.engine.q_hat.size())) {
+        throw py::value_error("common must have a quantile of each coverage");
+    }
+    py::array_t<double> result({codes.size(), of_all.size()});
+    double* to = result.mutable_data();
+    for (const std::int64_t code : span_of(codes)) {
+        if (code < -1 || code >= g) {
+            throw py::value_error("codes must be from -1 to " + std::to_string(g - 1) + ", got " +
+                                  std::to_string(code));
+        }
+        const auto group = static_cast<std::size_t>(code < 0 ? g : code);
+        for (std::size_t j = 0; j < span_of(of_all).size(); ++j) {
+            *to++ = self.engine.quantile(group, j, of_all.data()[j]);
         }
     }
     return result;
@@ -235,17 +367,7 @@ py::array_t<double> calibrated(const BoundCalibrated& self, const py::object& X,
     Query query(*self.scorer, X, py::none(), n_threads);
     const auto n = static_cast<py::ssize_t>(query.n_rows());
     const auto n_levels = static_cast<py::ssize_t>(self.calibration.levels.size());
-    const auto asked = integers<std::int64_t>(positions, "positions");
-    check_ndim(asked, "positions", 1);
-    std::vector<std::size_t> at;
-    for (const std::int64_t position : span_of(asked)) {
-        if (position < 0 || position >= n_levels) {
-            throw py::value_error("positions must be from 0 to " + std::to_string(n_levels - 1) +
-                                  ", got " + std::to_string(position));
-        }
-        at.push_back(static_cast<std::size_t>(position));
-    }
-    if (at.empty()) throw py::value_error("positions must be one or more");
+    const auto at = positions_of(positions, self.calibration.levels.size());
     CalibratedRequest request{.positions = at, .centres = span_of(self.centres)};
     py::array_t<double> of_rows(0), added(0), means(0);
     if (!q_hat.is_none()) {
@@ -281,6 +403,18 @@ void register_calibrated(py::module_& module) {
     stub::PostProcess::scores(postprocess, &scores);
     stub::PostProcess::widen(postprocess, &widen);
     pickle<BoundPostProcess>(postprocess);
+
+    py::class_<BoundCross> cross(module, stub::CrossCalibration::name, stub::CrossCalibration::doc);
+    stub::CrossCalibration::init(cross, constructor(&make_cross));
+    stub::CrossCalibration::widen(cross, &widen_by_folds);
+    pickle<BoundCross>(cross);
+
+    using Groups = stub::CalibrationGroups;
+    py::class_<BoundGroups> groups(module, Groups::name, Groups::doc);
+    Groups::init(groups, constructor(&make_groups));
+    Groups::codes(groups, &codes_of);
+    Groups::quantiles(groups, &quantiles_of_groups);
+    pickle<BoundGroups>(groups);
 
     using Distribution = stub::PredictiveDistribution;
     py::class_<BoundDistribution> distribution(module, Distribution::name, Distribution::doc);

@@ -6,6 +6,8 @@ try:
     from hdicore._core import BaseKind as BaseKind
     from hdicore._core import (
         CalibratedScorer,
+        CalibrationGroups,
+        CrossCalibration,
         Forest,
         LeafIndex,
         OutOfBagScorer,
@@ -30,6 +32,8 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "CalibratedScorer",
+    "CalibrationGroups",
+    "CrossCalibration",
     "Forest",
     "LeafIndex",
     "OutOfBagScorer",

@@ -1553,6 +1553,123 @@ class PostProcess:
 
     def __reduce__(self) -> tuple[type[PostProcess], tuple[object, ...]]: ...
 
+class CrossCalibration:
+    """What widens intervals by K forests, each of which knows nothing of its rows, to one.
+
+    CV+ and the jackknife+ (Barber, Candes, Ramdas, Tibshirani, "Predictive inference with the
+    jackknife+", Annals of Statistics 49, 2021, eq. 8), with the scores of Romano, Patterson and
+    Candes (NeurIPS 2019): the upper end of an interval is the k-th smallest of u_i + e_i over the
+    rows i with scores e_i, where u_i is the upper end by the forest fitted without the fold of row
+    i; the lower end likewise.
+
+    Parameters
+    ----------
+    scores : list of K (n_fold, k) float
+        Scores of the rows of each fold, two or more, for k ascending coverages. They ascend along
+        the first axis. Arrays are kept, and must not change.
+    needed : (k,) float
+        How many scores there are up to an end, or how much these weigh. Ends are infinite where it
+        is, or where there are fewer scores.
+    postprocess : PostProcess
+        Of widened intervals.
+    weights : list of K (n_fold, k) float, optional
+        Positive weights of the scores; by default all weigh alike.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape.
+    """
+
+    def __init__(
+        self,
+        scores: Sequence[ArrayLike],
+        needed: ArrayLike,
+        postprocess: PostProcess,
+        weights: Sequence[ArrayLike] | None = None,
+    ) -> None: ...
+    def widen(self, ends: ArrayLike, positions: ArrayLike, *, n_threads: int = 0) -> _Floats:
+        """Calibrated intervals, each of which holds those of lower coverages.
+
+        O(K log n) for each row and coverage; ends are larger by the rounding of a few additions.
+
+        Parameters
+        ----------
+        ends : (K, n, 2, m) float
+            Lower and upper ends by the forest of each fold, for the lowest m coverages. With m = 1
+            they serve all.
+        positions : (p,) int
+            Of the coverages that are asked for, from 0 on.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        (n, 2, p) float64
+            Lower and upper ends. NaN where an end is.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
+    def __reduce__(self) -> tuple[type[CrossCalibration], tuple[object, ...]]: ...
+
+class CalibrationGroups:
+    """Groups of rows that have conformal quantiles of their own.
+
+    Parameters
+    ----------
+    labels : list of g float, str or None
+        Distinct names of the groups; None is that of rows whose label is missing.
+    q_hat : (g, k) float
+        Quantiles of each for k coverages. NaN: it has none of its own.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit.
+    """
+
+    def __init__(self, labels: Sequence[float | str | None], q_hat: ArrayLike) -> None: ...
+    def codes(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Look the groups of rows up by numbers. O(n log g).
+
+        Parameters
+        ----------
+        values : (n,) float
+            Labels of the rows. NaN is the missing one.
+
+        Returns
+        -------
+        (n,) int64
+            Positions among the labels; -1 where there is none.
+        """
+
+    def quantiles(self, codes: ArrayLike, common: ArrayLike) -> _Floats:
+        """Return the quantiles of rows. O(n k).
+
+        Parameters
+        ----------
+        codes : (n,) int
+            Positions of their groups among the labels, or -1.
+        common : (k,) float
+            Quantiles of all rows, in place of those that a group does not have.
+
+        Returns
+        -------
+        (n, k) float64
+            As `CalibratedScorer.intervals` and `PostProcess.widen` take them.
+
+        Raises
+        ------
+        ValueError
+            If a code is out of range, or shapes do not fit.
+        """
+
+    def __reduce__(self) -> tuple[type[CalibrationGroups], tuple[object, ...]]: ...
+
 class PredictiveDistribution:
     """A distribution for each row whose quantiles cover what their level says.
 

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
+import hdicore
 from hdiforest import HDIForestRegressor
 from hdiforest._estimators.folds import split_folds
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import CVPlus, JackknifePlus
 from hdiforest.calibration._calibrate import calibrate_cross
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._quantiles import kth_shifted
 from hdiforest.calibration._result import CrossCalibration
 from hdiforest.metrics import coverage_score
 from hdiforest.serving._calibrations import calibration_arrays, calibration_of
@@ -44,6 +45,15 @@ def model():
     return fitted().calibrate(coverage=COVERAGES, method=CVPlus(4), random_state=0)
 
 
+def kth(shifts, scores, k, weights=None):
+    """The k-th smallest of shifted scores for each column of shifts (K, n), as the upper end."""
+    folds = [None if e is None else [own.reshape(-1, 1) for own in e] for e in (scores, weights)]
+    finish = hdicore.PostProcess(0.0, 0.0, clip=False)
+    cross = hdicore.CrossCalibration(folds[0], [k], finish, folds[1])
+    ends = np.stack([np.full(shifts.shape, -np.inf), shifts], axis=2)
+    return cross.widen(ends[..., np.newaxis], [0])[:, 1, 0]
+
+
 numbers = st.integers(-40, 40).map(lambda k: k / 8)
 
 
@@ -58,10 +68,10 @@ def test_the_kth_of_shifted_scores(folds):
             together = np.concatenate(
                 [own + shift for own, shift in zip(scores, shifts[:, column], strict=True)]
             )
-            found = kth_shifted(shifts, scores, k)[column]
+            found = kth(shifts, scores, k)[column]
             expected = np.sort(together)[k - 1]
             assert expected - 1e-15 <= found <= expected + 1e-13
-    assert_array_equal(kth_shifted(shifts, scores, n + 1), [np.inf] * 3)
+    assert_array_equal(kth(shifts, scores, n + 1), [np.inf] * 3)
 
 
 @given(
@@ -78,15 +88,13 @@ def test_whole_weights_are_repetitions_of_scores(folds):
     scores, weights = [each[:, 0] for each in own], [each[:, 1] for each in own]
     repeated = [np.repeat(s, w.astype(int)) for s, w in zip(scores, weights, strict=True)]
     for k in range(1, sum(map(len, repeated)) + 2):
-        assert_allclose(
-            kth_shifted(shifts, scores, k, weights), kth_shifted(shifts, repeated, k), atol=1e-13
-        )
+        assert_allclose(kth(shifts, scores, k, weights), kth(shifts, repeated, k), atol=1e-13)
 
 
 def test_weights_of_single_scores():
     scores, weights = [np.array([e]) for e in (3.0, 1.0, 2.0)], [np.array([w]) for w in (1, 2, 5)]
     for k, expected in [(1, 1), (2, 1), (3, 2), (7, 2), (7.5, 3), (8, 3), (8.1, np.inf)]:
-        assert_allclose(kth_shifted(np.zeros((3, 1)), scores, k, weights), [expected])
+        assert_allclose(kth(np.zeros((3, 1)), scores, k, weights), [expected])
 
 
 def test_sample_weights_are_weights_of_the_scores(tmp_path):
@@ -111,7 +119,7 @@ def test_sample_weights_are_weights_of_the_scores(tmp_path):
 def test_large_numbers_and_missing_shifts():
     scores = [np.array([-1e300, 2.0]), np.array([0.0])]
     shifts = np.array([[1e300, np.nan], [-1e300, 0.0]])
-    assert_allclose(kth_shifted(shifts, scores, 2), [0, np.nan], atol=1e286)
+    assert_allclose(kth(shifts, scores, 2), [0, np.nan], atol=1e286)
 
 
 def slow_interval(ends, scores, coverage):
@@ -159,6 +167,21 @@ def test_intervals_are_those_of_the_definition():
     assert calibration.level(0.6).cross_check is not None
     assert calibration.level(0.95).cross_check is None  # the second fold leaves 12 rows
     assert_array_equal(calibration.first(2).intervals(new[..., :2]), found[..., :2])
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 0.0, -1.0])
+def test_weights_of_a_record_are_checked(wrong):
+    y, ends = [np.arange(5.0), np.arange(3.0)], [np.zeros((5, 2, 1)), np.zeros((3, 2, 1))]
+    postprocess = PostProcess.from_targets(np.arange(9.0))
+    record = calibrate_cross(ends, y, (0.5,), postprocess, weights=[np.ones(5), np.ones(3)])
+    last = np.ones((3, 1))
+    last[1] = wrong
+    with pytest.raises(ValueError, match="weights must be finite and positive"):
+        replace(record, weights=(np.ones((5, 1)), last))
+    with pytest.raises(ValueError, match="weights must be as many as scores in each fold"):
+        replace(record, weights=(np.ones((5, 1)), np.ones((3, 2))))
+    with pytest.raises(ValueError, match="scores must be finite and ascend"):
+        replace(record, scores=(np.full((5, 1), wrong - np.inf), np.zeros((3, 1))))
 
 
 def test_the_cross_check_widens_each_fold_by_the_others():
@@ -461,4 +484,4 @@ def test_rounding_leaves_no_target_out(n_each):
         shifts = rng.normal(size=(40, 1)) * 10 ** rng.uniform(-3, 3, (40, 1))
         scores = [np.sort(own - shift) for own, shift in zip(targets, shifts, strict=True)]
         for k in (1, 20 * n_each, 40 * n_each):
-            assert kth_shifted(shifts, scores, k)[0] >= np.sort(targets, axis=None)[k - 1]
+            assert kth(shifts, scores, k)[0] >= np.sort(targets, axis=None)[k - 1]

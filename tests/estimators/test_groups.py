@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
-from hdiforest.calibration._groups import divide
+from hdiforest.calibration._groups import Groups, divide
 from hdiforest.exceptions import NewGroupsWarning
 from hdiforest.inspection import diagnose, explain
 from hdiforest.serving import BatchScorer
@@ -128,6 +128,19 @@ def test_unknown_small_and_missing_groups(plain):
     with pytest.warns(NewGroupsWarning, match="^1 of 3 rows are of groups that the calibration"):
         ends = plain.predict_interval(X[TEST][:3], [0.5, 0.99], by=["new", None, np.nan])
     assert np.isfinite(ends).all()
+
+
+def test_numbers_are_looked_up_as_any_labels_are():
+    labels = (0.1, "0.1", None, 3.0, float(np.float32(0.1)), -np.inf)
+    made = np.zeros((6, 1))
+    groups = Groups(labels, np.ones(6, np.int64), made, made)
+    values = np.array([0.1, 3, np.nan, -0.0, -np.inf, 3, 7])
+    for kind in (np.float16, np.float32, np.float64):
+        own = values.astype(kind)
+        assert_array_equal(groups.codes(own), groups.codes(own.tolist()))
+        assert_array_equal(groups.codes(own), groups.codes(own.astype(object)))
+    assert_array_equal(groups.codes(np.array([3, 0])), [3, -1])
+    assert_array_equal(groups.codes(["0.1", None, "3.0"]), [1, 2, -1])
 
 
 def test_rows_of_new_groups_take_the_common_quantile_and_are_counted(tmp_path):

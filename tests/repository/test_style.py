@@ -56,6 +56,8 @@ def test_the_stub_matches_the_compiled_module(tmp_path):
             f"hdicore._core.{c}\n"
             for c in (
                 "CalibratedScorer",
+                "CalibrationGroups",
+                "CrossCalibration",
                 "Forest",
                 "LeafIndex",
                 "OutOfBagScorer",

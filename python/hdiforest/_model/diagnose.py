@@ -92,10 +92,9 @@ def _of_leaves(
 
     base = Base("raw", "hdi", coverage)
     if isinstance(calibration, Calibration):
-        calibration = calibration.first(int(calibration.positions(coverage)) + 1)
-        base = calibration.levels[-1].base
-        all_ends = read(calibration.bases, leaves)
-        whole = all_ends[..., len(calibration.levels) - 1]
+        bases = calibration.bases[: calibration.positions(coverage) + 1]
+        base, all_ends = bases[-1], read(bases, leaves)
+        whole = all_ends[..., -1]
         ends = calibration.intervals(all_ends, codes)[..., -1]
     else:
         ends = whole = read([base], leaves)[..., 0]

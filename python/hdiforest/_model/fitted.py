@@ -46,15 +46,15 @@ class Jackknife:
         return cls(index, drawn)
 
     def intervals(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
-        """Return the base intervals of rows in given leaves (n, n_trees), (m, n, 2)."""
-        ends = np.empty((len(leaves), len(self.drawn), 2))
+        """Return the base intervals of rows in given leaves (n, n_trees), (m, n, 2, 1)."""
+        ends = np.empty((len(self.drawn), len(leaves), 2, 1))
         step = max(1, _MERGES_AT_ONCE // len(self.drawn))
         for begin in range(0, len(leaves), step):
             part = slice(begin, begin + step)
-            masked = np.where(self.drawn, np.int32(-1), leaves[part, np.newaxis])
+            masked = np.where(self.drawn[:, np.newaxis], np.int32(-1), leaves[part])
             part_ends = self.read(masked.reshape(-1, masked.shape[2]), n_threads)
-            ends[part] = part_ends.reshape(-1, len(self.drawn), 2)
-        return ends.transpose(1, 0, 2)
+            ends[:, part] = part_ends.reshape(len(self.drawn), -1, 2, 1)
+        return ends
 
     def read(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
         """Return the base intervals of rows in given leaves, -1 in trees left out, (n, 2)."""

@@ -99,11 +99,9 @@ def predict_calibrated(
         raise AttributeError("this model has no calibration_; call calibrate first")
     at = fitted.calibration.positions(coverage)
     if isinstance(fitted.calibration, CrossCalibration):
-        # Intervals contain those of lower coverages; higher ones are not needed.
-        calibration = fitted.calibration.first(int(at.max(initial=0)) + 1)
         if mean is not None:
             fitted.scorer.mean(X, out=mean, n_threads=n_threads)
-        return _predict_by_folds(calibration, fitted, X, n_threads, of_folds)[..., at]
+        return _predict_by_folds(fitted, X, at, n_threads, of_folds)
     return calibrated_rows(fitted, X, at, n_threads, mean, codes)
 
 
@@ -143,8 +141,8 @@ def predict_calibrated_out_of_bag(
     source = _out_of_bag(fitted, n_threads)
     calibration = cast("Calibration", fitted.calibration)
     at = calibration.positions(coverage)
-    calibration = calibration.first(int(at.max(initial=0)) + 1)
-    ends = source.intervals(np.arange(len(source.rows.y)), calibration.bases)
+    bases = calibration.bases[: at.max() + 1]  # intervals contain those of lower coverages
+    ends = source.intervals(np.arange(len(source.rows.y)), bases)
     if labels is None and fitted.by is not None and calibration.method == "oob":
         labels = fitted.by.array
     codes = fitted.group_codes(source.rows.X, labels)
@@ -253,24 +251,24 @@ def _out_of_bag(fitted: FittedForest, n_threads: int) -> OutOfBagIntervals:
 
 
 def _predict_by_folds(
-    calibration: CrossCalibration,
     fitted: FittedForest,
     X: Rows,
+    at: NDArray[np.intp],
     n_threads: int,
     of_folds: Sequence[Rows],
 ) -> Array:
-    """Return the calibrated intervals of the rows of X, (n, 2, k); see `predict_calibrated`."""
-    of_folds, k = of_folds or [X] * len(fitted.folds), len(calibration.levels)
-    intervals = np.empty((len(X), 2, k))
+    """Return intervals (n, 2) or (n, 2, k) of coverages at positions () or (k,)."""
+    calibration = cast("CrossCalibration", fitted.calibration)
+    of_folds, k = of_folds or [X] * len(fitted.folds), int(at.max()) + 1
+    intervals = np.empty((len(X), 2, at.size))
     step = max(1, _ENDS_AT_ONCE // len(calibration.scores))
     for begin in range(0, len(X), step):
         part = slice(begin, begin + step)
         if fitted.jackknife is not None:
             leaves = fitted.scorer.forest.leaves(X[part], n_threads=n_threads)
-            ends = fitted.jackknife.intervals(leaves, n_threads)[..., np.newaxis]
-            ends = np.broadcast_to(ends, (*ends.shape[:3], k))
+            ends = fitted.jackknife.intervals(leaves, n_threads)
         else:
             pairs = zip(fitted.folds, of_folds, strict=True)
             ends = np.stack([predict_fold(fold, rows[part], k, n_threads) for fold, rows in pairs])
-        intervals[part] = calibration.intervals(ends)
-    return intervals
+        intervals[part] = calibration.engine.widen(ends, at.reshape(-1), n_threads=n_threads)
+    return intervals.reshape(len(X), 2, *at.shape)

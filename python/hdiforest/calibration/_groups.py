@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+import hdicore
 from hdiforest._utils import Array
 
 _N_DRAWS = 1000  # of what chance alone gives
@@ -43,17 +45,23 @@ class Groups:
         if own.shape != self.q_hat.shape or not ((own >= 0) & (own <= 1)).all():
             raise ValueError("the coverage of groups must be shares, as many as their quantiles")
 
-    def codes(self, labels: ArrayLike) -> NDArray[np.intp]:
+    def codes(self, labels: ArrayLike) -> NDArray[np.int64]:
         """Return the positions (n,) of the groups of n rows; -1 where there is none."""
-        distinct, own = divide(labels)
+        values = np.asarray(labels)
+        if values.dtype in (np.float32, np.float64):
+            return self.engine.codes(values)
+        distinct, own = divide(values)
         known = {label: code for code, label in enumerate(self.labels)}
-        codes: NDArray[np.intp] = np.array([known.get(label, -1) for label in distinct], np.intp)
-        return codes[own]
+        return np.array([known.get(label, -1) for label in distinct], np.int64)[own]
 
-    def quantiles(self, codes: NDArray[np.intp], common: Array) -> Array:
+    def quantiles(self, codes: NDArray[np.int64], common: Array) -> Array:
         """Return the quantiles (n, k) of rows with given codes, some of them the common ones."""
-        own = np.vstack([self.q_hat, np.full(self.q_hat.shape[1], np.nan)])[codes]
-        return np.where(np.isnan(own), common, own)
+        return self.engine.quantiles(codes, common)
+
+    @cached_property
+    def engine(self) -> hdicore.CalibrationGroups:
+        """What looks groups and their quantiles up."""
+        return hdicore.CalibrationGroups(self.labels, self.q_hat)
 
     def spread(self, j: int, coverage: float) -> str:
         """Say how much the j-th coverage varies over groups without quantiles of their own."""

@@ -53,9 +53,11 @@ def weight_needed(weights: Array, coverage: float) -> float:
     """Return how much weight the scores up to the conformal quantile must have.
 
     It is their share of the total weight, that of the row to predict included: the largest one of
-    the calibration rows, which serves every row that weighs no more.
+    the calibration rows, which serves every row that weighs no more. Infinite if it is more than
+    they all have.
     """
-    return float(coverage * (weights.sum() + weights.max()) - _ROUNDING * weights.mean())
+    needed = coverage * (weights.sum() + weights.max()) - _ROUNDING * weights.mean()
+    return math.inf if needed > weights.sum() else float(needed)
 
 
 def conformal_quantile(
@@ -83,48 +85,9 @@ def conformal_quantile(
     if confidence is not None:
         raise ValueError("confidence must be None where rows have weights: the beta law needs none")
     share = weight_needed(weights, coverage)
-    if share > weights.sum():
+    if math.isinf(share):
         return np.full(scores.shape[:-1], np.inf)
     return _weighted_quantile(scores, weights, share)
-
-
-def kth_shifted(
-    shifts: Array, scores: Sequence[Array], k: float, weights: Sequence[Array] | None = None
-) -> Array:
-    """Return the k-th smallest of all shifts[f] + score, (n,), for each column of shifts (K, n).
-
-    The scores of each f ascend. With positive weights of the scores, it is the least such sum up to
-    which they weigh k or more. Infinite if there are fewer scores, or less weight, and NaN where a
-    shift is. Too large by the rounding of a few additions at most.
-
-    Bisection between the least and the largest shift plus the k-th score: O(K log n) a step, and
-    no more steps than a float has bits. O(n K) if each f has one score.
-    """
-    if weights is None:
-        weights = [np.ones(len(fold)) for fold in scores]
-    together, weigh = np.concatenate(scores), np.concatenate(weights)
-    if k > weigh.sum():
-        return np.full(shifts.shape[1], np.inf)
-    middle = _weighted_quantile(together, weigh, k)
-    rounding = 4 * np.finfo(np.float64).eps * (np.abs(shifts).max(axis=0) + np.abs(middle))
-    if all(len(fold) == 1 for fold in scores):
-        return np.asarray(_weighted_quantile(shifts.T + together, weigh, k) + rounding)
-    lower = shifts.min(axis=0) + middle - rounding
-    upper = shifts.max(axis=0) + middle + rounding
-    reached_at = [np.concatenate([[0], np.cumsum(fold)]) for fold in weights]
-    # A step halves the difference, which begins below 2^54 times that at which it is small enough.
-    for _ in range(54):
-        # Each column stops by itself, so that no result depends on the others.
-        if not (unsure := upper - lower > 2 * rounding).any():
-            break
-        centre = lower / 2 + upper / 2
-        reached = sum(
-            total[np.searchsorted(fold, centre - shift, side="right")]
-            for fold, shift, total in zip(scores, shifts, reached_at, strict=True)
-        )
-        lower = np.where(unsure & (reached < k), centre, lower)
-        upper = np.where(unsure & (reached >= k), centre, upper)
-    return np.asarray(upper + rounding)
 
 
 def _weighted_quantile(values: Array, weights: Array, k: float) -> Array:

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+import hdicore
 from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     CallError,
@@ -28,7 +29,7 @@ from hdiforest.calibration._bases import Base, check_base
 from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed
+from hdiforest.calibration._quantiles import rank, rows_needed, weight_needed
 
 METHODS = ("oob", "split")
 CROSS_METHODS = ("cv+", "jackknife+")
@@ -470,8 +471,8 @@ class Calibration(CalibrationResult):
 
         Parameters
         ----------
-        ends : (n, 2, len(bases)) array
-            Lower and upper ends by `bases`.
+        ends : (n, 2, k) array
+            Lower and upper ends by the first k of `bases`.
         codes : (n,) intp array, optional
             The groups of the rows, by `Groups.codes`. Without them all take the common quantile.
 
@@ -484,7 +485,7 @@ class Calibration(CalibrationResult):
         q_hat = self.q_hat
         if self.groups is not None and codes is not None:
             q_hat = self.groups.quantiles(codes, q_hat)
-        return self.postprocess.engine.widen(ends, q_hat, nested=True)
+        return self.postprocess.engine.widen(ends, q_hat[..., : ends.shape[2]], nested=True)
 
     @property
     def later(self) -> tuple[LaterCheck | None, ...]:
@@ -559,19 +560,14 @@ class CrossCalibration(CalibrationResult):
     def __post_init__(self) -> None:
         check_choice("method", self.method, CROSS_METHODS)
         self._check_coverages()
-        k = len(self.levels)
-        if len(self.scores) < 2:
-            raise ValueError("scores must be those of two folds or more")
-        for scores in self.scores:
-            if scores.ndim != 2 or scores.shape[1] != k:
-                raise ValueError(f"scores of each fold must be of {k} coverages")
-            if not np.isfinite(scores).all() or (np.diff(scores, axis=0) < 0).any():
-                raise ValueError("scores must be finite and ascend")
-        if self.weights is not None:
-            if [fold.shape for fold in self.weights] != [fold.shape for fold in self.scores]:
-                raise ValueError("weights must be as many as scores in each fold")
-            if not all(((fold > 0) & np.isfinite(fold)).all() for fold in self.weights):
-                raise ValueError("weights must be finite and positive")
+        k, shapes = len(self.levels), [fold.shape for fold in self.scores]
+        if any(shape[1:] != (k,) for shape in shapes):
+            raise ValueError(f"scores of each fold must be of {k} coverages")
+        if self.weights is not None and [fold.shape for fold in self.weights] != shapes:
+            raise ValueError("weights must be as many as scores in each fold")
+        if not all(((fold > 0) & np.isfinite(fold)).all() for fold in self.weights or ()):
+            raise ValueError("weights must be finite and positive")
+        _ = self.engine  # which checks the numbers
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -617,16 +613,18 @@ class CrossCalibration(CalibrationResult):
         Romano, Patterson and Candes 2019). With weights, the rows up to that one have the share c
         of the total weight. O(K log n) for each row and coverage.
         """
-        result = np.empty(ends.shape[1:])
-        for j, level in enumerate(self.levels):
-            scores = [fold[:, j] for fold in self.scores]
-            k: float = rank(self.n, level.coverage)
-            weights = self.weights and [fold[:, j] for fold in self.weights]
-            if weights is not None:
-                k = weight_needed(np.concatenate(weights), level.coverage)
-            result[:, 0, j] = -kth_shifted(-ends[:, :, 0, j], scores, k, weights)
-            result[:, 1, j] = kth_shifted(ends[:, :, 1, j], scores, k, weights)
-        return self.postprocess.engine.widen(result, np.zeros(len(self.levels)), nested=True)
+        return self.engine.widen(ends, range(len(self.levels)))
+
+    @cached_property
+    def engine(self) -> hdicore.CrossCalibration:
+        """What makes one interval of those of all forests."""
+        needed: list[float] = [rank(self.n, coverage) for coverage in self.coverages]
+        if self.weights is not None:
+            of_levels = zip(np.concatenate(self.weights).T, self.coverages, strict=True)
+            needed = [weight_needed(own, coverage) for own, coverage in of_levels]
+        return hdicore.CrossCalibration(
+            self.scores, needed, self.postprocess.engine, weights=self.weights
+        )
 
     def _describe(self, level: Level) -> str:  # noqa: ARG002 (each fold has its own)
         what = "folds" if self.method == "cv+" else "rows"

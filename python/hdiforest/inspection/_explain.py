@@ -181,8 +181,8 @@ class Explanation:
         calibration, own = fitted.calibration, Base("raw", "hdi", self._coverage)
         bases: tuple[Base, ...] = (own,)
         if isinstance(calibration, Calibration):
-            calibration = calibration.first(int(calibration.positions(self._coverage)) + 1)
-            bases, own = calibration.bases, calibration.levels[-1].base
+            bases = calibration.bases[: calibration.positions(self._coverage) + 1]
+            own = bases[-1]
         # An end that is the middle of two is pinned by either.
         either: tuple[BaseKind, ...] = ("hdi", "equal_tailed")
         kinds = either if own.kind == "averaged" else (own.kind,)

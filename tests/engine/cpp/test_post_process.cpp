@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "calibrated/calibrated_scorer.hpp"
-#include "check.hpp"
 #include "calibrated/groups.hpp"
+#include "check.hpp"
 
 using namespace hdicore;
 
@@ -80,8 +80,11 @@ void scores_are_what_widens_enough() {
 }
 
 void groups_are_found_by_their_label() {
-    const CalibrationGroups groups(0, {3.0, std::nullopt, nan}, {});
-    CHECK(groups.find(3) == 0 && groups.find(nan) == 1 && groups.find(4) == 3);
+    const CalibrationGroups groups(0, {3.0, std::nullopt, nan, -1.0}, {5, nan, 7, 8});
+    CHECK(groups.find(3) == 0 && groups.find(nan) == 1 && groups.find(4) == 4);
+    CHECK(groups.find(-1) == 3 && groups.find(-infinity) == 4);
+    CHECK(groups.quantile(0, 0, 1) == 5 && groups.quantile(1, 0, 1) == 1);
+    CHECK(groups.quantile(4, 0, 1) == 1);
 }
 
 }  // namespace
