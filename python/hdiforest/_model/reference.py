@@ -58,18 +58,16 @@ class Reference:
     def of(cls, X: NDArray[np.float32], importance: Array, categorical: Collection[int]) -> Self:
         """Return a sample of training rows (n, n_features). O(m log m) distances."""
         rows = X[draw_rows(np.arange(len(X)), MAX_ROWS, 0)]
-        known = ~np.isnan(rows)
-        n_known = np.maximum(known.sum(axis=0), 1)
-        mean = np.where(known, rows, 0).sum(axis=0, dtype=np.float64) / n_known
-        deviations = np.where(known, rows - mean, 0)
-        sd = np.sqrt((deviations**2).sum(axis=0) / n_known)
+        known = np.ma.masked_invalid(rows)
+        mean = known.mean(axis=0, dtype=np.float64).filled(0)
+        sd = known.std(axis=0, dtype=np.float64).filled(0)
         parts = rows, importance, mean, sd, tuple(sorted(categorical))
         return cls(*parts, *cls(*parts, 1.0, 0.0)._scale_and_threshold())
 
     def _scale_and_threshold(self) -> tuple[float, float]:
         from scipy.spatial.distance import pdist
 
-        points = self._points[0]
+        points = self._tree.data
         few = np.random.default_rng(0).permutation(len(points))[:_MAX_PAIRED]
         scale = float(pdist(points[few]).mean()) if len(points) > 1 else 0.0
         if scale == 0:  # all rows are alike
@@ -91,11 +89,7 @@ class Reference:
     def _tree(self) -> Any:
         from scipy.spatial import KDTree
 
-        return KDTree(self._points[0], leafsize=20)  # half the time that 10 takes
-
-    @cached_property
-    def _points(self) -> tuple[Array, Array]:
-        return self._embedded(self.rows)
+        return KDTree(self._embedded(self.rows)[0], leafsize=20)  # half the time that 10 takes
 
     @cached_property
     def _missing(self) -> NDArray[np.intp]:

@@ -10,7 +10,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 
@@ -94,16 +94,10 @@ def _part(outer: Any, name: str) -> Any:
 
 def model_and_rows(estimator: Any, X: Any, method: str, name: str = "estimator") -> tuple[Any, Any]:
     """Return `model_in` a fitted estimator, and its rows X as the steps before hand them over."""
-    model, steps = _model_and_steps(estimator, method, name)
+    model, steps = model_and_steps(estimator, method, name)
     for step in steps:
         X = step.transform(X)
     return model, X
-
-
-def model_as_it_is(estimator: Any, method: str, name: str = "estimator") -> Any:
-    """Return `model_in` a fitted estimator, behind the steps before it."""
-    model, steps = _model_and_steps(estimator, method, name)
-    return make_pipeline(*steps, model) if steps else model
 
 
 def model_in(estimator: Any, method: str) -> Any:
@@ -113,12 +107,13 @@ def model_in(estimator: Any, method: str) -> Any:
 
     Around it may be Pipelines, searches and FrozenEstimators. NotFittedError if one is not fitted.
     """
-    return _model_and_steps(estimator, method)[0]
+    return model_and_steps(estimator, method)[0]
 
 
-def _model_and_steps(
+def model_and_steps(
     estimator: Any, method: str, name: str = "estimator"
 ) -> tuple[Any, list[Pipeline]]:
+    """Return `model_in` a fitted estimator, and the steps before it."""
     outer: list[Any] = []
     for model in layers(estimator, fitted=True):
         if not (isinstance(model, FrozenEstimator | Pipeline) or is_search(model)):

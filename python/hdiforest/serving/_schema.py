@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._model.table_steps import TableFacts
 from hdiforest._model.training_rows import Weighting
 from hdiforest._utils.checks import alternatives
 
@@ -71,15 +72,6 @@ class MeanFacts(NamedTuple):
     boosted: BoostedFacts | None
 
 
-class StepsFacts(NamedTuple):
-    """What the steps before the forest read."""
-
-    library: typing.Literal["pandas", "polars"] | None
-    columns: list[str] | None
-    numbers: list[str]
-    texts: dict[str, str]
-
-
 class ModelFacts(NamedTuple):
     """Facts of a model; those up to `training_digest` are fields of `FittedForest`."""
 
@@ -94,7 +86,7 @@ class ModelFacts(NamedTuple):
     scalar_output: bool
     counts_are_weighted: bool
     encoder: dict[str, Any] | None
-    steps: StepsFacts | None
+    steps: TableFacts | None
     calibration: dict[str, Any] | None
     mean: MeanFacts | None
     boxes: dict[str, Any] | None

@@ -102,7 +102,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         scalar_output=index.scalar_output,
         counts_are_weighted=rows is not None and rows.counts_are_weighted,
         encoder=encoder.facts() if isinstance(encoder, TableEncoder) else None,
-        steps=schema.StepsFacts(**encoder.facts()) if isinstance(encoder, TableSteps) else None,
+        steps=encoder.table if isinstance(encoder, TableSteps) else None,
         calibration=calibration_facts,
         mean=mean,
         boxes=boxes,
@@ -312,8 +312,7 @@ def _encoder(read: _Reader, facts: ModelFacts) -> TableEncoder | TableSteps | No
         return None if facts.encoder is None else TableEncoder.from_facts(facts.encoder)
     if facts.encoder is not None:
         raise ValueError("it has an encoder of tables and steps, but a model has one of them")
-    pipeline = read.object("steps")
-    return TableSteps.from_facts(facts.steps._asdict(), pipeline, facts.n_features, facts.allow_nan)
+    return TableSteps(read.object("steps"), facts.steps, facts.n_features, facts.allow_nan)
 
 
 def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> residuals.CentredForest | None:
