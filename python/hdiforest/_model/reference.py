@@ -92,10 +92,9 @@ class Reference:
         return KDTree(self._embedded(self.rows)[0], leafsize=20)  # half the time that 10 takes
 
     @cached_property
-    def _missing(self) -> NDArray[np.intp]:
-        """Features that are missing in some rows of the sample, and not in others."""
-        n_missing = np.count_nonzero(np.isnan(self.rows), axis=0)
-        return np.flatnonzero((n_missing > 0) & (n_missing < len(self.rows)))
+    def _share_missing(self) -> Array:
+        """How many rows of the sample miss each feature."""
+        return np.asarray(np.isnan(self.rows).mean(axis=0))
 
     @cached_property
     def _categories(self) -> dict[int, NDArray[np.float32]]:
@@ -114,18 +113,17 @@ class Reference:
         """
         weight = np.sqrt(self.importance)
         numbers = np.setdiff1d(np.arange(X.shape[1]), self.categorical)
-        missing = np.isnan(X)
+        missing, share = np.isnan(X), self._share_missing
+        some = (share > 0) & (share < 1)
         # Constant features add nothing.
         factor = np.divide(weight, self.sd, out=np.zeros(len(weight)), where=self.sd > 0)
         scaled = (X[:, numbers] - self.mean[numbers]) * factor[numbers]
-        parts = [np.nan_to_num(scaled, nan=0.0), missing[:, self._missing] * weight[self._missing]]
+        parts = [np.nan_to_num(scaled, nan=0.0), missing[:, some] * weight[some]]
         for j, codes in self._categories.items():
             own = np.searchsorted(codes, X[:, j])
             own[~np.isin(X[:, j], codes)] = len(codes)
             # Two that differ do so in two columns.
             parts.append(np.eye(len(codes) + 1)[own] * (weight[j] / np.sqrt(2)))
             parts[-1][missing[:, j]] = 0
-        always = np.count_nonzero(~np.isnan(self.rows), axis=0) == 0
-        others = np.setdiff1d(np.arange(X.shape[1]), self._missing)
-        further = (missing[:, others] != always[others]) @ self.importance[others]
+        further = (missing[:, ~some] != (share[~some] == 1)) @ self.importance[~some]
         return np.concatenate(parts, axis=1), np.sqrt(further)

@@ -48,12 +48,7 @@ class TableSteps:
     def __str__(self) -> str:
         names = self.table.columns
         columns = "no names" if names is None else ", ".join(names)
-        return f"{columns} (through {', '.join(self.kinds)})"
-
-    @property
-    def kinds(self) -> list[str]:
-        """Names of the classes of the steps, of all that they are made of."""
-        return list(dict.fromkeys(_names_of(self.pipeline)))
+        return f"{columns} (through {', '.join(dict.fromkeys(_names_of(self.pipeline)))})"
 
     @property
     def columns(self) -> tuple[str, ...]:
