@@ -110,9 +110,7 @@ def import_forest(
     the estimator is not understood, or the rows cannot be those of its fit or have the `weights`.
     """
     grown = _grown_forest(estimator)
-    members, n_features = grown.members, estimator.n_features_in_
-    if X.shape[1] != n_features:
-        raise ValueError(f"X has {X.shape[1]} features, but the forest was fitted on {n_features}")
+    members = grown.members
     seen = (y if fitted_on is None else fitted_on).reshape(len(y), -1)
     n_outputs = members[0].tree_.n_outputs
     if seen.shape[1] != n_outputs:
@@ -127,7 +125,7 @@ def import_forest(
         )
     if weights == "monotonic":
         _require_constraints(grown, transformed=not np.array_equal(seen.ravel(), y.ravel()))
-    forest = _as_forest(grown, n_features, n_threads)
+    forest = _as_forest(grown, estimator.n_features_in_, n_threads)
     trees = list(zip(members, leaf_nodes(forest), strict=True))
     bounds = [leaf_bounds(*tree) for tree in trees] if weights == "monotonic" else None
 
