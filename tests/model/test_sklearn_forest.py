@@ -323,12 +323,7 @@ def test_a_new_kind_of_forest_is_one_more_reader(monkeypatch):
         HDIForestRegressor.from_forest(committee, X, Y)
 
     def read(estimator):
-        return sklearn_forest.GrownForest(
-            members=estimator.trees_,
-            n_rows=N,
-            draw=None,
-            weighting_rules=lambda sample_weight: [sklearn_forest.WeightingRule(True)],
-        )
+        return sklearn_forest.GrownForest(members=estimator.trees_, n_rows=N)
 
     monkeypatch.setitem(sklearn_forest._READERS, Committee, read)
     model = HDIForestRegressor.from_forest(committee, X, Y)

@@ -273,7 +273,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             encoder=fit.steps,
             training_rows=rows,
             feature_range=rows.feature_range,
-            training_digest=digest_of(rows.X),
+            training_digest=digest_of([rows.X]),
         )
         if self.weights != "monotonic" and (reason := why_no_means(fit.forest)) is not None:
             warn_caller(f"the forest {reason}", MeansWarning)
@@ -725,7 +725,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         names: Any = fitted.feature_names
         n_features: int | None = fitted.n_features
         if (steps := fitted.steps) is not None:
-            names, n_features = steps.names, getattr(steps.pipeline, "n_features_in_", None)
+            names, n_features = steps.table.columns, getattr(steps.pipeline, "n_features_in_", None)
         if n_features is not None:  # there is no number of them for steps that read texts
             model.n_features_in_ = n_features
         if names is not None:

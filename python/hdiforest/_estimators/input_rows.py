@@ -20,7 +20,7 @@ from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, not_numbers, two_kinds
 from hdiforest._tables.names import listed
 from hdiforest._utils.checks import check_weights
-from hdiforest._utils.hints import RowsDigest, warn_caller
+from hdiforest._utils.hints import digest_of, warn_caller
 
 Rows = NDArray[np.floating[Any]]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -72,11 +72,9 @@ def warn_of_training_rows(model: Any, X: Any, fitted: FittedForest, of: str) -> 
     is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
     if is_read or len(X) != fitted.n_training_rows or not fitted.to_warn:
         return
-    digest = RowsDigest()
-    for block in checked_blocks(model, X, fitted):
-        digest.update(block.rows)
     call = fitted.out_of_bag_call
-    if digest.text() == fitted.training_digest:
+    blocks = checked_blocks(model, X, fitted)
+    if digest_of(block.rows for block in blocks) == fitted.training_digest:
         with suppress(IndexError):  # another thread has warned meanwhile
             warn_caller(
                 "X holds the rows of the fit: intervals cover more of their targets than of those "

@@ -19,7 +19,7 @@ from hdicore import Forest, LeafIndex
 from hdiforest._estimators import input_rows
 from hdiforest._model import table_steps
 from hdiforest._model.sklearn_forest import OtherRowsError, check_kind, import_forest, why_no_means
-from hdiforest._model.table_steps import TableSteps
+from hdiforest._model.table_steps import TableFacts, TableSteps
 from hdiforest._model.training_rows import TrainingRows, TreeBlock, Weighting
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import meta_estimators as meta
@@ -161,7 +161,8 @@ def _fit_on_table(
     names = getattr(model, "feature_names_in_", None)
     names = None if names is None else tuple(map(str, names))
     of_table = names, table_steps.number_columns_of(table), table_steps.texts_of(table)
-    table_reader = TableSteps(pipeline, frame.library, rows.shape[1], allow_nan, *of_table)
+    facts = TableFacts(frame.library, *of_table)
+    table_reader = TableSteps(pipeline, facts, rows.shape[1], allow_nan)
     # Rows that do not change if the caller changes the given ones.
     copied = table.copy() if hasattr(table, "copy") else copy.copy(table)
     fitted_on = rows, targets, weights

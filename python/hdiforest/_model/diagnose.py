@@ -7,6 +7,7 @@ cannot see from inside that it extrapolates, only the features tell.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,24 +85,19 @@ def _of_leaves(
 ) -> Array:
     """Return tree_spread, mass_outside and interval_se of each output, (3 * n_outputs, n)."""
     leaves, calibration = fitted.scorer.forest.leaves(X, n_threads=n_threads), fitted.calibration
-
-    def read(bases: Sequence[Base], own: NDArray[np.int32]) -> Array:
-        if fitted.n_outputs == 1:
-            return base_intervals(fitted, X, bases, n_threads, leaves=own)
-        return fitted.scorer.index.intervals(own, coverage, n_threads=n_threads)[..., np.newaxis]
-
+    read = partial(base_intervals, fitted, X, n_threads=n_threads)
     base = Base("raw", "hdi", coverage)
     if isinstance(calibration, Calibration):
         bases = calibration.bases[: calibration.positions(coverage) + 1]
-        base, all_ends = bases[-1], read(bases, leaves)
+        base, all_ends = bases[-1], read(bases, leaves=leaves)
         whole = all_ends[..., -1]
         ends = calibration.intervals(all_ends, codes)[..., -1]
     else:
-        ends = whole = read([base], leaves)[..., 0]
+        ends = whole = read([base], leaves=leaves)[..., 0]
         if calibration is not None:
             ends = predict_calibrated(fitted, X, coverage, n_threads, None, of_folds, codes)
     is_even = np.arange(leaves.shape[1]) % 2 == 0
-    half = read([base], np.where(is_even, leaves, np.int32(-1)))[..., 0]
+    half = read([base], leaves=np.where(is_even, leaves, np.int32(-1)))[..., 0]
     # Of half the terms of a mean, (half - whole)^2 has the variance of the whole as expectation.
     error = np.sqrt(((half - whole) ** 2).mean(axis=-1))
     spread, mass = fitted.scorer.index.spread_and_mass(leaves, ends, n_threads=n_threads)

@@ -93,7 +93,7 @@ class FittedForest:
     # Least and greatest value of each feature in training rows that weigh anything,
     # (2, n_features); NaN: it has none.
     feature_range: NDArray[np.float32]
-    training_digest: str  # of the features of the fit; see `RowsDigest`
+    training_digest: str  # of the features of the fit; see `digest_of`
     matches_forest: bool  # whether the means are the predictions of the scikit-learn forest
     calibration: AnyCalibration | None = None
     centred: CentredForest | None = None  # for calibrated intervals that are not raw

@@ -58,18 +58,16 @@ class Reference:
     def of(cls, X: NDArray[np.float32], importance: Array, categorical: Collection[int]) -> Self:
         """Return a sample of training rows (n, n_features). O(m log m) distances."""
         rows = X[draw_rows(np.arange(len(X)), MAX_ROWS, 0)]
-        known = ~np.isnan(rows)
-        n_known = np.maximum(known.sum(axis=0), 1)
-        mean = np.where(known, rows, 0).sum(axis=0, dtype=np.float64) / n_known
-        deviations = np.where(known, rows - mean, 0)
-        sd = np.sqrt((deviations**2).sum(axis=0) / n_known)
+        known = np.ma.masked_invalid(rows)
+        mean = known.mean(axis=0, dtype=np.float64).filled(0)
+        sd = known.std(axis=0, dtype=np.float64).filled(0)
         parts = rows, importance, mean, sd, tuple(sorted(categorical))
         return cls(*parts, *cls(*parts, 1.0, 0.0)._scale_and_threshold())
 
     def _scale_and_threshold(self) -> tuple[float, float]:
         from scipy.spatial.distance import pdist
 
-        points = self._points[0]
+        points = self._tree.data
         few = np.random.default_rng(0).permutation(len(points))[:_MAX_PAIRED]
         scale = float(pdist(points[few]).mean()) if len(points) > 1 else 0.0
         if scale == 0:  # all rows are alike
@@ -91,17 +89,12 @@ class Reference:
     def _tree(self) -> Any:
         from scipy.spatial import KDTree
 
-        return KDTree(self._points[0], leafsize=20)  # half the time that 10 takes
+        return KDTree(self._embedded(self.rows)[0], leafsize=20)  # half the time that 10 takes
 
     @cached_property
-    def _points(self) -> tuple[Array, Array]:
-        return self._embedded(self.rows)
-
-    @cached_property
-    def _missing(self) -> NDArray[np.intp]:
-        """Features that are missing in some rows of the sample, and not in others."""
-        n_missing = np.count_nonzero(np.isnan(self.rows), axis=0)
-        return np.flatnonzero((n_missing > 0) & (n_missing < len(self.rows)))
+    def _share_missing(self) -> Array:
+        """How many rows of the sample miss each feature."""
+        return np.asarray(np.isnan(self.rows).mean(axis=0))
 
     @cached_property
     def _categories(self) -> dict[int, NDArray[np.float32]]:
@@ -120,18 +113,17 @@ class Reference:
         """
         weight = np.sqrt(self.importance)
         numbers = np.setdiff1d(np.arange(X.shape[1]), self.categorical)
-        missing = np.isnan(X)
+        missing, share = np.isnan(X), self._share_missing
+        some = (share > 0) & (share < 1)
         # Constant features add nothing.
         factor = np.divide(weight, self.sd, out=np.zeros(len(weight)), where=self.sd > 0)
         scaled = (X[:, numbers] - self.mean[numbers]) * factor[numbers]
-        parts = [np.nan_to_num(scaled, nan=0.0), missing[:, self._missing] * weight[self._missing]]
+        parts = [np.nan_to_num(scaled, nan=0.0), missing[:, some] * weight[some]]
         for j, codes in self._categories.items():
             own = np.searchsorted(codes, X[:, j])
             own[~np.isin(X[:, j], codes)] = len(codes)
             # Two that differ do so in two columns.
             parts.append(np.eye(len(codes) + 1)[own] * (weight[j] / np.sqrt(2)))
             parts[-1][missing[:, j]] = 0
-        always = np.count_nonzero(~np.isnan(self.rows), axis=0) == 0
-        others = np.setdiff1d(np.arange(X.shape[1]), self._missing)
-        further = (missing[:, others] != always[others]) @ self.importance[others]
+        further = (missing[:, ~some] != (share[~some] == 1)) @ self.importance[~some]
         return np.concatenate(parts, axis=1), np.sqrt(further)

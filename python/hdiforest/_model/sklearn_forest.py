@@ -43,11 +43,9 @@ class GrownForest(NamedTuple):
     """What a fitted estimator records of its trees and of its fit."""
 
     members: list[Any]  # fitted trees
-    n_rows: int | None  # of the fit; None: a tree, which records only rows with a weight
+    n_rows: int | None = None  # of the fit; None: a tree, which records only rows with a weight
     # Returns the rows that a tree drew; None: every tree used each row once.
-    draw: Callable[[int], NDArray[np.integer]] | None
-    # What the fit may have done with counts and sample_weight, likeliest first.
-    weighting_rules: Callable[[SampleWeight], list[WeightingRule]]
+    draw: Callable[[int], NDArray[np.integer]] | None = None
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
 
     def bags(self, n: int) -> Bags | None:
@@ -56,7 +54,7 @@ class GrownForest(NamedTuple):
 
 
 def _read_tree(estimator: Any) -> GrownForest:
-    return GrownForest([estimator], None, None, lambda _weight: [WeightingRule(True)])
+    return GrownForest([estimator])
 
 
 def _read_trees(estimator: Any) -> GrownForest:
@@ -72,13 +70,9 @@ def _read_trees(estimator: Any) -> GrownForest:
     def draw(tree: int) -> NDArray[np.integer]:
         return _draw(drawn, **{name: seeds[tree : tree + 1]})
 
-    return GrownForest(
-        members,
-        n_rows=estimator._n_samples,
-        draw=draw if is_bagging or estimator.bootstrap else None,
-        weighting_rules=partial(_rules_of_draws, estimator),
-        features=estimator.estimators_features_ if is_bagging else None,
-    )
+    features = estimator.estimators_features_ if is_bagging else None
+    has_drawn = is_bagging or estimator.bootstrap
+    return GrownForest(members, estimator._n_samples, draw if has_drawn else None, features)
 
 
 # By type; a subclass is read like its nearest base. A new kind is one more function and line.
@@ -116,14 +110,12 @@ def import_forest(
     the estimator is not understood, or the rows cannot be those of its fit or have the `weights`.
     """
     grown = _grown_forest(estimator)
-    members, n_features = grown.members, estimator.n_features_in_
-    if X.shape[1] != n_features:
-        raise ValueError(f"X has {X.shape[1]} features, but the forest was fitted on {n_features}")
+    members = grown.members
     seen = (y if fitted_on is None else fitted_on).reshape(len(y), -1)
-    n_outputs, fitted_outputs = seen.shape[1], members[0].tree_.n_outputs
-    if n_outputs != fitted_outputs:
-        fitted_on_many = f"the forest was fitted on {fitted_outputs}"
-        raise ValueError(f"y has {n_outputs} outputs, but {fitted_on_many}")
+    n_outputs = members[0].tree_.n_outputs
+    if seen.shape[1] != n_outputs:
+        had, has = f"the forest was fitted on {n_outputs}", f"y has {seen.shape[1]} outputs"
+        raise ValueError(f"{has}, but {had}")
     _check_number_of_rows(grown, len(X), sample_weight)
     bags = grown.bags(len(X))
     if weights == "oob" and bags is None:
@@ -133,12 +125,12 @@ def import_forest(
         )
     if weights == "monotonic":
         _require_constraints(grown, transformed=not np.array_equal(seen.ravel(), y.ravel()))
-    forest = _as_forest(grown, n_features, n_threads)
+    forest = _as_forest(grown, estimator.n_features_in_, n_threads)
     trees = list(zip(members, leaf_nodes(forest), strict=True))
     bounds = [leaf_bounds(*tree) for tree in trees] if weights == "monotonic" else None
 
     refusals = []
-    for rule in grown.weighting_rules(sample_weight):
+    for rule in _weighting_rules(estimator, grown, sample_weight):
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
         if blocks is not None:
             blocks.clear()
@@ -349,13 +341,15 @@ def _record(member: Any, nodes: NDArray[np.int32]) -> Any:
     }
 
 
-def _rules_of_draws(estimator: Any, sample_weight: SampleWeight) -> list[WeightingRule]:
-    """Return whether sample_weight may have multiplied the counts, likeliest first.
+def _weighting_rules(
+    estimator: Any, grown: GrownForest, sample_weight: SampleWeight
+) -> list[WeightingRule]:
+    """Return what the fit may have done with counts and sample_weight, likeliest first.
 
     Since scikit-learn 1.9 the weights of a bootstrapped forest decide which rows are drawn and
     leave no trace in the leaves; the forest keeps them, and other weights are refused here.
     """
-    if isinstance(estimator, ForestRegressor) and not estimator.bootstrap:
+    if grown.draw is None:
         return [WeightingRule(True)]
     if not hasattr(estimator, "_sample_weight"):
         rules, given = [WeightingRule(True), WeightingRule(False)], sample_weight

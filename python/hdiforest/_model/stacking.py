@@ -159,7 +159,8 @@ def check_mean(mean: Any, fitted: FittedForest) -> None:
     """Raise ValueError unless `mean` is None, "boosting", a regressor for the rows, or frozen."""
     if mean is None or (isinstance(mean, str) and mean == "boosting"):
         return
-    model, is_frozen, rows = thawed(mean), isinstance(mean, FrozenEstimator), fitted.training_rows
+    model, is_frozen = thawed(mean), isinstance(mean, FrozenEstimator)
+    weights = getattr(fitted.training_rows, "sample_weight", None)
     needed = ("predict",) if is_frozen else ("fit", "predict", "get_params")
     if isinstance(model, type) or not all(hasattr(model, name) for name in needed):
         raise ValueError(
@@ -176,11 +177,7 @@ def check_mean(mean: Any, fitted: FittedForest) -> None:
             )
     if is_frozen:
         _check_frozen(mean, type(model).__name__, fitted)
-    elif (
-        rows is not None
-        and rows.sample_weight is not None
-        and not has_fit_parameter(mean, "sample_weight")
-    ):
+    elif weights is not None and not has_fit_parameter(mean, "sample_weight"):
         raise ValueError(
             "mean must be a regressor whose fit takes sample_weight, because the forest was "
             f"fitted with weights, got {mean!r}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,36 +23,59 @@ if TYPE_CHECKING:
 MAX_DENSE_BYTES = 2**33
 
 
+class TableFacts(NamedTuple):
+    """What is kept of the table that steps were fitted on."""
+
+    library: Library | None  # None: it was no table
+    columns: tuple[str, ...] | None  # None: it had no names
+    numbers: tuple[str, ...]  # columns that held numbers
+    texts: dict[str, str]  # how columns of text hold missing cells; see `texts_of`
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Self:
+        """Return them of JSON's types, or raise ValueError if they are none."""
+        if set(facts) != set(cls._fields):
+            raise ValueError(f"steps must have the entries {', '.join(cls._fields)}")
+        library = facts["library"]
+        if library not in (None, "pandas", "polars"):
+            raise ValueError(f"library must be null, 'pandas' or 'polars', got {library!r}")
+        columns, texts = facts["columns"], dict(facts["texts"])
+        names = None if columns is None else tuple(map(str, columns))
+        return cls(library, names, tuple(map(str, facts["numbers"])), texts)
+
+
 @dataclass(frozen=True)
 class TableSteps:
     """The fitted steps before a forest, which encode by code what `TableEncoder` does by data."""
 
     pipeline: Pipeline
-    library: Library | None  # of the table of the fit; None: it was no table
+    table: TableFacts
     n_features: int  # of the forest
     allow_nan: bool  # whether the forest takes missing values
-    names: tuple[str, ...] | None  # columns of the table of the fit; None: it had no names
-    number_columns: tuple[str, ...] = ()  # those that held numbers
-    texts: Mapping[str, str] = field(default_factory=dict)  # see `texts_of`
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.pipeline, "steps"):
+            raise ValueError("the steps before the forest must be a Pipeline")
 
     def __str__(self) -> str:
-        columns = "no names" if self.names is None else ", ".join(self.names)
-        return f"{columns} (through {', '.join(self.kinds)})"
-
-    @property
-    def kinds(self) -> list[str]:
-        """Names of the classes of the steps, of all that they are made of."""
-        return list(dict.fromkeys(_names_of(self.pipeline)))
+        names = self.table.columns
+        columns = "no names" if names is None else ", ".join(names)
+        return f"{columns} (through {', '.join(dict.fromkeys(_names_of(self.pipeline)))})"
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names that a table must have, or EncodingError if the steps know none."""
-        if self.names is None:
+        if self.table.columns is None:
             raise EncodingError(
                 "the steps before the forest were fitted on rows without names, and a batch or a "
                 "file of a table has its columns by name; fit them on a table"
             )
-        return self.names
+        return self.table.columns
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        """Names of the columns that held numbers."""
+        return self.table.numbers
 
     @cached_property
     def ordered(self) -> dict[int, Column]:
@@ -68,7 +91,7 @@ class TableSteps:
         frame = frame_of(X)
         if frame.n_rows == 0:  # which few transformers accept
             return np.empty((0, self.n_features), dtype=np.float32)
-        table = _with_texts(frame.in_library(self.library), self.texts)
+        table = _with_texts(frame.in_library(self.table.library), self.table.texts)
         rows = dense_rows(transformed(self.pipeline, table), allow_nan=self.allow_nan)
         if rows.shape[1] != self.n_features:
             columns = f"{rows.shape[1]} columns of X"
@@ -105,30 +128,8 @@ class TableSteps:
         """Do nothing: `rows` has refused missing values if the forest takes none."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what `from_facts` takes beside the pipeline, as JSON's types."""
-        return {
-            "library": self.library,
-            "columns": None if self.names is None else list(self.names),
-            "numbers": list(self.number_columns),
-            "texts": dict(self.texts),
-        }
-
-    @classmethod
-    def from_facts(
-        cls, facts: Mapping[str, Any], pipeline: Any, n_features: int, allow_nan: bool
-    ) -> Self:
-        """Return the steps of facts and a pipeline, or raise ValueError if they are none."""
-        if not hasattr(pipeline, "steps"):
-            raise ValueError("the steps before the forest must be a Pipeline")
-        if set(facts) != {"library", "columns", "numbers", "texts"}:
-            raise ValueError("steps must have the entries library, columns, numbers and texts")
-        library = facts["library"]
-        if library not in (None, "pandas", "polars"):
-            raise ValueError(f"library must be null, 'pandas' or 'polars', got {library!r}")
-        columns, texts = facts["columns"], dict(facts["texts"])
-        names = None if columns is None else tuple(map(str, columns))
-        numbers = tuple(map(str, facts["numbers"]))
-        return cls(pipeline, library, n_features, allow_nan, names, numbers, texts)
+        """Return what is kept of the table, as `TableEncoder.facts`."""
+        return self.table._asdict()
 
 
 def dense_rows(features: Any, *, allow_nan: bool, copy: bool = False) -> NDArray[np.float32]:

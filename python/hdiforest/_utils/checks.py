@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from numbers import Integral
 from string import Formatter
@@ -14,13 +14,6 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
 from hdiforest._utils import Array
-
-
-def check_names(name: str, value: Sequence[str], choices: Collection[str]) -> None:
-    """Raise ValueError unless the names are among the choices, distinct, and at least one."""
-    names = [word for word in value if isinstance(word, str) and word in choices]
-    if not names or len(names) != len(value) or len(set(names)) != len(names):
-        raise ValueError(f"{name} must be some of {', '.join(choices)}, got {value!r}")
 
 
 def check_choice(name: str, value: object, choices: Iterable[str | None]) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -19,21 +19,16 @@ from hdiforest._utils.checks import time_text
 _CELLS_AT_ONCE = 1 << 18  # so that the copy stays in the cache
 
 
-def callers_level() -> int:
-    """Return the `stacklevel` of the code that called this package, for who asks."""
-    frame, level = inspect.currentframe(), 0
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, naming the line of the code that called this package."""
+    frame, level = inspect.currentframe(), 1
     inside = (__name__.partition(".")[0], "functools")  # which calls cached properties
     while frame is not None:
         module = frame.f_globals.get("__package__") or frame.f_globals.get("__name__", "")
         if module.split(".")[0] not in inside:
             break
         frame, level = frame.f_back, level + 1
-    return level
-
-
-def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, naming the line of the code that called this package."""
-    warnings.warn(message, category, stacklevel=callers_level())
+    warnings.warn(message, category, stacklevel=level)
 
 
 # Called with a stage of the work, and how many of its steps are done, of how many.
@@ -82,28 +77,18 @@ def printing(name: str, verbose: int, above: int = 0) -> AbstractContextManager[
     return telling(show) if verbose > above else nullcontext()
 
 
-class RowsDigest:
-    """BLAKE2b of features as the engine reads them: float32, row after row, NaN of one pattern."""
+def digest_of(blocks: Iterable[NDArray[np.floating[Any]]]) -> str:
+    """Return the digest of the features of a model, given in blocks of rows (n, n_features).
 
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=16)
-
-    def update(self, rows: NDArray[np.floating[Any]]) -> None:
-        """Add rows, (n, n_features). O(n * n_features)."""
+    It is BLAKE2b of features as the engine reads them: float32, row after row, NaN of one pattern,
+    in 32 hexadecimal digits. O(n * n_features).
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for rows in blocks:
         step = max(1, _CELLS_AT_ONCE // max(1, rows.shape[1]))
         for begin in range(0, len(rows), step):
             with np.errstate(over="ignore"):  # the engine refuses such rows
                 part = np.array(rows[begin : begin + step], dtype="<f4", order="C")
             part[np.isnan(part)] = np.nan
-            self._hash.update(part.reshape(-1).data)
-
-    def text(self) -> str:
-        """Return 32 hexadecimal digits."""
-        return self._hash.hexdigest()
-
-
-def digest_of(rows: NDArray[np.floating[Any]]) -> str:
-    """Return the digest of all rows."""
-    digest = RowsDigest()
-    digest.update(rows)
-    return digest.text()
+            digest.update(part.reshape(-1).data)
+    return digest.hexdigest()

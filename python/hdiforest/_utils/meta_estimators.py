@@ -10,7 +10,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 
@@ -100,17 +100,18 @@ def model_and_rows(estimator: Any, X: Any, method: str, name: str = "estimator")
 
 def live_model_and_rows(estimator: Any, X: Any, method: str, name: str) -> tuple[Any, Any]:
     """Return as `model_and_rows`, but the model itself, which may be changed."""
-    model, steps = _model_and_steps(estimator, method, name)
+    model, steps = _live_model_and_steps(estimator, method, name)
     for step in steps:
         X = step.transform(X)
     return model, X
 
 
-def model_as_it_is(estimator: Any, method: str, name: str = "estimator") -> Any:
-    """Return `model_in` a fitted estimator, behind the steps before it."""
-    model, steps = _model_and_steps(estimator, method, name)
-    model = _at_once(model)
-    return make_pipeline(*steps, model) if steps else model
+def model_and_steps(
+    estimator: Any, method: str, name: str = "estimator"
+) -> tuple[Any, list[Pipeline]]:
+    """Return `model_in` a fitted estimator, and the steps before it."""
+    model, steps = _live_model_and_steps(estimator, method, name)
+    return _at_once(model), steps
 
 
 def model_in(estimator: Any, method: str, name: str = "estimator") -> Any:
@@ -120,14 +121,14 @@ def model_in(estimator: Any, method: str, name: str = "estimator") -> Any:
 
     Around it may be Pipelines, searches and FrozenEstimators. NotFittedError if one is not fitted.
     """
-    return _at_once(_model_and_steps(estimator, method, name)[0])
+    return model_and_steps(estimator, method, name)[0]
 
 
 def _at_once(model: Any) -> Any:
     return model._at_once() if hasattr(model, "_at_once") else model
 
 
-def _model_and_steps(estimator: Any, method: str, name: str) -> tuple[Any, list[Pipeline]]:
+def _live_model_and_steps(estimator: Any, method: str, name: str) -> tuple[Any, list[Pipeline]]:
     outer: list[Any] = []
     for model in layers(estimator, fitted=True):
         if not (isinstance(model, FrozenEstimator | Pipeline) or is_search(model)):

@@ -91,14 +91,15 @@ class LightGBMLeaves:
                 f"X must be a table with {len(known)} columns of categories, as many as LightGBM's "
                 f"fit had, got {type(X).__name__} with {len(columns)}"
             )
-        for cells, of_fit in zip(columns, known, strict=True):
+        pairs = list(zip(columns, known, strict=True))
+        for cells, of_fit in pairs:
             given = cells.cat.categories.tolist()
             if of_fit and given and _kind(of_fit) != _kind(given):
                 raise ValueError(
                     f"column {str(cells.name)!r} must hold categories such as {of_fit[0]!r}, as "
                     f"LightGBM's fit had, got categories such as {given[0]!r}"
                 )
-        return X, list(zip(columns, known, strict=True))
+        return X, pairs
 
     def __repr__(self) -> str:
         return f"LightGBMLeaves({self.booster.num_trees()} trees)"
@@ -158,13 +159,12 @@ class XGBoostLeaves:
             options["feature_types"] = None if has_names else types
             X = xgboost.DMatrix(X, enable_categorical=True, **options)
         _check_width("XGBoost", X.num_col(), self.booster.num_features())
-        if hasattr(self.booster, "get_categories"):
-            of_fit, given = _category_columns(self.booster), _category_columns(X)
-            if of_fit != given:
-                raise ValueError(
-                    f"X must have categories in the columns {of_fit}, as XGBoost's fit had, got "
-                    f"categories in {given}"
-                )
+        of_fit, given = _category_columns(self.booster), _category_columns(X)
+        if of_fit != given:
+            raise ValueError(
+                f"X must have categories in the columns {of_fit}, as XGBoost's fit had, got "
+                f"categories in {given}"
+            )
         trees: dict[str, Any] = {"pred_leaf": True, "iteration_range": (0, self.n_iterations)}
         leaves: NDArray[np.float32] = self.booster.predict(X, **trees)
         if leaves.size > 0 and leaves.max() >= 2**24:
@@ -362,7 +362,7 @@ def _kind(categories: list[Any]) -> str:
 
 def _category_columns(data: Any) -> list[str]:
     """Return the columns of a Booster or DMatrix that have a list of categories."""
-    if data.get_categories().empty():
+    if not hasattr(data, "get_categories") or data.get_categories().empty():
         return []
     named = zip(data.feature_names, data.feature_types, strict=True)
     return [name for name, kind in named if kind == "c"]

@@ -525,12 +525,12 @@ def pairs(
 
 def out_of_bag_mask(rows: TrainingRows, duplicates: Duplicates) -> NDArray[np.bool_]:
     """Say which trees saw neither a training row nor its `duplicates`, (n, n_trees)."""
-    if rows.bags is None:
+    mask = rows.counted_in("oob")
+    if mask is None:
         raise ValueError(
             "oob_score=True needs trees that leave rows out; every tree of this forest saw all, "
             "so fit it with bootstrap=True"
         )
-    mask: NDArray[np.bool_] = rows.bags.matrix() == 0
     mask[~rows.has_weight] = True
     for group in duplicates or ():
         alike = _positions(group, "duplicates", 0, len(mask))

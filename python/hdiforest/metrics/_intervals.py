@@ -191,14 +191,13 @@ def coverage_by_width(
     Size-stratified coverage (Angelopoulos and Bates, "A gentle introduction to conformal
     prediction", 2021, section 3.1).
     """
-    checks.check_whole_number("n_strata", n_strata)
     y, lower, upper = check_intervals(y_true, interval)
     inside, width = (lower <= y) & (y <= upper), upper - lower
     given = np.ones(len(y)) if sample_weight is None else sample_weight
     weights = checks.check_weights("sample_weight", given, len(y))
     if width.ndim == 1:
-        return _strata(width, inside, weights, int(n_strata))
-    levels = [_strata(w, c, weights, int(n_strata)) for w, c in zip(width.T, inside.T, strict=True)]
+        return _strata(width, inside, weights, n_strata)
+    levels = [_strata(w, c, weights, n_strata) for w, c in zip(width.T, inside.T, strict=True)]
     return WidthStrata(*(np.stack(field, axis=-1) for field in zip(*levels, strict=True)))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.pipeline import make_pipeline
 
 from hdicore import LeafIndex
 from hdicore.regions import Regions, offsets_of
@@ -19,7 +20,7 @@ from hdiforest._model.training_rows import draw_rows
 from hdiforest._tables.frames import Output, require_library
 from hdiforest._utils import Array
 from hdiforest._utils.checks import one_share
-from hdiforest._utils.meta_estimators import model_and_rows, model_as_it_is, model_in
+from hdiforest._utils.meta_estimators import model_and_rows, model_and_steps
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
 from hdiforest.regions._predict import Shape, check_max_pieces, read_regions, shape_of, table_of
@@ -163,8 +164,8 @@ def calibrate_region(
     check_max_pieces(max_pieces)
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together, or neither")
-    kept = model_as_it_is(model, "fitted_forest", "model")
-    own = model_in(kept, "fitted_forest")
+    own, steps = model_and_steps(model, "fitted_forest", "model")
+    kept = make_pipeline(*steps, own) if steps else own
     fitted = own.fitted_forest()
     if fitted.n_outputs > 1:
         raise ValueError(f"calibrate_region needs a model of one target, got {fitted.n_outputs}")

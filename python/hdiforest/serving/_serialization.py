@@ -15,7 +15,7 @@ from hdicore.means import BoostedMean
 from hdiforest._model import residuals
 from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.reference import Reference
-from hdiforest._model.table_steps import TableSteps
+from hdiforest._model.table_steps import TableFacts, TableSteps
 from hdiforest._model.training_rows import WEIGHTINGS, TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._utils.checks import alternatives
@@ -311,10 +311,10 @@ def _digest(parts: Parts) -> str:
 
 def _encoder(parts: Parts, numbers: Numbers) -> TableEncoder | TableSteps | None:
     if "steps" in parts.arrays:
-        facts, pipeline = parts.facts("steps"), parts.object("steps")
         with as_written():
-            options = numbers.n_features, bool(numbers.allow_nan)
-            return TableSteps.from_facts(facts, pipeline, *options)
+            table = TableFacts.of(parts.facts("steps"))
+        pipeline, allow_nan = parts.object("steps"), bool(numbers.allow_nan)
+        return TableSteps(pipeline, table, numbers.n_features, allow_nan)
     if "encoder" not in parts.arrays:
         return None
     return TableEncoder.from_facts(parts.facts("encoder"))
