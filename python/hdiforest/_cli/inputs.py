@@ -170,10 +170,13 @@ class Inputs:
         if isinstance(system, fs.LocalFileSystem):
             return self._found(str(Path(root, pattern)))
         try:
-            if not pattern and system.get_file_info(root).is_file:
+            info = system.get_file_info(root)
+            if info.is_file and not pattern:
                 return _one_file(Path(PurePosixPath(root)), system)
-            within = fs.FileSelector(root, allow_not_found=True, recursive=True)
-            files = [Path(each.path) for each in system.get_file_info(within) if each.is_file]
+            if info.type != fs.FileType.Directory:
+                raise TableError(f"there is nothing at {text}")
+            within = system.get_file_info(fs.FileSelector(root, recursive=True))
+            files = [Path(each.path) for each in within if each.is_file]
         except OSError as error:
             raise OSError(
                 f"cannot read {text}: {error}; credentials are read from the environment, such as "
