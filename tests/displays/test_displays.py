@@ -420,7 +420,8 @@ def test_wrong_samples(arguments, message):
 
 
 def test_wrong_rows(model, rows):
-    for row, message in [(150, "row must be from 0 to 149, got 150"), ("a", "row must be a whole")]:
+    for row, most in [(150, "to 149"), (-1, "on"), ("a", "on"), (True, "on")]:
+        message = f"row must be a whole number from 0 {most}, got {row!r}"
         with pytest.raises(ValueError, match=message):
             DistributionDisplay.from_estimator(model, rows[2], row=row)
 
