@@ -111,6 +111,8 @@ def test_several_targets_need_a_choice(display, rows):
         display.from_estimator(model, X, own)
     with pytest.raises(ValueError, match="target must be a whole number from 0 to 1, got 2"):
         display.from_estimator(model, X, own, target=2)
+    with pytest.raises(ValueError, match=r"y must have one column per target.*\(150, 3\)"):
+        display.from_estimator(model, X, np.stack([y, -y, y], axis=1), target=1)
     found = display.from_estimator(model, X, own, target=1)
     if display is not DistributionDisplay:
         one = new_model().fit(X_train, y_train)
@@ -274,6 +276,29 @@ def test_styles_are_the_users(model, rows):
         found.plot(style="lines")
 
 
+def test_keywords_may_be_aliases(model, rows):
+    """They replace what the display would use, by whichever name."""
+    X, y = rows[2:]
+    fan = IntervalDisplay.from_estimator(
+        model, X, y, coverage=[0.5, 0.9], interval_kwargs={"fc": "green"}, line_kwargs={"c": "red"}
+    )
+    assert fan.intervals_[0].get_facecolor()[0, 1] == pytest.approx(128 / 255)
+    assert fan.prediction_.get_color() == "red"
+    curve = CalibrationDisplay.from_estimator(
+        model, X, y, line_kwargs={"ls": ":", "ms": 2}, band_kwargs={"lw": 3}
+    )
+    assert [(line.get_linestyle(), line.get_markersize()) for line in curve.lines_.values()] == [
+        (":", 2)
+    ]
+    assert curve.band_.get_linewidth()[0] == 3
+    groups = WidthDisplay.from_estimator(model, X, y, range_kwargs={"lw": 4})
+    assert groups.ranges_.get_linewidth()[0] == 4
+    bins = DistributionDisplay.from_estimator(model, X, y, bins=6, bar_kwargs={"lw": 2})
+    edges = {patch.get_edgecolor() for bars in bins.bars_ for patch in bars}
+    assert edges == {patch.get_facecolor() for bars in bins.bars_ for patch in bars}
+    assert {patch.get_linewidth() for bars in bins.bars_ for patch in bars} == {2}
+
+
 def test_calibration_before_and_after(calibrated, rows, ax):
     X, y = rows[2:]
     found = CalibrationDisplay.from_estimator(calibrated, X, y, ax=ax)
@@ -421,7 +446,8 @@ def test_wrong_samples(arguments, message):
 
 
 def test_wrong_rows(model, rows):
-    for row, message in [(150, "row must be from 0 to 149, got 150"), ("a", "row must be a whole")]:
+    for row, most in [(150, "to 149"), (-1, "on"), ("a", "on"), (True, "on")]:
+        message = f"row must be a whole number from 0 {most}, got {row!r}"
         with pytest.raises(ValueError, match=message):
             DistributionDisplay.from_estimator(model, rows[2], row=row)
 

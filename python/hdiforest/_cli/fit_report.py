@@ -25,7 +25,7 @@ from hdiforest._utils.optional import need
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._result import CalibrationResult
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
-from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain, svg_of
+from hdiforest.displays._common import OneTarget, OutOfBag, out_of_bag_of, percent, plain, svg_of
 from hdiforest.displays._coverage import THIRDS
 from hdiforest.exceptions import OutOfBagWarning
 from hdiforest.metrics import coverage_score, mean_width_score
@@ -48,7 +48,7 @@ class Report:
         self.record: OutOfBag | None = None
         with warnings.catch_warnings(), suppress(ValueError):  # of rows that no tree left out
             warnings.simplefilter("ignore", OutOfBagWarning)
-            self.record = out_of_bag_of(model, self.levels, "hdi", None)
+            self.record = out_of_bag_of(OneTarget(model, None, None), self.levels, "hdi")
 
     def title(self) -> str:
         """Say of which rows the record is."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import io
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,11 +33,11 @@ Style = Mapping[str, Any] | None
 Coverages = float | Sequence[float] | Array
 
 
-def styled(keywords: Style, artist: str, **usual: Any) -> dict[str, Any]:
-    """Return keywords for an artist such as "lines.Line2D", with the usual where none is given."""
-    module, _, name = artist.partition(".")
-    kind = getattr(need(f"matplotlib.{module}"), name)
-    return {**usual, **need("matplotlib.cbook").normalize_kwargs(keywords, kind)}
+def draw(method: Any, *data: Any, keywords: Style, **usual: Any) -> Any:
+    """Draw data by a method of axes; the keywords of the caller replace the usual ones."""
+    line, other = need("matplotlib.lines").Line2D, need("matplotlib.collections").Collection
+    kind = line if method.__name__ == "plot" else other
+    return method(*data, **{**usual, **need("matplotlib.cbook").normalize_kwargs(keywords, kind)})
 
 
 def finite_range(*shown: Any, margin: float) -> tuple[float, float]:
@@ -82,15 +84,52 @@ def plain(name: object) -> str:
     return str(name).replace("$", r"\$")
 
 
-def intervals_of(
-    model: Any, rows: Any, coverages: Coverages, kind: str | None, target: int | None
-) -> Array:
-    """Return intervals of one target, (n, 2) or of a list (n, 2, k); ValueError without any."""
-    position = checked_target(model, target)
-    options: dict[str, Any] = {} if kind is None else {"kind": kind}
-    levels = checks.shares("coverage", coverages, one=True)
-    ends: Array = model.predict_interval(rows, levels.tolist(), output="numpy", **options)
-    return ends if ends.ndim == 2 + levels.ndim else ends[:, position]
+def checked_position(name: str, value: Any, n: int, what: str = "a whole number") -> int:
+    """Return the argument `name`, one of n positions from 0 on."""
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not (is_whole and 0 <= value < n):
+        raise ValueError(f"{name} must be {what} from 0 to {n - 1}, got {value!r}")
+    return int(value)
+
+
+class OneTarget:
+    """A model, rows that it is asked about, and which of its targets is meant.
+
+    Without rows these are the training rows, each by the trees that did not draw it.
+    """
+
+    def __init__(self, model: Any, rows: Any, target: int | None) -> None:
+        self.model, self.rows, self.n = model, rows, getattr(model, "n_outputs_", 1)
+        if target is None and self.n > 1:
+            choice = f"choose one by target=, from 0 to {self.n - 1}"
+            raise ValueError(f"the model has {self.n} targets: {choice}")
+        self.target = checked_position("target", 0 if target is None else target, self.n)
+
+    @property
+    def calibration(self) -> Any:
+        """That of the target; None without one."""
+        calibration = getattr(self.model, "calibration_", None)
+        outputs = getattr(calibration, "outputs", None)
+        return calibration if outputs is None else outputs[self.target]
+
+    def ask(self, what: Literal["interval", "prediction"], *levels: Any, **options: Any) -> Array:
+        """Return intervals, (n, 2) or of a list of levels (n, 2, k), or means, (n,)."""
+        if self.rows is None:
+            ask = getattr(self.model, f"oob_{what}")
+        else:
+            method = {"interval": "predict_interval", "prediction": "predict"}[what]
+            ask = partial(getattr(self.model, method), self.rows)
+        found: Array = ask(*levels, output="numpy", **options)
+        return found if self.n == 1 else found[:, self.target]
+
+    def targets(self, y: ArrayLike) -> Any:
+        """Return those of the rows, (n,), of a column for each target of the model."""
+        values = np.asarray(y)
+        if values.ndim == 1:
+            return y  # a series has a name
+        if values.shape[1:] != (self.n,):
+            raise ValueError(f"y must have one column per target of the model, got {values.shape}")
+        return values[:, self.target]
 
 
 class OutOfBag(NamedTuple):
@@ -111,53 +150,18 @@ class OutOfBag(NamedTuple):
         return frame_of(column).rows(self.rows)
 
 
-def out_of_bag_of(
-    estimator: Any, coverages: Coverages, kind: str | None, target: int | None
-) -> OutOfBag:
+def out_of_bag_of(asked: OneTarget, coverages: Coverages, kind: str | None) -> OutOfBag:
     """Return what a model says of its training rows; ValueError if it has no such intervals."""
-    model = model_in(estimator, "oob_interval")
-    position = checked_target(model, target)
-    ends = model.oob_interval(checks.shares("coverage", coverages, one=True), kind=kind)
+    ends = asked.ask("interval", coverages, kind=kind)
     with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
         warnings.simplefilter("ignore", OutOfBagWarning)
-        mean = model.oob_prediction()
-    y = model.fitted_forest().require_training_rows().y
-    if y.ndim > 1:
-        ends, mean, y = ends[:, position], mean[:, position], y[:, position]
-    rows = np.flatnonzero(~(np.isnan(ends).reshape(len(y), -1).any(axis=1) | np.isnan(mean)))
+        mean = asked.ask("prediction")
+    y = asked.targets(asked.model.fitted_forest().require_training_rows().y)
+    numbers = np.column_stack([ends.reshape(len(y), -1), mean])
+    rows = np.flatnonzero(~np.isnan(numbers).any(axis=1))
     if len(rows) == 0:
         raise ValueError("no training row has an interval out of bag; use more trees")
     return OutOfBag(rows, y[rows], mean[rows], ends[rows], len(y))
-
-
-def calibration_of(model: Any, target: int | None) -> Any:
-    """Return the calibration of one target of a model, or None."""
-    calibration = getattr(model, "calibration_", None)
-    outputs = getattr(calibration, "outputs", None)
-    return calibration if outputs is None else outputs[checked_target(model, target)]
-
-
-def checked_target(model: Any, target: int | None) -> int:
-    """Return which target of a model is meant; a model of several needs a choice."""
-    n = getattr(model, "n_outputs_", 1)
-    if target is None and n > 1:
-        raise ValueError(f"the model has {n} targets: choose one by target=, from 0 to {n - 1}")
-    chosen = 0 if target is None else target
-    if isinstance(chosen, bool) or not isinstance(chosen, int | np.integer) or not 0 <= chosen < n:
-        raise ValueError(f"target must be a whole number from 0 to {n - 1}, got {target!r}")
-    return int(chosen)
-
-
-def target_of(y: ArrayLike, target: int | None) -> Any:
-    """Return the targets (n,) of y, those of the column `target` if there are several."""
-    values = np.asarray(y)
-    if values.ndim == 1:
-        return y  # a series has a name
-    column = 0 if target is None else target
-    n = values.shape[1] if values.ndim == 2 else 0
-    if column >= n or (target is None and n > 1):
-        raise ValueError(f"y must have one column per target of the model, got {values.shape}")
-    return values[:, column]
 
 
 def target_label(y: Any, label: str | None) -> str:
@@ -168,21 +172,17 @@ def target_label(y: Any, label: str | None) -> str:
 
 
 def feature_of(X: Any, feature: Any) -> tuple[Any, str | None]:
-    """Return values of a feature, and its name if X has one."""
-    if feature is None:
-        return None, None
+    """Return values of a feature, and its name if it is a column of X."""
     frame, names = frame_of(X), frame_of(X).names
     if isinstance(feature, str):
         if feature not in (names or ()):
             raise ValueError(f"feature must be a column of X, got {feature!r}")
         return np.asarray(X[feature]), plain(feature)
-    if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
-        n = np.shape(X)[1] if names is None else len(names)
-        if not 0 <= feature < n:
-            raise ValueError(f"feature must be a column from 0 to {n - 1}, got {feature}")
-        label = f"feature {feature}" if names is None else plain(names[feature])
-        return frame.column(int(feature)), label
-    return feature, None
+    if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
+        return feature, None
+    n = np.shape(X)[1] if names is None else len(names)
+    at = checked_position("feature", feature, n, "a column")
+    return frame.column(at), f"feature {at}" if names is None else plain(names[at])
 
 
 def drawn_rows(
@@ -194,9 +194,7 @@ def drawn_rows(
     if isinstance(size, bool) or not (0 < size <= 1 if is_share else size >= 1):
         allowed = "a share from 0 to 1, a whole number from 1 on, or None"
         raise ValueError(f"subsample must be {allowed}, got {subsample!r}")
-    size = max(1, int(size * n)) if is_share else int(size)
-    if size >= n:
-        return np.arange(n)
+    size = max(1, int(size * n)) if is_share else min(int(size), n)
     random = checks.checked_random_state(0 if random_state is None else random_state)
     return np.sort(random.choice(n, size, replace=False))
 
@@ -217,13 +215,14 @@ class Display:
 
     ax_: Any
     figure_: Any
+    _axes: NDArray[Any]  # all of the picture
     _is_own = False  # whether the figure was made for the picture
 
     @property
     def alt_text(self) -> str:
         """What the picture shows, in words: titles, labels of axes and entries of legends."""
         said = []
-        for ax in getattr(self, "axes_", [self.ax_]):
+        for ax in self._axes:
             titles = [ax.get_title(place) for place in ("left", "center", "right")]
             labels = " over ".join(filter(None, [ax.get_ylabel(), ax.get_xlabel()]))
             legend = ax.get_legend()
@@ -243,24 +242,37 @@ class Display:
     def _require_matplotlib(cls, module: str = "matplotlib") -> Any:
         return need(module, cls.__name__, "plots")
 
-    def _draw_on(self, ax: Any) -> Any:
-        """Keep and return the given axes, or those of a new figure."""
-        self._is_own = ax is None
-        if ax is None:
+    def _draw_on(self, axes: Any, n: int = 1, **options: Any) -> Any:
+        """Keep and return the given axes, or n of a new figure."""
+        self._is_own = axes is None
+        if axes is None:
             pyplot = self._require_matplotlib("matplotlib.pyplot")
-            ax = pyplot.subplots(layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.spines[["bottom", "left"]].set_color(GREY)
-        ax.tick_params(color=GREY)
-        return ax
+            axes = pyplot.subplots(1, n, layout="constrained", **options)[1]
+        self._axes = np.ravel(axes)
+        self.ax_, self.figure_ = self._axes[0], self._axes[0].figure
+        for ax in self._axes:
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.spines[["bottom", "left"]].set_color(GREY)
+            ax.tick_params(color=GREY)
+        return axes
+
+    def _label(self, xlabel: str, ylabel: str, **legend: Any) -> Self:
+        """Label the axes, and draw the legend where something has a label."""
+        self.ax_.set(xlabel=xlabel, ylabel=ylabel)
+        if self.ax_.get_legend_handles_labels()[0]:
+            self.ax_.legend(fontsize="small", **legend)
+        return self
 
 
 class RowsDisplay(Display):
     """A picture of rows of one target, each with its interval."""
 
-    _shows_predictions: ClassVar[bool] = False
-    from_predictions: ClassVar[Callable[..., Any]]
+    _shows_predictions = False
+
+    @classmethod
+    @abstractmethod
+    def from_predictions(cls, *args: Any, **options: Any) -> Self:
+        """Draw what is already predicted."""
 
     @classmethod
     def from_estimator(
@@ -301,14 +313,12 @@ class RowsDisplay(Display):
         if "feature" in options:
             values, name = feature_of(X, options["feature"])
             options = {"feature_name": name, **options, "feature": values}
-        model, rows = model_and_rows(estimator, X, "predict_interval")
-        intervals = intervals_of(model, rows, coverage, kind, target)
+        asked = OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
+        intervals = asked.ask("interval", coverage, kind=kind)
         if cls._shows_predictions:
-            means = model.predict(rows, output="numpy")
-            options["prediction"] = means.reshape(len(means), -1)[:, checked_target(model, target)]
+            options["prediction"] = asked.ask("prediction")
         options |= {"coverage": coverage, "ax": ax}
-        display: Self = cls.from_predictions(target_of(y, target), intervals, **options)
-        return display
+        return cls.from_predictions(asked.targets(y), intervals, **options)
 
     @classmethod
     def from_out_of_bag(
@@ -340,11 +350,10 @@ class RowsDisplay(Display):
             If rows are left out, because every tree has seen them.
         """
         cls._require_matplotlib()
-        training = out_of_bag_of(estimator, coverage, kind, target)
+        asked = OneTarget(model_in(estimator, "oob_interval"), None, target)
+        training = out_of_bag_of(asked, coverage, kind)
         for name in {"feature", "flag", "groups"} & options.keys():
             options[name] = training.of_rows(name, options[name])
         if cls._shows_predictions:
             options["prediction"] = training.prediction
-        options["coverage"] = coverage
-        display: Self = cls.from_predictions(training.y, training.intervals, **options)
-        return display
+        return cls.from_predictions(training.y, training.intervals, coverage=coverage, **options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import cycle
 from typing import Any, Literal, Self
 
@@ -16,7 +15,7 @@ from hdiforest._utils.checks import check_choice, one_share, reals, shares
 from hdiforest._utils.kinds import ONE_SIDED, TWO_SIDED
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest.displays import _common as common
-from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, plain, styled
+from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, draw, percent, plain
 from hdiforest.metrics import _intervals as metrics
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -85,15 +84,15 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        model, rows = model_and_rows(estimator, X, "predict_interval")
-        calibration, coverages = _asked(model, coverages, target)
+        asked = common.OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
+        coverages = _chosen(coverages, asked.calibration)
         if kind is None:
-            kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
-        kinds = (kind,) if isinstance(kind, str) else tuple(kind)
-        ask = partial(common.intervals_of, model, rows, coverages, target=target)
-        curves = {_NAMES.get(each, each): ask(each) for each in kinds}
+            kind = ["hdi"] if asked.calibration is None else ["hdi", "calibrated"]
+        curves = {}
+        for each in np.atleast_1d(kind).tolist():
+            curves[_NAMES.get(each, each)] = asked.ask("interval", coverages, kind=each)
         options |= {"coverages": coverages, "band": band, "ax": ax}
-        return cls.from_predictions(common.target_of(y, target), curves, **options)
+        return cls.from_predictions(asked.targets(y), curves, **options)
 
     @classmethod
     def from_out_of_bag(
@@ -115,9 +114,10 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        model = model_in(estimator, "oob_interval")
-        calibration, coverages = _asked(model, coverages, target)
-        training = common.out_of_bag_of(model, coverages, "hdi", target)
+        asked = common.OneTarget(model_in(estimator, "oob_interval"), None, target)
+        calibration = asked.calibration
+        coverages = _chosen(coverages, calibration)
+        training = common.out_of_bag_of(asked, coverages, "hdi")
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
         n_rows = len(training.y)
         if calibration is not None:
@@ -201,26 +201,21 @@ class CalibrationDisplay(common.Display):
         if difference:
             shown, base, ideal = "realised less nominal coverage (points)", self.coverages, [0, 0]
         # Drawn from level to level: between them it would jump, because rows are whole.
-        places = self.coverages
-        chance = metrics.chance_range(places, self.n_rows, self.band)
-        low, high = 100 * (chance - base)
-        if len(places) == 1:
-            places = places + np.array([-0.01, 0.01])
-            low, high = np.repeat([low, high], 2, axis=1)
+        low, high = 100 * (metrics.chance_range(self.coverages, self.n_rows, self.band) - base)
+        places = 100 * self.coverages
+        at = places if len(places) > 1 else np.add(places, [-1, 1])  # a band has a width
         label = f"{percent(self.band)} range of chance, {self.n_rows:,} rows"
         usual: dict[str, Any] = {"color": MIST, "linewidth": 0, "label": label}
-        look = styled(band_kwargs, "collections.PolyCollection", **usual)
-        self.band_ = ax.fill_between(100 * places, low, high, **look)
+        self.band_ = draw(ax.fill_between, at, low, high, keywords=band_kwargs, **usual)
         (self.ideal_,) = ax.plot([0, 100], ideal, color=GREY, linewidth=1, ls="--", label="exact")
         self.lines_ = {}
         curves = zip(self.realised.items(), cycle(common.CURVES), strict=False)
         for (name, realised), (colour, mark) in curves:
-            usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
-            look = styled(line_kwargs, "lines.Line2D", **usual, label=name)
             known = np.isfinite(realised)
-            drawn = 100 * (realised - base)[known]
-            (self.lines_[name],) = ax.plot(100 * self.coverages[known], drawn, **look)
-        ax.set(xlabel="nominal coverage (%)", ylabel=shown)
+            points = places[known], 100 * (realised - base)[known]
+            usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
+            drawn = draw(ax.plot, *points, keywords=line_kwargs, label=name, **usual)
+            (self.lines_[name],) = drawn
         limits = 100 * np.nanmin([self.coverages, *self.realised.values()]) - 4, 101
         if difference:
             ax.set_xlim(limits)
@@ -228,8 +223,7 @@ class CalibrationDisplay(common.Display):
             ax.set_ylim(bottom, top + 0.4 * (top - bottom))  # room for the legend
         else:
             ax.set(xlim=limits, ylim=limits, aspect="equal")
-        ax.legend(loc="upper left", frameon=False, fontsize="small")
-        return self
+        return self._label("nominal coverage (%)", shown, loc="upper left", frameon=False)
 
 
 # What curves of `from_estimator` are called.
@@ -237,14 +231,11 @@ _NAMES = {kind: kind.replace("_", "-") for kind in TWO_SIDED}
 _NAMES |= {"hdi": "HDI", **{kind: f"{kind} bound" for kind in ONE_SIDED}}
 
 
-def _asked(
-    model: Any, coverages: Sequence[float] | None, target: int | None
-) -> tuple[Any, Sequence[float]]:
-    """Return the calibration of the model, or None, and the coverages to draw."""
-    calibration = common.calibration_of(model, target)
-    if coverages is None:
-        coverages = COVERAGES if calibration is None else calibration.coverages
-    return calibration, coverages
+def _chosen(coverages: Sequence[float] | None, calibration: Any) -> Sequence[float]:
+    """Return the coverages to draw: by default those of a calibration."""
+    if coverages is not None:
+        return coverages
+    return COVERAGES if calibration is None else calibration.coverages
 
 
 def _realised(
@@ -386,36 +377,34 @@ class WidthDisplay(common.RowsDisplay):
         if what == "coverage":
             chance = metrics.chance_range(self.coverage, self.counts, self.band)
             outside = (self.realised < chance[0]) | (self.realised > chance[1])
-            values, (low, high) = 100 * self.realised, 100 * chance
-            name, axis, bar = "realised", "realised coverage (%)", MIST
+            values, ranges = 100 * self.realised, 100 * chance
+            name, axis, colour = "realised", "realised coverage (%)", MIST
             label = f"{percent(self.band)} range of chance"
         else:
-            values, (low, high) = self.mean_width, self.width_range
+            values, ranges = self.mean_width, self.width_range
             axis = f"width of the {percent(self.coverage)} interval, {self.target_name}"
-            name, bar, label = "mean width", common.PALE_BLUE, "middle 80 % of widths"
-        usual: dict[str, Any] = {"color": bar, "linewidth": 9, "label": label}
-        look = styled(range_kwargs, "collections.LineCollection", **usual)
-        self.ranges_ = ax.hlines(place, low, high, **look)
+            name, colour, label = "mean width", common.PALE_BLUE, "middle 80 % of widths"
+        usual: dict[str, Any] = {"color": colour, "linewidth": 9, "label": label}
+        self.ranges_ = draw(ax.hlines, place, *ranges, keywords=range_kwargs, **usual)
         if what == "coverage":
-            ax.vlines(100 * self.coverage, -0.5, n - 0.5, color=GREY, linewidth=1,
-                      linestyle="--", label=f"nominal, {percent(self.coverage)}")  # fmt: skip
+            usual = {"color": GREY, "label": f"nominal, {percent(self.coverage)}"}
+            ax.vlines(100 * self.coverage, -0.5, n - 0.5, linewidth=1, linestyle="--", **usual)
         else:
             common.plain_numbers(ax.xaxis)
         self.points_: list[Any] = []
-        looks = [(~outside, BLUE, "o", name), (outside, VERMILLION, "^", f"{name}, beyond chance")]
-        for rows, colour, mark, label in looks:
+        within = {"color": BLUE, "marker": "o", "label": name}
+        beyond = {"color": VERMILLION, "marker": "^", "label": f"{name}, beyond chance"}
+        for rows, look in ((~outside, within), (outside, beyond)):
             if rows.any():
-                usual = {"color": colour, "marker": mark, "s": 48, "zorder": 3, "linewidths": 0}
-                look = styled(point_kwargs, "collections.PathCollection", **usual, label=label)
-                self.points_.append(ax.scatter(values[rows], place[rows], **look))
-        ax.set_xlabel(axis)
+                usual = {"s": 48, "zorder": 3, "linewidths": 0, **look}
+                points = values[rows], place[rows]
+                self.points_.append(draw(ax.scatter, *points, keywords=point_kwargs, **usual))
         groups = zip(self.groups, self.counts.tolist(), strict=True)
         ax.set_yticks(place, [f"{name}\n{k:,} row{'s' * (k != 1)}" for name, k in groups])
         ax.set_ylim(n - 0.5, -0.5 - 0.18 * n)  # room for the legend
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
-        ax.legend(loc="upper center", ncols=2, edgecolor="none", framealpha=1, fontsize="small")
-        return self
+        return self._label(axis, "", loc="upper center", ncols=2, edgecolor="none", framealpha=1)
 
 
 def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
@@ -480,6 +469,4 @@ class MonitorDisplay(common.Display):
             ax.axvline(row, color=VERMILLION, linestyle=style, label=f"alarm: {plain(alarm)}")
             for (alarm, row), style in zip(self.alarms.items(), ("--", ":"), strict=False)
         ]
-        ax.set(xlabel="rows", ylabel=f"coverage of {percent(self.nominal)} intervals")
-        ax.legend(frameon=False, fontsize="small")
-        return self
+        return self._label("rows", f"coverage of {percent(self.nominal)} intervals", frameon=False)

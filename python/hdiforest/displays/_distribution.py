@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, checks
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest.displays import _common as common
-from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, percent, styled
+from hdiforest.displays._common import BLUE, GREY, MIST, VERMILLION, Style, draw, percent
 from hdiforest.metrics import pit_values
 from hdiforest.metrics._intervals import chance_range
 
@@ -91,23 +92,22 @@ class DistributionDisplay(common.Display):
             As in `from_predictions`.
         """
         cls._require_matplotlib()
-        if isinstance(row, bool) or not isinstance(row, int | np.integer):
-            raise ValueError(f"row must be a whole number, got {row!r}")
         frame = frame_of(X)
-        if frame.n_rows is not None and not 0 <= row < frame.n_rows:
-            raise ValueError(f"row must be from 0 to {frame.n_rows - 1}, got {row}")
-        if regions is not None and frame.n_rows not in (None, len(regions)):
-            must = f"regions must be of the {frame.n_rows} rows of X"
-            raise ValueError(f"{must}, got those of {len(regions)} rows")
-        one = frame.rows(slice(int(row), int(row) + 1))
-        model, rows = model_and_rows(estimator, one, "predict_cdf")
-        values, masses = _distribution(model, rows, common.checked_target(model, target))
+        row = checks.check_whole_number("row", row, 0)
+        if frame.n_rows is not None:
+            common.checked_position("row", row, frame.n_rows)
+            if regions is not None and len(regions) != frame.n_rows:
+                must = f"regions must be of the {frame.n_rows} rows of X"
+                raise ValueError(f"{must}, got those of {len(regions)} rows")
+        one = frame.rows(slice(row, row + 1))
+        asked = common.OneTarget(*model_and_rows(estimator, one, "predict_cdf"), target)
+        values, masses = _distribution(asked)
         if regions is None:
-            options["interval"] = common.intervals_of(model, rows, coverage, kind, target)[0]
+            options["interval"] = asked.ask("interval", coverage, kind=kind)[0]
         else:
-            options["interval"] = regions[int(row)]
+            options["interval"] = regions[row]
         options |= {"target_name": common.target_label(y, target_name), "ax": ax}
-        y_true = None if y is None else float(np.asarray(common.target_of(y, target))[row])
+        y_true = None if y is None else float(np.asarray(asked.targets(y))[row])
         return cls.from_predictions(y_true, values, masses, coverage=coverage, **options)
 
     @classmethod
@@ -145,10 +145,14 @@ class DistributionDisplay(common.Display):
             raise ValueError(f"interval must be a lower and an upper end, got {interval!r}")
         if y_true is not None and not np.isfinite(y_true):
             raise ValueError(f"y_true must be finite, got {y_true}")
-        drawn: dict[str, Any] = {"values": atoms, "masses": masses, "interval": ends}
-        drawn["y_true"] = None if y_true is None else float(y_true)
-        label = common.target_label(None, target_name)
-        return cls(**drawn, coverage=coverage, target_name=label).plot(ax, **options)
+        return cls(
+            values=atoms,
+            masses=masses,
+            y_true=None if y_true is None else float(y_true),
+            interval=ends,
+            coverage=coverage,
+            target_name=common.target_label(None, target_name),
+        ).plot(ax, **options)
 
     def plot(
         self,
@@ -196,19 +200,16 @@ class DistributionDisplay(common.Display):
                 self.interval_, label = ax.axvspan(*ends, **look), "_nolegend_"
         if what == "mass":
             n_bins = (0 if seen.sum() <= _MAX_LINES else _N_BINS) if bins is None else bins
-            self._draw_masses(ax, n_bins, bar_kwargs)
+            ylabel = self._draw_masses(ax, n_bins, bar_kwargs)
         else:
-            self._draw_cdf(ax, low, high, line_kwargs)
+            ylabel = self._draw_cdf(ax, low, high, line_kwargs)
         if self.y_true is not None:
             look = {"linewidth": 1.6, "linestyle": (0, (4, 2)), "label": "observed"}
             self.observed_ = ax.axvline(self.y_true, color=VERMILLION, **look)
         common.set_limits(ax, "x", low, high)
-        ax.set_xlabel(self.target_name)
         common.plain_numbers(ax.xaxis)
-        if ax.get_legend_handles_labels()[0]:
-            place = "upper right" if what == "mass" else "best"
-            ax.legend(loc=place, framealpha=0.85, edgecolor="none", fontsize="small")
-        return self
+        place = "upper right" if what == "mass" else "best"
+        return self._label(self.target_name, ylabel, loc=place, framealpha=0.85, edgecolor="none")
 
     def _inside(self) -> NDArray[np.bool_]:
         pieces = [(-np.inf, np.inf)] if self.interval is None else np.atleast_2d(self.interval)
@@ -216,39 +217,38 @@ class DistributionDisplay(common.Display):
         inside: NDArray[np.bool_] = np.any(held, axis=0)
         return inside
 
-    def _draw_masses(self, ax: Any, n_bins: int, keywords: Style) -> None:
+    def _draw_masses(self, ax: Any, n_bins: int, keywords: Style) -> str:
+        """Draw lines or bars, and return what they show."""
         inside, seen = self._inside(), self.masses > 0
         if n_bins == 0:
-            for part, colour in ((inside, BLUE), (~inside, GREY)):
-                rows = part & seen
-                look = styled(keywords, "collections.LineCollection", color=colour, linewidth=2)
-                self.bars_.append(ax.vlines(self.values[rows], 0, 100 * self.masses[rows], **look))
+            for rows, colour in ((inside & seen, BLUE), (~inside & seen, GREY)):
+                lines = self.values[rows], 0, 100 * self.masses[rows]
+                drawn = draw(ax.vlines, *lines, keywords=keywords, color=colour, linewidth=2)
+                self.bars_.append(drawn)
             common.set_limits(ax, "y", 0, 118 * self.masses.max())  # room for the legend
-            ax.set_ylabel("probability (%)")
-            return
+            return "probability (%)"
         edges = np.histogram_bin_edges(self.values[seen], n_bins)
         parts = [self.values[inside], self.values[~inside]]
         masses = [100 * self.masses[inside], 100 * self.masses[~inside]]
-        stacked = {"weights": masses, "stacked": True, "rwidth": 0.92}
-        heights, _, self.bars_ = ax.hist(parts, edges, **stacked)
-        for bars, colour in zip(self.bars_, (BLUE, "#aab3bb"), strict=True):
-            for bar in bars:
-                bar.set(**styled(keywords, "patches.Patch", color=colour, linewidth=0))
+        usual: dict[str, Any] = {"color": [BLUE, "#aab3bb"], "rwidth": 0.92}
+        heights, _, self.bars_ = ax.hist(parts, edges, weights=masses, stacked=True, **usual)
+        for bar in itertools.chain(*self.bars_):
+            bar.set(edgecolor=bar.get_facecolor(), linewidth=0)
+            bar.set(**keywords or {})
         common.set_limits(ax, "y", 0, 1.18 * heights[-1].max())
-        width = checks.significant(edges[1] - edges[0], 2)
-        ax.set_ylabel(f"probability (%) in a bin of {width}")
+        return f"probability (%) in a bin of {checks.significant(edges[1] - edges[0], 2)}"
 
-    def _draw_cdf(self, ax: Any, low: float, high: float, keywords: Style) -> None:
-        usual: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}
-        look = styled(keywords, "lines.Line2D", **usual)
-        heights = np.concatenate([[0], np.cumsum(self.masses), [1]])
+    def _draw_cdf(self, ax: Any, low: float, high: float, keywords: Style) -> str:
+        """Draw steps, and return what they show."""
+        heights = 100 * np.concatenate([[0], np.cumsum(self.masses), [1]])
         places = np.concatenate([[low], self.values, [high]])
-        (self.curve_,) = ax.plot(places, 100 * heights, **look)
+        usual: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}
+        (self.curve_,) = draw(ax.plot, places, heights, keywords=keywords, **usual)
         if self.y_true is not None:
             below = 100 * float(self.masses[self.values <= self.y_true].sum())
             ax.plot([low, self.y_true], [below, below], color=VERMILLION, linewidth=0.8)
-        ax.set_ylabel("P(Y ≤ y) (%)")
         ax.set_ylim(0, 101)
+        return "P(Y ≤ y) (%)"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -347,14 +347,14 @@ class PITDisplay(common.Display):
         self.bars_ = ax.bar(edges, heights, 0.92 / bins, align="edge", color=BLUE, alpha=0.8)
         common.set_limits(ax, "x", 0, 1)
         common.set_limits(ax, "y", 0, 1.25 * max(high, heights.max()))
-        ax.set(xlabel="probability integral transform of targets", ylabel="rows (%)")
-        ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
-        return self
+        shown = "probability integral transform of targets", "rows (%)"
+        return self._label(*shown, loc="upper right", framealpha=0.85, edgecolor="none")
 
 
-def _distribution(model: Any, one: Any, output: int) -> tuple[Array, Array]:
+def _distribution(asked: common.OneTarget) -> tuple[Array, Array]:
     """Return the values that a model knows of a target, and their masses in one row."""
-    calibrated = getattr(common.calibration_of(model, output), "distribution", None)
+    model, one, output = asked.model, asked.rows, asked.target
+    calibrated = getattr(asked.calibration, "distribution", None)
     if calibrated is not None:
         levels = calibrated.levels
         quantiles = model.predict_quantiles(one, levels, output="numpy").reshape(-1, len(levels))
@@ -411,21 +411,15 @@ class ExplanationDisplay(common.Display):
         ExplanationDisplay
             The display itself.
         """
-        if axes is None:
-            pyplot = self._require_matplotlib("matplotlib.pyplot")
-            own = pyplot.subplots(1, 2, layout="constrained", figsize=(9, 4))[1]
-        for ax in reversed(own if axes is None else axes):
-            self._draw_on(ax)
-        self._is_own = axes is None
-        left, right = self.axes_ = own if axes is None else axes
+        left, right = self.axes_ = self._draw_on(axes, 2, figsize=(9, 4))
         values, weights = self.rows["value"], self.rows["weight"]
         pins = self.rows["pins"] != ""
         left.axvspan(*self.interval, color=MIST, label="interval")
         self.rows_ = left.vlines(values[~pins], 0, weights[~pins], color=BLUE, alpha=0.6)
         look = {"color": VERMILLION, "linewidth": 2, "label": "holds an end, unwidened"}
         self.pins_ = left.vlines(values[pins], 0, weights[pins], **look)
-        left.set(xlabel="where training rows stand", ylabel="weight", ylim=(0, None))
-        left.legend(fontsize="small")
+        left.set_ylim(0, None)
+        self._label("where training rows stand", "weight")
         columns = self.features["feature"], self.features["change_of_width"]
         names, change = (column[:n_features][::-1] for column in columns)
         colours = np.where(change > 0, VERMILLION, BLUE)

@@ -12,8 +12,8 @@ from hdicore.regions import Regions
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, check_one_for_each, check_targets, shares
 from hdiforest.displays import _common as common
-from hdiforest.displays._common import BLUE, INK, VERMILLION, Style, percent, styled
-from hdiforest.metrics._intervals import check_intervals, coverage_score
+from hdiforest.displays._common import BLUE, INK, VERMILLION, Style, draw, percent
+from hdiforest.metrics._intervals import check_intervals
 
 Order = Literal["prediction", "target", "width"]
 
@@ -110,7 +110,6 @@ class IntervalDisplay(common.RowsDisplay):
             As in `plot`.
         """
         cls._require_matplotlib()
-        label = common.target_label(y_true, target_name)
         regions = intervals if isinstance(intervals, Regions) else None
         hull: Any = intervals if regions is None else regions.hull
         y, lower, upper = check_intervals(y_true, hull)
@@ -132,13 +131,10 @@ class IntervalDisplay(common.RowsDisplay):
             raise ValueError(f"flag must be {n} booleans, got {flags.dtype} of {flags.shape}")
         order = ("target" if means is None else "prediction") if sort_by is None else sort_by
         check_choice("sort_by", order, get_args(Order))
-        if order == "prediction" and means is None and feature is None:
-            raise ValueError("sort_by must not be 'prediction' without prediction")
-        realised = np.asarray(coverage_score(y, ends))
-        if regions is not None:
-            realised = regions.contains(y).mean(keepdims=True)
         by_rank = feature is None
         keys = {"prediction": means, "target": y, "width": ends[:, 1, -1] - ends[:, 0, -1]}
+        if by_rank and keys[order] is None:
+            raise ValueError("sort_by must not be 'prediction' without prediction")
         key = np.asarray(keys[order] if by_rank else feature)
         check_one_for_each("feature", key.shape, n)
         if key.dtype.kind not in "iufbmM":
@@ -150,11 +146,11 @@ class IntervalDisplay(common.RowsDisplay):
             prediction=None if means is None else means[rows],
             intervals=ends[rows],
             coverages=levels,
-            realised=realised,
+            realised=_holding(y, ends, regions).mean(axis=0),
             n_rows=n,
             position=np.arange(len(rows)) if by_rank else key[rows],
             position_name=f"rows, sorted by {order}" if by_rank else feature_name or "feature",
-            target_name=label,
+            target_name=common.target_label(y_true, target_name),
             flag=None if flags is None else flags[rows],
             regions=None if regions is None else regions.take(rows),
         ).plot(ax, **options)
@@ -192,36 +188,31 @@ class IntervalDisplay(common.RowsDisplay):
         k = self.intervals.shape[2]
         distinct = len(np.unique(self.position)) == len(self.position)
         as_bands = style == "bands" or (style == "auto" and k > 1 and distinct)
-        lower, upper = self.intervals[..., -1].T
-        inside = (lower <= self.y_true) & (self.y_true <= upper)
-        if self.regions is not None:
-            inside = self.regions.contains(self.y_true)
+        inside = _holding(self.y_true, self.intervals, self.regions)[:, -1]
         # With what the axes held before; infinite ends are drawn to the border.
         shown = self.intervals, self.y_true, self.prediction, ax.dataLim.intervaly
         low, high = common.finite_range(*shown, margin=ax.margins()[1])
-        ends = np.clip(self.intervals, low, high)
-        self._draw_intervals(ax, ends, inside, as_bands, interval_kwargs)
+        self._draw_intervals(ax, (low, high), inside, as_bands, interval_kwargs)
         self.prediction_ = None
         if self.prediction is not None:
             usual: dict[str, Any] = {"color": INK, "linewidth": 1, "label": "mean"}
             if not as_bands and (np.diff(self.prediction) < 0).any():  # no line up and down
                 usual |= {"linestyle": "none", "marker": "_", "markersize": 5}
-            look = styled(line_kwargs, "lines.Line2D", **usual)
-            (self.prediction_,) = ax.plot(self.position, self.prediction, **look)
+            points = self.position, self.prediction
+            (self.prediction_,) = draw(ax.plot, *points, keywords=line_kwargs, **usual)
         wide = f" {percent(self.coverages[-1])}" if k > 1 and self.coverages is not None else ""
         dot = {"color": BLUE if k == 1 and not as_bands else INK, "s": 12, "label": "target inside"}
         mark = {"color": VERMILLION, "s": 24, "marker": "^", "label": f"target outside{wide}"}
-        self.inside_ = self._dots(ax, inside, dot, scatter_kwargs)
-        self.outside_ = self._dots(ax, ~inside, mark, scatter_kwargs)
+        self.inside_ = self._dots(ax, inside, scatter_kwargs, dot)
+        self.outside_ = self._dots(ax, ~inside, scatter_kwargs, mark)
         if self.flag is not None and self.flag.any():
             empty = {"facecolors": "none", "edgecolors": INK, "s": 16, "linewidths": 0.8}
             ax.scatter([], [], label="unlike the training rows", **empty)
-        ax.set(xlabel=self.position_name, ylabel=self.target_name)
         common.plain_numbers(ax.yaxis)
         if self.position.dtype.kind in "iuf":
             common.plain_numbers(ax.xaxis)
-        legend = ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
-        room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
+        self._label(self.position_name, self.target_name, loc="upper left", ncols=2, frameon=False)
+        room = 0.055 * ((len(ax.get_legend().get_texts()) + 1) // 2)
         common.set_limits(ax, "y", low, low + (high - low) * (1 + room))
         return self
 
@@ -233,42 +224,45 @@ class IntervalDisplay(common.RowsDisplay):
         return f"{nominal}{'interval' if self.regions is None else 'region'}, {held}"
 
     def _draw_intervals(
-        self, ax: Any, all_ends: Array, inside: Any, as_bands: bool, keywords: Style
+        self, ax: Any, limits: Any, inside: Any, as_bands: bool, keywords: Style
     ) -> None:
         """Draw the levels from wide to narrow, so that narrow ones are above."""
-        k, n = self.intervals.shape[2], len(self.position)
-        by_rank = np.array_equal(self.position, np.arange(n))
-        place = self.position
+        place, all_ends, k = self.position, self.intervals, self.intervals.shape[2]
+        by_rank, n = np.array_equal(place, np.arange(len(place))), len(place)
         if self.regions is not None:  # a bar for each piece
-            pieces = np.stack([self.regions.lower, self.regions.upper], axis=1)
-            all_ends = np.clip(pieces, all_ends.min(), all_ends.max())[..., np.newaxis]
+            all_ends = np.stack([self.regions.lower, self.regions.upper], axis=1)[..., np.newaxis]
             place, inside = (np.repeat(each, self.regions.n_pieces) for each in (place, inside))
-        width = max(0.8, min(4.0, 250 / max(n, 1)))  # bars do not touch
         colors = self._require_matplotlib("matplotlib.colors")
         shades = colors.LinearSegmentedColormap.from_list("", common.SHADES)
         self.intervals_: list[Any] = []
+        width = max(0.8, min(4.0, 250 / max(n, 1)))  # bars do not touch
         for level in reversed(range(k)):
-            ends, label = all_ends[..., level], self._name(level)
-            looks: list[Any] = [(slice(None), shades(level / (k - 1) if k > 1 else 0.5), label)]
-            if k == 1 and not as_bands:
-                looks = [(inside, common.PALE_BLUE, label), (~inside, common.PALE_VERMILLION, None)]
-            for rows, colour, label in looks:
-                usual: dict[str, Any] = {"color": colour, "label": label}
-                if as_bands:
-                    usual |= {"linewidth": 0, "step": "mid" if by_rank else None}
-                    look = styled(keywords, "collections.PolyCollection", **usual)
-                    drawn = ax.fill_between(self.position, *ends.T, **look)
-                else:
-                    usual["linewidth"] = (k - level) ** 0.5 * width
-                    look = styled(keywords, "collections.LineCollection", **usual)
-                    drawn = ax.vlines(place[rows], *ends[rows].T, **look)
-                self.intervals_.append(drawn)
+            shade, label = shades(level / (k - 1) if k > 1 else 0.5), self._name(level)
+            parts: list[Any] = [(slice(None), shade, label)]
+            look: dict[str, Any] = {"linewidth": (k - level) ** 0.5 * width}
+            if as_bands:
+                look = {"linewidth": 0, "step": "mid" if by_rank else None}
+            elif k == 1:
+                parts = [(inside, common.PALE_BLUE, label), (~inside, common.PALE_VERMILLION, None)]
+            for rows, colour, name in parts:
+                ends = np.clip(all_ends[rows, :, level].T, *limits)
+                usual = {"color": colour, "label": name, **look}
+                method = ax.fill_between if as_bands else ax.vlines
+                self.intervals_.append(draw(method, place[rows], *ends, keywords=keywords, **usual))
 
-    def _dots(self, ax: Any, rows: NDArray[np.bool_], base: dict[str, Any], keywords: Style) -> Any:
-        look = styled(keywords, "collections.PathCollection", linewidths=0, zorder=3, **base)
-        dots = ax.scatter(self.position[rows], self.y_true[rows], **look)
+    def _dots(self, ax: Any, rows: NDArray[np.bool_], keywords: Style, usual: Any) -> Any:
+        points = self.position[rows], self.y_true[rows]
+        dots = draw(ax.scatter, *points, keywords=keywords, linewidths=0, zorder=3, **usual)
         if self.flag is not None and self.flag[rows].any():
             colours = np.resize(dots.get_facecolor(), (np.count_nonzero(rows), 4))
             dots.set(edgecolor=colours, linewidth=0.8)
             dots.set_facecolor(np.where(self.flag[rows, np.newaxis], 0, colours))
         return dots
+
+
+def _holding(y: Array, ends: Array, regions: Regions | None) -> NDArray[np.bool_]:
+    """Return whether the intervals of each row hold its target, (n, k)."""
+    if regions is not None:
+        return regions.contains(y)[:, np.newaxis]
+    targets = y[:, np.newaxis]
+    return np.asarray((ends[:, 0] <= targets) & (targets <= ends[:, 1]))
