@@ -41,7 +41,7 @@ class Report:
 
     def __init__(self, model: HDIForestRegressor, not_calibrated: str = "") -> None:
         self.model, self.not_calibrated = model, not_calibrated
-        self.calibration: CalibrationResult | None = model.fitted_forest().calibration
+        self.calibration: CalibrationResult | None = model._fitted_forest().calibration
         known = () if self.calibration is None else self.calibration.coverages
         self.levels = sorted({*DEFAULT_COVERAGES, *known})
         self.record: OutOfBag | None = None
@@ -80,9 +80,9 @@ def write_page(report: Report, options: Any, columns: dict[str, str]) -> None:
     facts = {
         "training table": options.tables,
         "target": options.target,
-        "features": f"{report.model.fitted_forest().n_features:,}",
+        "features": f"{report.model._fitted_forest().n_features:,}",
         "forest": type(report.model.estimator_).__name__,
-        **facts_of(report.model.fitted_forest()),
+        **facts_of(report.model._fitted_forest()),
         "model file": options.output,
         "made by": f"hdiforest {__version__}",
     }
@@ -148,7 +148,7 @@ def _figures(report: Report, target: str) -> str:
 
 def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
     """Yield captions and pictures of training rows out of bag; one alone without intervals."""
-    model, fitted = report.model, report.model.fitted_forest()
+    model, fitted = report.model, report.model._fitted_forest()
     kind, (level,) = resolve_kind_and_levels(fitted, None, None)
     after = "" if kind == "hdi" else ", before and after the calibration"
     coverages = partial(CalibrationDisplay.from_out_of_bag, model, coverages=report.levels)
@@ -182,7 +182,7 @@ def _image(draw: partial[Any], size: tuple[float, float]) -> str:
 def _importance(model: HDIForestRegressor) -> dict[str, str]:
     """Return the bars of the page, and how many features have none."""
     shares: Array = model.estimator_.feature_importances_
-    names = model.fitted_forest().names_of_features
+    names = model._fitted_forest().names_of_features
     ranked = sorted(zip(shares.tolist(), names, strict=True), key=lambda pair: -pair[0])
     most = max(float(np.max(shares)), 1e-300)
     bars = "".join(

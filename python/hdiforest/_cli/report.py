@@ -51,7 +51,7 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
     """
     options.tables = inputs_of(options.tables, options)
     model = read_model(options)
-    kind, levels = kind_and_levels(model.fitted_forest(), options)
+    kind, levels = kind_and_levels(model._fitted_forest(), options)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
     given = [(options.over, _N_PERIODS), (options.by, None)]
@@ -63,10 +63,10 @@ def check(options: Any) -> tuple[dict[str, Any], RowCounts]:
         if name != options.over:
             raise UsageError(f"--date-format must be of the column of --over, got {name!r}")
     if options.over is not None:
-        form, sorted_as = _how_sorted(model.fitted_forest(), columns[options.over], options)
+        form, sorted_as = _how_sorted(model._fitted_forest(), columns[options.over], options)
     groups = [(name, groups_of(columns[name], n, form if n else None)) for name, n in given if name]
-    if model.fitted_forest().has_reference:
-        made = model.fitted_forest().calibration
+    if model._fitted_forest().has_reference:
+        made = model._fitted_forest().calibration
         level = levels[0] if made is None else made.coverages[0]  # no flag depends on it
         flag = model.diagnose(X, level)["flag"]
         groups.append(("flag", (["unlike the training rows", "others"], np.where(flag, 0, 1))))

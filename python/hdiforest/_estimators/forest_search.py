@@ -16,13 +16,15 @@ from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdiforest._estimators import hdi_forest
-from hdiforest._estimators.distribution_model import DistributionModel, reads_once
+from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.input_rows import one_column_as_1d
+from hdiforest._estimators.new_rows import NewRows
 from hdiforest._model.fitted import AnyCalibration
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output, frame_of
-from hdiforest._utils import Array, checks
+from hdiforest._utils import checks
+from hdiforest._utils.checks import known_arguments
 from hdiforest._utils.hints import printing
 from hdiforest._utils.meta_estimators import layers
 from hdiforest.calibration import FixedLevel
@@ -169,7 +171,7 @@ class ForestSearchOOB(DistributionModel):
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
-    @reads_once
+    @known_arguments
     def predict_interval(
         self,
         X: ArrayLike,
@@ -198,24 +200,9 @@ class ForestSearchOOB(DistributionModel):
         options: Any = {"kind": kind, "by": by, "joint": joint}
         return super().predict_interval(X, coverage, **options, output=output)
 
-    def _at_once(self) -> Self:
-        """Return the search as it is now, with its best model."""
-        now = super()._at_once()
-        if hasattr(now, "best_estimator_"):
-            now.best_estimator_ = now.best_estimator_._at_once()
-        return now
-
-    def _query(self, *args: Any, **options: Any) -> Array:
-        return self._best()._query(*args, **options)
-
-    def _predict_calibrated(self, *args: Any, **options: Any) -> Array:
-        return self._best()._predict_calibrated(*args, **options)
-
-    def _warn_of_training_rows(self, X: Any, of: str = "best_estimator_.") -> None:
-        self._best()._warn_of_training_rows(X, of)
-
-    def _read_distributions(self, *args: Any, **options: Any) -> Array:
-        return self._best()._read_distributions(*args, **options)
+    def _source(self, X: Any) -> NewRows:
+        best = self._best()
+        return NewRows(best, best._fitted_forest(), X, "best_estimator_.")
 
     @property
     def calibration_(self) -> AnyCalibration:

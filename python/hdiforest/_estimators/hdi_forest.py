@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +23,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
 from hdicore.explain import feature_importances
-from hdiforest._estimators import distribution_model as models
-from hdiforest._estimators import folds, input_rows, training
+from hdiforest._estimators import folds, row_source, training
+from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.explanation import MAX_ROWS, Explanation, NearestRows, nearest_rows
-from hdiforest._estimators.input_rows import checked_blocks, checked_rows, concatenated, is_plain
-from hdiforest._estimators.oob_methods import OutOfBagMixin
+from hdiforest._estimators.input_rows import checked_blocks, checked_rows
+from hdiforest._estimators.new_rows import NewRows
+from hdiforest._estimators.out_of_bag import OutOfBagPredictions
 from hdiforest._model import calibrate as calibrating
 from hdiforest._model import predict
 from hdiforest._model.diagnose import diagnose
@@ -39,7 +40,7 @@ from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, TreeBlock,
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array, checks
-from hdiforest._utils.checks import thread_count
+from hdiforest._utils.checks import known_arguments, thread_count
 from hdiforest._utils.hints import digest_of, printing, warn_caller
 from hdiforest._utils.meta_estimators import layers, pipelines, seeded_clone
 from hdiforest.calibration import Calibration, CVPlus, JackknifePlus, OutOfBag, Split
@@ -76,7 +77,7 @@ class StoredForest(BaseEstimator):
         return tags
 
 
-class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
+class HDIForestRegressor(DistributionModel):
     """Conditional distributions and shortest prediction intervals from a random forest.
 
     For a new row, each training row weighs as often as the two share a leaf (Zhu, Lu, Chen,
@@ -116,6 +117,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     preprocessing_ : Pipeline
     weights_ : str
     predict_matches_forest_ : bool
+    oob_ : hdiforest.OutOfBagPredictions
+        What is predicted for the training rows, each by trees that did not draw it.
     feature_importances_, oob_prediction_ : ndarrays
     n_features_in_, n_outputs_, n_training_rows_ : int
     feature_names_in_ : ndarray of str
@@ -154,9 +157,11 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     """
 
     _fitted: FittedForest
-    _training_table: Any = None  # of the fit, if there are steps; not in pickles
+    # Of the last fit; not in pickles.
+    _training_table: Any = None  # if there are steps
+    _row_labels: Any = None  # index of pandas
 
-    @models.known_arguments
+    @known_arguments
     def __init__(
         self,
         estimator: Any = None,
@@ -262,9 +267,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             training.check_estimator(self.estimator)
             estimator = clone(self.estimator)
         fit = training.fit_estimator(self, estimator, X, y, sample_weight)
-        self._learn_labels(X, y)
         blocks: list[TreeBlock] | None = [] if coverages else None
         self.estimator_, self._training_table = fit.estimator, fit.table
+        self._row_labels = frame_of(X).index
         forest, rows, index = training.import_training_forest(
             fit, self.weights, self._n_threads(), blocks
         )
@@ -275,7 +280,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             n_training_rows=len(rows.y),
             allow_nan=fit.allow_nan,
             feature_names=None if fit.steps else getattr(self, "feature_names_in_", None),
-            target_names=self._target_names,
+            target_names=frame_of(y, "y").names,
             encoder=fit.steps,
             training_rows=rows,
             feature_range=rows.feature_range,
@@ -327,15 +332,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             raise AttributeError("this model has no calibration_; call calibrate first")
         return known
 
-    def fitted_forest(self) -> FittedForest:
-        """Return what the model holds, which functions of this package take, once a call.
-
-        Returns
-        -------
-        FittedForest
-            The compiled forest, the index of its training rows, and its calibration.
-        """
-        if not self.__sklearn_is_fitted__():
+    def _fitted_forest(self) -> FittedForest:
+        """Return what the model holds, which functions of this package take, once a call."""
+        if not hasattr(self, "_fitted"):
             check_is_fitted(self)
         fitted = self._fitted
         if fitted.check_file is not None:
@@ -373,7 +372,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     @property
     def feature_importances_(self) -> Array:
         """Share of each feature, behind all steps, in what splits explain of the targets."""
-        return feature_importances(self.fitted_forest().scorer)
+        return feature_importances(self._fitted_forest().scorer)
 
     def __dir__(self) -> list[str]:
         # scikit-learn reads all attributes for this, and when a notebook shows the model.
@@ -394,65 +393,24 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         encoder = self._fitted.encoder
         return encoder if isinstance(encoder, TableSteps) else None
 
-    def _query(self, X: Any, function: models.Query, values: ArrayLike | None = None) -> Array:
-        fitted = self.fitted_forest()
-        if values is None and is_plain(X, self, fitted):
-            # One row takes a microsecond less than through blocks.
-            return function(fitted.scorer, X, n_threads=self._n_threads(len(X)))
+    def _source(self, X: Any) -> NewRows:
+        return NewRows(self, self._fitted_forest(), X)
 
-        def answer(block: input_rows.Block, n_threads: int) -> Array:
-            return function(fitted.scorer, block.rows, *block.per_row, n_threads=n_threads)
+    @property
+    def oob_(self) -> OutOfBagPredictions:
+        """Predictions for the training rows by trees that did not see them, as of now."""
+        check_is_fitted(self)
+        return OutOfBagPredictions(self._at_once())
 
-        return self._by_block(X, answer, values)
+    @property
+    def oob_prediction_(self) -> Any:
+        """Means of ``oob_``, as scikit-learn's forests have them; absent if there are none."""
+        try:
+            return self.oob_.prediction()
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
 
-    def _warn_of_training_rows(self, X: Any, of: str = "") -> None:
-        input_rows.warn_of_training_rows(self, X, self._fitted, of)
-
-    def _by_block(self, X: Any, answer: Callable[..., Array], values: Any = None) -> Array:
-        """Return answers to blocks of rows and numbers of threads as one array."""
-        blocks = checked_blocks(self, X, self.fitted_forest(), values)
-        return concatenated(answer(block, self._n_threads(len(block.rows))) for block in blocks)
-
-    def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
-    ) -> Array:
-        fitted = self.fitted_forest()
-        groups = (*fitted.outputs, fitted)[0].groups
-        if not with_mean and by is None and groups is None and is_plain(X, self, fitted):
-            n_threads = self._n_threads(len(X))
-            return predict.predict_calibrated(fitted, X, coverage, n_threads, joint=joint)
-        steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
-        of_new_groups: list[NDArray[np.bool_]] = []
-
-        def answer(block: input_rows.Block, n_threads: int) -> Array:
-            shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
-            mean = np.empty(shape) if with_mean else None
-            of_folds = [steps.rows(block.given) for steps in steps_of_folds]
-            codes = fitted.group_codes(block.rows, *block.per_row)
-            if codes is not None:
-                of_new_groups.append(codes < 0)
-            args = block.rows, coverage, n_threads, mean, of_folds, codes, joint
-            ends = predict.predict_calibrated(fitted, *args)
-            return ends if mean is None else models.join_columns(mean, ends)
-
-        answers = self._by_block(X, answer, folds.check_labels(by, X))
-        folds.warn_of_new_groups(of_new_groups)
-        return answers
-
-    def _read_distributions(
-        self, X: Any, readings: models.Readings, values: Array | None = None
-    ) -> Array:
-        fitted = self.fitted_forest()
-
-        def answer(block: input_rows.Block, n_threads: int) -> Array:
-            def of_output(part: FittedForest, o: int, *own: Array) -> Array:
-                return predict.read_distributions(part, block.rows, readings[o], n_threads, own)
-
-            return predict.of_outputs(fitted, of_output, *block.per_row)
-
-        return self._by_block(X, answer, values)
-
-    @models.reads_once
+    @known_arguments
     def diagnose(
         self,
         X: ArrayLike,
@@ -495,7 +453,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         if library is not None:
             require_library(library)
         level = float(checks.shares("coverage", coverage, one=True).reshape(()))
-        fitted = self.fitted_forest()
+        fitted = self._fitted_forest()
         if fitted.calibration is not None:
             fitted.calibration.positions(level)
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
@@ -507,7 +465,6 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return columns if library is None else table_in(library, columns, frame_of(X).index)
 
-    @models.reads_once
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
 
@@ -523,12 +480,11 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             in the row's leaf. Columns are the training rows, without which this is a ValueError.
             Those of "monotonic" are as of "inbag". The first call makes an index, which is kept.
         """
-        fitted = self.fitted_forest()
+        fitted = self._fitted_forest()
         rows, scorer = checked_rows(self, X, fitted), fitted.row_scorer(self._n_threads)
         indptr, indices, data = scorer.weights(rows, n_threads=self._n_threads(len(rows)))
         return csr_array((data, indices, indptr), shape=(len(rows), fitted.n_training_rows))
 
-    @models.reads_once
     def nearest_rows(self, X: ArrayLike, k: int = 5) -> NearestRows:
         """Training rows that weigh most for each row of X.
 
@@ -542,10 +498,10 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         NearestRows
             The heaviest first, and of equal ones the lower position. Needs the training rows.
         """
-        fitted, size = self.fitted_forest(), checks.check_whole_number("k", k)
+        fitted, size = self._fitted_forest(), checks.check_whole_number("k", k)
         return nearest_rows(fitted, checked_rows(self, X, fitted), size, self._n_threads())
 
-    @models.reads_once
+    @known_arguments
     def explain(
         self,
         X: ArrayLike,
@@ -573,7 +529,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         Explanation
             Tables ``rows`` and ``features``, made when asked for, of features behind all steps.
         """
-        fitted, level = self.fitted_forest(), checks.one_share("coverage", coverage)
+        fitted, level = self._fitted_forest(), checks.one_share("coverage", coverage)
         if fitted.n_outputs > 1:
             raise ValueError(f"explain needs a model of one target, got {fitted.n_outputs}")
         if any(isinstance(fold.encoder, TableSteps) for fold in fitted.folds):
@@ -597,7 +553,6 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             values = training.X[random.permutation(usable)[:background]]
         return Explanation(fitted, rows, level, values, self._n_threads(), labels)
 
-    @models.reads_once
     def sample(
         self,
         X: ArrayLike,
@@ -623,50 +578,27 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             the target of a training row, which the model must have. Calibrated ones have the levels
             of such targets in the forest's own distributions.
         """
-        distributions = predict.distributions_of(self.fitted_forest().calibration, kind)
+        rows = self._source(X)
+        distributions = predict.distributions_of(rows.calibration, kind)
 
-        def values() -> NDArray[np.float64]:
+        def values() -> Array:
             size = checks.check_whole_number("n_samples", n_samples)
             random = checks.checked_random_state(random_state)
             if distributions is None:
-                return self._draw(X, size, random)
+                return rows.draw(size, random)
             if len(distributions) > 1:
                 readings = [each.draws() for each in distributions]
-                return self._read_distributions(X, readings, self._joint_levels(X, size, random))
+                return rows.read_bases(readings, rows.joint_levels(size, random))
             levels, read = distributions[0].draws()
 
-            def draws(base: NDArray[np.float64]) -> NDArray[np.float64]:
+            def draws(base: Array) -> Array:
                 return read(base, random.random_sample((len(base), size)))
 
-            return self._read_distributions(X, [Reading(levels, draws)])
+            return rows.read_bases([Reading(levels, draws)])
 
-        return self._format(output, "sample", values, X)
+        return row_source.formatted(rows, output, "sample", values)
 
-    def _draw(self, X: ArrayLike, n_samples: int, random: RandomState) -> NDArray[np.float64]:
-        fitted = self.fitted_forest()
-        scalar = fitted.scorer.index.scalar_output
-        scorer = fitted.scorer if scalar else fitted.row_scorer(self._n_threads)
-
-        def draws(block: input_rows.Block, n_threads: int) -> NDArray[np.float64]:
-            uniforms = random.random_sample((len(block.rows), n_samples))
-            return scorer.draws(block.rows, uniforms, n_threads=n_threads, out=uniforms)
-
-        drawn = self._by_block(X, draws)
-        if scalar:
-            return drawn
-        empty = np.isnan(drawn)
-        targets = fitted.require_training_rows().y[np.where(empty, 0, drawn).astype(np.intp)]
-        targets[empty] = np.nan
-        return np.moveaxis(targets, 2, 1)
-
-    def _joint_levels(self, X: Any, n_samples: int, random: RandomState) -> NDArray[np.float64]:
-        """Return how much of the forest's own distributions is above its draws, as `_draw`."""
-        drawn = np.nan_to_num(self._draw(X, n_samples, random))
-        at, below = (self.predict_cdf(X, drawn, inclusive=up, kind="raw") for up in (True, False))
-        above: Array = 1 - (below + random.random_sample(at.shape) * (at - below))
-        return np.nan_to_num(above).clip(0, 1)
-
-    @models.known_arguments
+    @known_arguments
     def calibrate(
         self,
         X: ArrayLike | None = None,
@@ -724,7 +656,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         warning, and later rows that are covered by more than four standard errors less than the
         cross-check says. O(entries of its leaves + atoms log atoms) for each row.
         """
-        fitted, how = self.fitted_forest().before_calibration(), resolve_method(method, X, y)
+        fitted, how = self._fitted_forest().before_calibration(), resolve_method(method, X, y)
         settings = calibrating.Settings(
             checks.checked_coverages(coverage),
             objective,
@@ -797,7 +729,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         "oob" or "split", without `by`. O(one prediction + window) for each row and coverage.
         """
         now = self._at_once()
-        fitted, calibration = now.fitted_forest(), now.calibration_
+        fitted, calibration = now._fitted_forest(), now.calibration_
         if not isinstance(calibration, Calibration):
             raise ValueError(
                 "recalibrate needs a model of one target that was calibrated by method 'oob' or "
@@ -834,7 +766,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             Another model, without a calibration. Trees that split off single rows near the root,
             as on heavy-tailed targets, may shrink to few leaves. Training rows are routed anew.
         """
-        fitted = self.fitted_forest().before_calibration()
+        fitted = self._fitted_forest().before_calibration()
         model = copy.copy(self)
         model._fitted = prune(fitted, min_samples_leaf, self._n_threads())
         return model
@@ -868,13 +800,13 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         ----------
         path, training_rows : path, and bool, default=True
             A file, replaced if it exists, and whether to include the training rows (X as float32),
-            which `predict_weights`, the ``oob_`` methods and joint draws of several outputs need.
+            which `predict_weights`, ``oob_`` and joint draws of several outputs need.
             The distinct values of y and the range of each feature are always kept.
         diagnostics : bool, default=False
             Whether a file without training rows keeps at most 10,000 (X), which `diagnose` needs.
         """
         checks.check_flag("diagnostics", diagnostics)
-        fitted = self.fitted_forest()
+        fitted = self._fitted_forest()
         if training_rows and fitted.training_rows is None:
             raise ValueError("this model has no training rows to save; pass training_rows=False")
         if diagnostics and not training_rows:
@@ -919,7 +851,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         sizes = fitted.n_features, fitted.n_outputs, fitted.n_training_rows
         forest = StoredForest(fitted.scorer.forest.n_trees, *sizes, fitted.allow_nan)
         model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
-        model._fitted, model._target_names = fitted, fitted.target_names
+        model._fitted = fitted
         names: Any = fitted.feature_names
         n_features: int | None = fitted.n_features
         if (steps := model._steps) is not None:
@@ -948,7 +880,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         for name in ("_training_table", "_row_labels"):
             state.pop(name, None)
         if "_fitted" in state:
-            state["_fitted"] = to_arrays(self.fitted_forest()).state()
+            state["_fitted"] = to_arrays(self._fitted_forest()).state()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -973,7 +905,7 @@ def calibrate_as_far(model: HDIForestRegressor, **options: Any) -> int:
     with calibrating.ignore_infinite_intervals():
         model.calibrate(**options)
     n_rows = model.calibration_.n
-    model._fitted = model.fitted_forest().with_finite_coverages()
+    model._fitted = model._fitted_forest().with_finite_coverages()
     return n_rows
 
 
@@ -981,7 +913,7 @@ def calibrate_with_cross_fit(
     model: HDIForestRegressor, coverage: float, objective: Objective, seed: int
 ) -> tuple[NDArray[np.intp], CrossFit]:
     """Calibrate a model out of bag; return the rows of its cross-fit, and the cross-fit."""
-    fitted = model.fitted_forest()
+    fitted = model._fitted_forest()
     settings = calibrating.Settings((coverage,), objective=objective, random_state=seed)
     calibrating.check_calibration(fitted, settings)
     model._fitted, rows, fit = calibrating.calibrate_and_cross_fit(
@@ -992,7 +924,7 @@ def calibrate_with_cross_fit(
 
 def replace_levels(model: HDIForestRegressor, field: str, of_levels: Sequence[Any]) -> None:
     """Replace `cross_check` or `later` of the levels of a calibration."""
-    fitted = model.fitted_forest()
+    fitted = model._fitted_forest()
     calibration = cast("Calibration", fitted.calibration)
     pairs = zip(calibration.levels, of_levels, strict=True)
     levels = tuple(replace(level, **{field: check}) for level, check in pairs)
@@ -1003,5 +935,5 @@ def attach_encoder(
     model: HDIForestRegressor, encoder: TableEncoder | None, labels: Any = None
 ) -> None:
     """Attach the encoder that made the features, and the index of pandas of the training rows."""
-    model._fitted = replace(model.fitted_forest(), encoder=encoder)
+    model._fitted = replace(model._fitted_forest(), encoder=encoder)
     model._row_labels = labels

@@ -115,13 +115,13 @@ def out_of_bag_of(
     estimator: Any, coverages: Coverages, kind: str | None, target: int | None
 ) -> OutOfBag:
     """Return what a model says of its training rows; ValueError if it has no such intervals."""
-    model = model_in(estimator, "oob_interval")
+    model = model_in(estimator, "oob_")
     position = checked_target(model, target)
-    ends = model.oob_interval(checks.shares("coverage", coverages, one=True), kind=kind)
+    ends = model.oob_.interval(checks.shares("coverage", coverages, one=True), kind=kind)
     with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
         warnings.simplefilter("ignore", OutOfBagWarning)
-        mean = model.oob_prediction()
-    y = model.fitted_forest().require_training_rows().y
+        mean = model.oob_.prediction()
+    y = model._fitted_forest().require_training_rows().y
     if y.ndim > 1:
         ends, mean, y = ends[:, position], mean[:, position], y[:, position]
     rows = np.flatnonzero(~(np.isnan(ends).reshape(len(y), -1).any(axis=1) | np.isnan(mean)))
@@ -325,14 +325,14 @@ class RowsDisplay(Display):
         Parameters
         ----------
         estimator, coverage, kind, target : model and options
-            As in `from_estimator`, of a model that has `oob_interval` and its training rows.
+            As in `from_estimator`, of a model that has ``oob_`` and its training rows.
         **options
             As in `from_predictions`, with a value for each training row.
 
         Raises
         ------
         ValueError
-            As `HDIForestRegressor.oob_interval` and `from_estimator`.
+            As `hdiforest.OutOfBagPredictions.interval` and `from_estimator`.
 
         Warns
         -----

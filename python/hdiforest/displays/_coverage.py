@@ -114,7 +114,7 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        model = model_in(estimator, "oob_interval")
+        model = model_in(estimator, "oob_")
         calibration, coverages = _asked(model, coverages, target)
         training = common.out_of_bag_of(model, coverages, "hdi", target)
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
