@@ -571,7 +571,7 @@ def test_out_of_bag_of_several_targets_and_of_other_models(display, rows):
     else:
         assert np.average(found.realised, weights=getattr(found, "counts", [1])) == inside
     leaves = from_leaves(both.estimator_.apply, X, y)
-    with pytest.raises(ValueError, match=r"a model that has oob_.interval, .* got LeafModel"):
+    with pytest.raises(ValueError, match=r"a model that has oob_, .* got LeafModel"):
         display.from_out_of_bag(leaves)
 
 

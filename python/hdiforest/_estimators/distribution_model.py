@@ -4,22 +4,59 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from html import escape
-from typing import Any, Literal, Self
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
-from hdicore import Scorer
 from hdiforest._estimators import row_source
 from hdiforest._estimators.row_source import RowSource
+from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Interpolation
 from hdiforest._utils.checks import known_arguments
+from hdiforest.serving._serialization import IndexedLeaves
+
+# What a model holds: a forest, or training rows by leaf.
+Fitted = TypeVar("Fitted", FittedForest, IndexedLeaves)
 
 
-class DistributionModel(RegressorMixin, BaseEstimator, ABC):
+class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
     """A regressor whose predictions come from the training rows that share leaves with a row."""
+
+    _fitted: Fitted
+
+    def _fitted_forest(self) -> Fitted:
+        """Return what the model holds, which functions of this package take, once a call."""
+        if not hasattr(self, "_fitted"):
+            check_is_fitted(self)
+        fitted = self._fitted
+        if fitted.check_file is not None:
+            fitted.check_file()
+        return fitted
+
+    @property
+    def n_outputs_(self) -> int:
+        """Number of targets."""
+        return self._fitted.n_outputs
+
+    @property
+    def n_training_rows_(self) -> Any:
+        """Number of rows the forest was fitted on, or of an index; None if that is not known."""
+        return self._fitted.n_training_rows
+
+    @property
+    def calibration_(self) -> Any:
+        """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
+        known = getattr(getattr(self, "_fitted", None), "calibration", None)
+        if known is None:
+            raise AttributeError("this model has no calibration_; call calibrate first")
+        return known
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
 
     def _at_once(self) -> Self:
         """Return the model as it is now, which another calibration of it does not change."""
@@ -29,15 +66,14 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
     def _said(self) -> str:
         """Say in numbers what a fitted model holds; empty if it is not fitted."""
-        model: Any = getattr(self, "best_estimator_", self)
-        source = getattr(model, "scorer_", None) or getattr(model, "index_", None)
-        if source is None:
+        fitted = getattr(self, "_fitted", None)
+        if fitted is None:
             return ""
-        index = source.index if isinstance(source, Scorer) else source
-        counts = {"tree": index.n_trees, "training row": model.n_training_rows_}
+        index = fitted.index if isinstance(fitted, IndexedLeaves) else fitted.scorer.index
+        counts = {"tree": index.n_trees, "training row": fitted.n_training_rows}
         counts["output"] = index.n_outputs
         said = [f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items() if n is not None]
-        if (known := getattr(self, "calibration_", None)) is not None:
+        if (known := fitted.calibration) is not None:
             said.append(f"calibrated at {', '.join(f'{each:g}' for each in known.coverages)}")
         return ", ".join(said)
 

@@ -20,7 +20,7 @@ from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.input_rows import one_column_as_1d
 from hdiforest._estimators.new_rows import NewRows
-from hdiforest._model.fitted import AnyCalibration
+from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output, frame_of
 from hdiforest._utils import checks
@@ -36,7 +36,7 @@ _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 _N_TREES = 300
 
 
-class ForestSearchOOB(DistributionModel):
+class ForestSearchOOB(DistributionModel[FittedForest]):
     """Fit several forests and keep the one with the narrowest calibrated intervals out of bag.
 
     Each forest is fitted as an `HDIForestRegressor` and calibrated with ``method="oob"``, so all
@@ -194,36 +194,29 @@ class ForestSearchOOB(DistributionModel):
         (n, 2) or (n, 2, k) float64, or table
             As there.
         """
-        check_is_fitted(self)
-        if coverage is None:
-            coverage = self.coverage_
+        given: Any = getattr(self, "coverage_", None) if coverage is None else coverage
         options: Any = {"kind": kind, "by": by, "joint": joint}
-        return super().predict_interval(X, coverage, **options, output=output)
+        return super().predict_interval(X, given, **options, output=output)
 
     def _source(self, X: Any) -> NewRows:
-        best = self._best()
-        return NewRows(best, best._fitted_forest(), X, "best_estimator_.")
+        check_is_fitted(self)
+        rows = NewRows(self.best_estimator_, X)
+        rows.prefix = "best_estimator_."
+        return rows
 
     @property
-    def calibration_(self) -> AnyCalibration:
-        """The calibration of the best model."""
-        return self._best().calibration_
+    def _fitted(self) -> FittedForest:  # type: ignore[override]
+        return self.best_estimator_._fitted
 
     @property
     def n_features_in_(self) -> Any:
         """Number of columns of X in `fit`."""
-        return self._best().n_features_in_
+        return self.best_estimator_.n_features_in_
 
     @property
     def feature_names_in_(self) -> Any:
         """Names of the columns of X in `fit`, if it had names."""
-        return self._best().feature_names_in_
-
-    def _best(self) -> HDIForestRegressor:
-        """Return the model that was kept, or raise NotFittedError."""
-        if not hasattr(self, "best_estimator_"):
-            check_is_fitted(self)
-        return self.best_estimator_
+        return self.best_estimator_.feature_names_in_
 
     def _candidates(self) -> Sequence[Any]:
         if self.forests is not None:

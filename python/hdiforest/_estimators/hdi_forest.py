@@ -77,7 +77,7 @@ class StoredForest(BaseEstimator):
         return tags
 
 
-class HDIForestRegressor(DistributionModel):
+class HDIForestRegressor(DistributionModel[FittedForest]):
     """Conditional distributions and shortest prediction intervals from a random forest.
 
     For a new row, each training row weighs as often as the two share a leaf (Zhu, Lu, Chen,
@@ -156,7 +156,6 @@ class HDIForestRegressor(DistributionModel):
     True
     """
 
-    _fitted: FittedForest
     # Of the last fit; not in pickles.
     _training_table: Any = None  # if there are steps
     _row_labels: Any = None  # index of pandas
@@ -325,23 +324,6 @@ class HDIForestRegressor(DistributionModel):
         return result
 
     @property
-    def calibration_(self) -> AnyCalibration:
-        """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
-        known: AnyCalibration | None = getattr(getattr(self, "_fitted", None), "calibration", None)
-        if known is None:
-            raise AttributeError("this model has no calibration_; call calibrate first")
-        return known
-
-    def _fitted_forest(self) -> FittedForest:
-        """Return what the model holds, which functions of this package take, once a call."""
-        if not hasattr(self, "_fitted"):
-            check_is_fitted(self)
-        fitted = self._fitted
-        if fitted.check_file is not None:
-            fitted.check_file()
-        return fitted
-
-    @property
     def scorer_(self) -> Scorer:
         """The compiled model, which does not look whether its file has changed."""
         return self._fitted.scorer
@@ -350,16 +332,6 @@ class HDIForestRegressor(DistributionModel):
     def weights_(self) -> Weighting:
         """The `weights` the model was made with."""
         return self._fitted.weights
-
-    @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        return self._fitted.n_outputs
-
-    @property
-    def n_training_rows_(self) -> int:
-        """Number of rows the forest was fitted on."""
-        return self._fitted.n_training_rows
 
     @property
     def predict_matches_forest_(self) -> bool:
@@ -394,7 +366,7 @@ class HDIForestRegressor(DistributionModel):
         return encoder if isinstance(encoder, TableSteps) else None
 
     def _source(self, X: Any) -> NewRows:
-        return NewRows(self, self._fitted_forest(), X)
+        return NewRows(self, X)
 
     @property
     def oob_(self) -> OutOfBagPredictions:
@@ -579,7 +551,7 @@ class HDIForestRegressor(DistributionModel):
             of such targets in the forest's own distributions.
         """
         rows = self._source(X)
-        distributions = predict.distributions_of(rows.calibration, kind)
+        distributions = predict.distributions_of(rows.fitted.calibration, kind)
 
         def values() -> Array:
             size = checks.check_whole_number("n_samples", n_samples)
@@ -872,9 +844,6 @@ class HDIForestRegressor(DistributionModel):
             n_jobs = getattr(layers(fitted, fitted=True)[-1], "n_jobs", None)
         return thread_count(n_jobs)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted")
-
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         for name in ("_training_table", "_row_labels"):
@@ -904,7 +873,7 @@ def calibrate_as_far(model: HDIForestRegressor, **options: Any) -> int:
     """Calibrate at those coverages that the rows allow, with options; return their number."""
     with calibrating.ignore_infinite_intervals():
         model.calibrate(**options)
-    n_rows = model.calibration_.n
+    n_rows: int = model.calibration_.n
     model._fitted = model._fitted_forest().with_finite_coverages()
     return n_rows
 

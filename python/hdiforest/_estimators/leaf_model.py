@@ -14,13 +14,11 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex
 from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.input_rows import checked_per_row, concatenated
 from hdiforest._estimators.row_source import (
-    Labels,
     Query,
     Readings,
     RowSource,
@@ -32,7 +30,7 @@ from hdiforest._tables.frames import frame_of
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Weights, checks
 from hdiforest._utils.checks import thread_count
-from hdiforest.calibration import Base, Calibration, Split
+from hdiforest.calibration import Base, Split
 from hdiforest.calibration import _bases as bases
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._methods import resolve_method
@@ -51,7 +49,7 @@ BLOCK_IDS = 2**22  # in a block: 32 MB as int64, the widest that libraries repor
 FIRST_ROWS = 1024  # of the first block, where the number of trees is not known yet
 
 
-class LeafModel(DistributionModel):
+class LeafModel(DistributionModel[IndexedLeaves]):
     """Conditional distributions from the leaves that a fitted forest puts rows in.
 
     Its `fit` fits no forest, but indexes rows by leaves of one; `from_leaves` is both in one step.
@@ -90,10 +88,6 @@ class LeafModel(DistributionModel):
     because rows that share their leaves are no sample of a distribution (:doc:`/other_forests`).
     """
 
-    _leaves: IndexedLeaves
-    # Of a mapped file: raises OSError if it was written to since it was opened.
-    _check_file: Callable[[], None] | None = None
-
     def __init__(
         self, apply: Apply, *, n_leaves: ArrayLike | None = None, n_jobs: int | None = None
     ) -> None:
@@ -104,32 +98,7 @@ class LeafModel(DistributionModel):
     @property
     def index_(self) -> LeafIndex:
         """The training rows by leaf; it does not look whether its file has changed."""
-        return self._leaves.index
-
-    @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        return self._leaves.index.n_outputs
-
-    @property
-    def n_training_rows_(self) -> int | None:
-        """Number of rows the index was made of; None if `from_index` was not told it."""
-        return self._leaves.n_training_rows
-
-    @property
-    def calibration_(self) -> Calibration:
-        """What `calibrate` found; absent before."""
-        known: Calibration | None = getattr(getattr(self, "_leaves", None), "calibration", None)
-        if known is None:
-            raise AttributeError("this model has no calibration_; call calibrate first")
-        return known
-
-    def _require_leaves(self) -> IndexedLeaves:
-        """Return what is kept, or raise NotFittedError, or OSError if its file was written to."""
-        check_is_fitted(self)
-        if self._check_file is not None:
-            self._check_file()
-        return self._leaves
+        return self._fitted.index
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Index training rows by the leaves they lie in.
@@ -164,7 +133,7 @@ class LeafModel(DistributionModel):
         path : path
             Replaced if it exists.
         """
-        facts, arrays, _ = serialization.leaves_to_arrays(self._require_leaves())
+        facts, arrays, _ = serialization.leaves_to_arrays(self._fitted_forest())
         tensor_file.write(Path(path), LEAVES, facts, arrays)
 
     @classmethod
@@ -191,15 +160,14 @@ class LeafModel(DistributionModel):
         """
         loaded = tensor_file.load(Path(path), LEAVES, verify=verify, mapped=mapped)
         model = cls(apply, n_jobs=n_jobs)
-        model._keep(loaded.content)
-        model._check_file = loaded.check_file
+        model._keep(replace(loaded.content, check_file=loaded.check_file))
         return model
 
     def _keep(self, leaves: IndexedLeaves) -> None:
-        self._leaves, self._check_file, self.counts_ = leaves, None, RowCounts()
+        self._fitted, self.counts_ = leaves, RowCounts()
 
     def _source(self, X: Any) -> LeavesOfRows:
-        return LeavesOfRows(self, self._require_leaves(), X)
+        return LeavesOfRows(self, X)
 
     def calibrate(
         self,
@@ -233,7 +201,7 @@ class LeafModel(DistributionModel):
             The model itself, of one output. Its intervals are not snapped to a lattice, because the
             index knows no counts of targets.
         """
-        leaves = self._require_leaves()
+        leaves = self._fitted_forest()
         if mean is not None:
             raise ValueError(
                 "mean must be None for a LeafModel, because it knows no tree; call "
@@ -260,11 +228,8 @@ class LeafModel(DistributionModel):
         calibration = calibrate_split(candidates, coverages, selected, how.confidence)
         quantiles = rows.query(query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
         calibration = with_distribution(calibration, quantiles, targets)
-        self._leaves, self.counts_ = replace(leaves, calibration=calibration), RowCounts()
+        self._keep(replace(leaves, calibration=calibration))
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_leaves")
 
     def __sklearn_clone__(self) -> Self:
         # The usual clone would copy the forest that `apply` belongs to.
@@ -275,15 +240,14 @@ class LeafModel(DistributionModel):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
-        for name in ("_check_file", "counts_"):
-            state.pop(name, None)
-        if "_leaves" in state:
-            state["_leaves"] = serialization.leaves_to_arrays(self._require_leaves()).state()
+        state.pop("counts_", None)
+        if "_fitted" in state:
+            state["_fitted"] = serialization.leaves_to_arrays(self._fitted_forest()).state()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        leaves = state.pop("_leaves", None)
+        leaves = state.pop("_fitted", None)
         super().__setstate__(state)
         if leaves is not None:
             self._keep(serialization.leaves_from_arrays(leaves["facts"], leaves["arrays"]))
@@ -297,19 +261,9 @@ class LeafModel(DistributionModel):
 class LeavesOfRows(RowSource):
     """Rows that a LeafModel is asked for, by the leaves that its function puts them in."""
 
-    def __init__(self, model: LeafModel, leaves: IndexedLeaves, X: Any) -> None:
-        self.model, self.leaves, self.X = model, leaves, X
-        self.calibration = leaves.calibration
-
-    @property
-    def labels(self) -> Labels:
-        """What the fit called its targets, and the index of X."""
-        leaves = self.leaves
-        return Labels(leaves.index.n_outputs, leaves.target_names, frame_of(self.X).index)
-
     def query(self, query: Query, values: ArrayLike | None = None) -> Array:
         """Ask the index for blocks of leaves, and count the rows."""
-        index, apply, X = self.leaves.index, self.model.apply, self.X
+        index, apply, X = self.fitted.index, self.model.apply, self.X
         per_row = checked_per_row(values, frame_of(X).n_rows, index.n_outputs)
         n_threads = thread_count(self.model.n_jobs)
         answers = concatenated(
@@ -322,13 +276,11 @@ class LeavesOfRows(RowSource):
         self.model.counts_.add(counts)
         return answers
 
-    def calibrated_interval(
-        self, coverage: ArrayLike, by: Any, *, with_mean: bool, **_joint: bool
-    ) -> Array:  # boxes of one output are its intervals
-        """Widen the base interval that all coverages have."""
+    def calibrated_interval(self, coverage: Any, by: Any, _joint: bool, with_mean: bool) -> Array:
+        """Widen the base interval that all coverages have; of one output it is a box, too."""
         if by is not None:
             raise ValueError("by must be None: the calibration was not made by groups")
-        calibration = cast("Calibration", self.calibration)
+        calibration = self.fitted.calibration
         positions, base = calibration.positions(coverage), calibration.bases[0]
         query = partial(query_mean_and_intervals, coverage=[base.level], kind=base.kind)
         columns = self.query(query)

@@ -10,40 +10,26 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
+from hdicore import Scorer
 from hdiforest._estimators.folds import check_labels, warn_of_new_groups
 from hdiforest._estimators.input_rows import Block, checked_blocks, concatenated, is_plain
-from hdiforest._estimators.row_source import (
-    Labels,
-    Query,
-    Readings,
-    RowSource,
-    join_columns,
-    query_of,
-)
+from hdiforest._estimators.row_source import Query, Readings, RowSource, join_columns, query_of
 from hdiforest._model import predict
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.table_steps import TableSteps
-from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array
 from hdiforest._utils.hints import RowsDigest, warn_caller
 
 
 class NewRows(RowSource):
-    """Rows X of a model as it is now; `prefix` says where the methods of the model are."""
+    """Rows X of an HDIForestRegressor."""
 
-    def __init__(self, model: Any, fitted: FittedForest, X: Any, prefix: str = "") -> None:
-        self.model, self.fitted, self.X, self.prefix = model, fitted, X, prefix
-        self.calibration, self.n_threads = fitted.calibration, model._n_threads
-
-    @property
-    def labels(self) -> Labels:
-        """What the fit called its targets, and the index of X."""
-        fitted = self.fitted
-        return Labels(fitted.n_outputs, fitted.target_names, frame_of(self.X).index)
+    prefix = ""  # where the methods of the model are, for a warning
 
     def by_block(self, answer: Callable[[Block, int], Array], values: Any = None) -> Array:
         """Return answers to blocks of rows, by numbers of threads, as one array."""
-        blocks, n_threads = checked_blocks(self.model, self.X, self.fitted, values), self.n_threads
+        n_threads = self.model._n_threads
+        blocks = checked_blocks(self.model, self.X, self.fitted, values)
         return concatenated(answer(block, n_threads(len(block.rows))) for block in blocks)
 
     def query(self, query: Query, values: ArrayLike | None = None) -> Array:
@@ -51,21 +37,19 @@ class NewRows(RowSource):
         fitted, X = self.fitted, self.X
         if values is None and is_plain(X, self.model, fitted):
             # One row takes a microsecond less than through blocks.
-            return query(fitted.scorer, X, n_threads=self.n_threads(len(X)))
+            return query(fitted.scorer, X, n_threads=self.model._n_threads(len(X)))
 
         def answer(block: Block, n_threads: int) -> Array:
             return query(fitted.scorer, block.rows, *block.per_row, n_threads=n_threads)
 
         return self.by_block(answer, values)
 
-    def calibrated_interval(
-        self, coverage: ArrayLike, by: Any, *, joint: bool, with_mean: bool
-    ) -> Array:
+    def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
         """Ask the calibrated scorer, with the rows for the forests of folds and their groups."""
         fitted, X = self.fitted, self.X
         groups = (*fitted.outputs, fitted)[0].groups
         if not with_mean and by is None and groups is None and is_plain(X, self.model, fitted):
-            n_threads = self.n_threads(len(X))
+            n_threads = self.model._n_threads(len(X))
             return predict.predict_calibrated(fitted, X, coverage, n_threads, joint=joint)
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
         of_new_groups: list[NDArray[np.bool_]] = []
@@ -100,7 +84,7 @@ class NewRows(RowSource):
         """Draw from the forest's own distributions; see `HDIForestRegressor.sample`."""
         fitted = self.fitted
         scalar = fitted.scorer.index.scalar_output
-        scorer = fitted.scorer if scalar else fitted.row_scorer(self.n_threads)
+        scorer: Scorer = fitted.scorer if scalar else fitted.row_scorer(self.model._n_threads)
 
         def draws(block: Block, n_threads: int) -> Array:
             uniforms = random.random_sample((len(block.rows), n_samples))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,14 +11,7 @@ from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
 from hdiforest._estimators import row_source
-from hdiforest._estimators.row_source import (
-    Labels,
-    Query,
-    Readings,
-    RowSource,
-    join_columns,
-    query_of,
-)
+from hdiforest._estimators.row_source import Query, Readings, RowSource, join_columns, query_of
 from hdiforest._model import predict
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.out_of_bag import OutOfBagIntervals
@@ -26,6 +19,7 @@ from hdiforest._tables.frames import Output
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.checks import known_arguments
 from hdiforest._utils.hints import warn_caller
+from hdiforest.calibration import Base, Calibration
 from hdiforest.exceptions import OutOfBagWarning
 
 
@@ -36,10 +30,9 @@ class OutOfBagRows(RowSource):
     """
 
     def __init__(self, model: Any, result: str) -> None:
-        self.fitted: FittedForest = model._fitted_forest()
-        self.calibration = self.fitted.calibration
-        self.n_threads: int = model._n_threads()
-        self.index, self.result = model._row_labels, result
+        super().__init__(model)
+        self.n_threads, self.result = model._n_threads(), result
+        self.positions = np.arange(self.fitted.n_training_rows)
         if self.fitted.require_training_rows().bags is None:
             raise ValueError(
                 f"oob_.{result} needs a forest whose trees leave rows out; every tree of this one "
@@ -47,9 +40,9 @@ class OutOfBagRows(RowSource):
             )
 
     @property
-    def labels(self) -> Labels:
-        """What the fit called its targets and rows."""
-        return Labels(self.fitted.n_outputs, self.fitted.target_names, self.index)
+    def index(self) -> Any:
+        """Index of pandas of the rows of the fit."""
+        return self.model._row_labels
 
     def ask(self, query: Callable[..., Any], *values: Any, targets: Array | None = None) -> Any:
         """Call a query of leaves and of an index of the targets, or of others, with values."""
@@ -59,21 +52,26 @@ class OutOfBagRows(RowSource):
             no_leaves = np.empty((0, index.n_trees), dtype=np.int32)
             query(index, no_leaves, *(each[:0] for each in values))
         source = OutOfBagIntervals(self.fitted, self.n_threads)
-        rows = np.arange(self.fitted.n_training_rows)
-        return source.query_raw(query, rows, *values, targets=targets)
+        return source.query_raw(query, self.positions, *values, targets=targets)
 
     def query(self, query: Query, values: ArrayLike | None = None) -> Array:
         """Ask the index for the leaves of all rows in trees that did not draw them."""
         per_row = () if values is None else (np.asarray(values),)
         return self._warned_of_nan(self.ask(query, *per_row))
 
-    def calibrated_interval(
-        self, coverage: ArrayLike, by: Any, *, joint: bool, with_mean: bool
-    ) -> Array:
+    def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
         """Widen the base intervals of each output."""
 
         def answer(part: FittedForest, _: int) -> Array:
-            return predict.predict_calibrated_out_of_bag(part, coverage, self.n_threads, by)
+            calibration = _calibration_of(part)
+            positions = calibration.positions(coverage)
+            calibration = calibration.first(int(positions.max(initial=0)) + 1)
+            ends = self._base_intervals(part, calibration.bases)
+            labels = by
+            if by is None and part.by is not None and calibration.method == "oob":
+                labels = part.by.array
+            codes = part.group_codes(part.require_training_rows().X, labels)
+            return calibration.intervals(ends, codes)[..., positions]
 
         ends = self._warned_of_nan(predict.of_outputs(self.fitted, answer, joint=joint))
         # Rows without a mean are those without an interval, of which a warning was given.
@@ -84,10 +82,14 @@ class OutOfBagRows(RowSource):
         per_row = () if values is None else (values,)
 
         def answer(part: FittedForest, output: int, *own: Array) -> Array:
-            reading = readings[output]
-            return predict.read_distributions_out_of_bag(part, reading, self.n_threads, own)
+            levels, read = readings[output]
+            bases = _calibration_of(part).bases[0].quantiles(levels)
+            return read(self._base_intervals(part, bases)[:, 1], *own)
 
         return self._warned_of_nan(predict.of_outputs(self.fitted, answer, *per_row))
+
+    def _base_intervals(self, part: FittedForest, bases: Sequence[Base]) -> Array:
+        return OutOfBagIntervals(part, self.n_threads).intervals(self.positions, bases)
 
     def _warned_of_nan(self, numbers: Array) -> Array:
         self.warn_of_empty(np.isnan(numbers))
@@ -253,11 +255,21 @@ class OutOfBagPredictions:
             every tree has seen is empty, with a warning.
         """
         rows = OutOfBagRows(self._model, "weights")
-        n = rows.fitted.n_training_rows
-        positions = np.arange(n, dtype=np.float64)
-        indptr, indices, data = rows.ask(LeafIndex.weights, targets=positions)
+        n, targets = len(rows.positions), rows.positions.astype(np.float64)
+        indptr, indices, data = rows.ask(LeafIndex.weights, targets=targets)
         rows.warn_of_empty(np.diff(indptr) == 0)
         return csr_array((data, indices, indptr), shape=(n, n))
+
+
+def _calibration_of(part: FittedForest) -> Calibration:
+    """Return the calibration of an output, or raise ValueError if it has no base intervals."""
+    if (reason := part.why_not_out_of_bag()) is not None:
+        raise ValueError(
+            f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', or "
+            "'raw' of quantiles, which are not calibrated, or calibrate by method='oob' or 'split' "
+            "without a regressor as mean"
+        )
+    return cast("Calibration", part.calibration)
 
 
 def _kind_of_distribution(rows: OutOfBagRows, kind: Any) -> Any:

@@ -6,24 +6,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hdicore import LeafIndex, Scorer
-from hdiforest._model.fitted import AnyCalibration
 from hdiforest._model.predict import AnyKind, distributions_of, readings_of_bounds
 from hdiforest._tables import names as table_names
-from hdiforest._tables.frames import Output, require_library, table_in
+from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array
 from hdiforest._utils.checks import as_written, check_choice, check_flag
-from hdiforest.calibration._distribution import (
-    PredictiveDistribution,
-    Reading,
-    checked_levels,
-    checked_points,
-)
+from hdiforest.calibration import _distribution as distributions
 
 # What answers: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
 Engine = Scorer | LeafIndex
@@ -31,38 +25,29 @@ Engine = Scorer | LeafIndex
 # Called as query(engine, rows, *values_of_rows, **options); the first axis is the rows.
 Query = Callable[..., Array]
 
-Readings = Sequence[Reading]  # one for each output
-
-
-class Labels(NamedTuple):
-    """What tables call targets and rows."""
-
-    n_outputs: int
-    target_names: Sequence[str] | None = None  # of several targets; None: they are numbered
-    index: Any = None  # of pandas
+Readings = Sequence[distributions.Reading]  # one for each output
 
 
 class RowSource(ABC):
-    """Rows whose distributions are read: new rows, leaves of them, or training rows out of bag.
+    """Rows of a model as it is now, whose distributions are read.
 
-    It belongs to a model as it was when the source was made.
+    They are new rows X, leaves of these, or training rows out of bag.
     """
 
-    calibration: AnyCalibration | None
+    def __init__(self, model: Any, X: Any = None) -> None:
+        self.model, self.fitted, self.X = model, model._fitted_forest(), X
 
     @property
-    @abstractmethod
-    def labels(self) -> Labels:
-        """What tables of the rows have."""
+    def index(self) -> Any:
+        """Index of pandas of the rows, if they have one."""
+        return frame_of(self.X).index
 
     @abstractmethod
     def query(self, query: Query, values: ArrayLike | None = None) -> Array:
         """Call a query of the forest's own distributions, with values of the rows."""
 
     @abstractmethod
-    def calibrated_interval(
-        self, coverage: ArrayLike, by: Any, *, joint: bool, with_mean: bool
-    ) -> Array:
+    def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
         """Return calibrated intervals; with the means in front as `join_columns` does."""
 
     @abstractmethod
@@ -131,10 +116,10 @@ def interval(
 def _resolved_kind(source: RowSource, kind: AnyKind | None) -> AnyKind:
     """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
     if kind is None:
-        return "hdi" if source.calibration is None else "calibrated"
+        return "hdi" if source.fitted.calibration is None else "calibrated"
     if not isinstance(kind, str):
         raise ValueError(f"kind must be one word, for all coverages the same, got {kind!r}")
-    if kind == "calibrated" and source.calibration is None:
+    if kind == "calibrated" and source.fitted.calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
     return kind
 
@@ -144,10 +129,10 @@ def _read_interval(
 ) -> Array:
     """Return intervals of rows; with the means in front as `join_columns` does."""
     if kind == "calibrated":
-        return source.calibrated_interval(coverage, by, joint=joint, with_mean=with_mean)
+        return source.calibrated_interval(coverage, by, joint, with_mean)
     bounds = None
     if kind in ("lower", "upper"):
-        bounds = readings_of_bounds(source.calibration, kind, coverage)
+        bounds = readings_of_bounds(source.fitted.calibration, kind, coverage)
     if bounds is not None:
         ends = source.read_bases(bounds)
         return join_columns(source.query(query_of("mean")), ends) if with_mean else ends
@@ -159,36 +144,35 @@ def _read_interval(
 def quantiles(source: RowSource, levels: Any, kind: Any, interpolation: Any, output: Output) -> Any:
     """Return quantiles of rows; see `DistributionModel.predict_quantiles`."""
     levels = as_written(levels)
-    distributions = distributions_of(source.calibration, kind)
-    if distributions is None:
+    calibrated = distributions_of(source.fitted.calibration, kind)
+    if calibrated is None:
         query = query_of("quantiles", levels, interpolation or "inverted_cdf")
         values = partial(source.query, query)
     elif interpolation is None:
-        values = partial(_calibrated_quantiles, source, distributions, levels)
+        values = partial(_calibrated_quantiles, source, calibrated, levels)
     else:
         must = "interpolation must be None for calibrated quantiles"
         raise ValueError(f"{must}, got {interpolation!r}; use kind='raw'")
     return formatted(source, output, partial(table_names.quantile_names, levels), values)
 
 
-def _calibrated_quantiles(
-    source: RowSource, distributions: Sequence[PredictiveDistribution], quantiles: Any
-) -> Array:
-    levels = checked_levels(quantiles)
-    readings = [each.quantiles(np.atleast_1d(levels)) for each in distributions]
+def _calibrated_quantiles(source: RowSource, calibrated: Sequence[Any], quantiles: Any) -> Array:
+    levels = distributions.checked_levels(quantiles)
+    readings = [each.quantiles(np.atleast_1d(levels)) for each in calibrated]
     columns = source.read_bases(readings)
     return columns.reshape(*columns.shape[:-1], *levels.shape)
 
 
 def cdf(source: RowSource, y: ArrayLike, inclusive: bool, kind: Any, output: Output) -> Any:
     """Return distribution functions of rows at points; see `DistributionModel.predict_cdf`."""
-    distributions = distributions_of(source.calibration, kind)
-    if distributions is None:
+    calibrated = distributions_of(source.fitted.calibration, kind)
+    if calibrated is None:
         values = partial(source.query, query_of("cdf", inclusive=inclusive), y)
     else:
         check_flag("inclusive", inclusive)
-        readings = [each.cdf(inclusive=bool(inclusive)) for each in distributions]
-        values = partial(source.read_bases, readings, checked_points(y, len(readings)))
+        readings = [each.cdf(inclusive=bool(inclusive)) for each in calibrated]
+        points = distributions.checked_points(y, len(readings))
+        values = partial(source.read_bases, readings, points)
     return formatted(source, output, "cdf", values)
 
 
@@ -211,22 +195,22 @@ def formatted(
         table_names.require_distinct(endings)
     array = values()
     columns = np.ascontiguousarray(array.reshape(len(array), math.prod(array.shape[1:])).T)
-    return table_of(source.labels, output, endings, list(columns))
+    return table_of(source, output, endings, list(columns))
 
 
 def table_of(
-    labels: Labels, output: Output, names: Sequence[str] | str, columns: Sequence[Any]
+    source: RowSource, output: Output, names: Sequence[str] | str, columns: Sequence[Any]
 ) -> Any:
     """Return columns as a table; those of one target have the names, or one that is numbered."""
-    n_outputs, target_names, index = labels
-    prefixes = [""]
+    prefixes, n_outputs = [""], source.fitted.n_outputs
     if n_outputs > 1:
-        prefixes = [f"{name}_" for name in target_names or [f"y{i}" for i in range(n_outputs)]]
+        names_of_targets = source.fitted.target_names or [f"y{i}" for i in range(n_outputs)]
+        prefixes = [f"{name}_" for name in names_of_targets]
     if isinstance(names, str):
         names = table_names.numbered_names(names, len(columns) // n_outputs)
     names = [f"{prefix}{name}" for prefix in prefixes for name in names]
     table_names.require_distinct(names)
-    return table_in(output, dict(zip(names, columns, strict=True)), index)
+    return table_in(output, dict(zip(names, columns, strict=True)), source.index)
 
 
 def all_rows(source: RowSource) -> tuple[Any, Any, int]:

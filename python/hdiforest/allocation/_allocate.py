@@ -72,4 +72,4 @@ def allocate_coverage(
     if output == "numpy":
         return found
     columns = *found.interval.T.copy(), found.mass
-    return found._replace(interval=table_of(source.labels, output, _COLUMNS, columns))
+    return found._replace(interval=table_of(source, output, _COLUMNS, columns))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -168,6 +168,13 @@ class IndexedLeaves:
     n_training_rows: int | None = None
     calibration: Calibration | None = None
     target_names: Sequence[str] | None = None
+    # Of a mapped file: raises OSError if it was written to since it was opened.
+    check_file: Callable[[], None] | None = field(default=None, repr=False)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets of a row."""
+        return self.index.n_outputs
 
     def __post_init__(self) -> None:
         calibration = self.calibration
