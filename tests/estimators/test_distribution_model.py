@@ -159,6 +159,17 @@ def test_other_words_for_coverage_are_named(model, word):
         made.predict_interval(X_NEW, **{word: 0.1})
 
 
+def test_unknown_arguments_are_those_of_the_class_that_the_caller_has():
+    class Ours(HDIForestRegressor):
+        pass
+
+    for model, name in ((Ours(), "Ours"), (ForestSearchOOB(), "ForestSearchOOB")):
+        for method in ("predict", "predict_interval", "predict_quantiles", "predict_cdf"):
+            said = rf"^{name}\.{method}\(\) got an unexpected keyword argument 'rows'$"
+            with pytest.raises(TypeError, match=said):
+                getattr(model, method)(X_NEW, rows=3)
+
+
 @pytest.mark.parametrize("name", ["n_estimators", "max_depth", "bootstrap"])
 def test_arguments_of_a_forest_are_those_of_the_estimator(name):
     said = (

@@ -1,5 +1,6 @@
 """Out-of-bag answers equal their definition, computed from the forest's leaves alone."""
 
+import pickle
 from dataclasses import replace
 from functools import cache
 from operator import attrgetter
@@ -399,6 +400,42 @@ def test_the_mean_is_an_attribute_as_that_of_scikit_learn(weights):
         assert not hasattr(other, "oob_prediction_")
     with pytest.raises(AttributeError, match="needs a forest whose trees leave rows out"):
         imported(forest=whole).oob_prediction_  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["prediction", "interval", "quantiles", "cdf", "weights"])
+def test_the_methods_of_earlier_versions_are_gone(name):
+    for model in (imported(), HDIForestRegressor()):
+        with pytest.raises(AttributeError, match=f"has no attribute 'oob_{name}'"):
+            getattr(model, f"oob_{name}")
+
+
+def test_what_is_out_of_bag_is_an_attribute_of_a_fitted_model():
+    model = HDIForestRegressor(FOREST, calibration=False)
+    assert not hasattr(model, "oob_")
+    model.fit(X, Y)
+    assert repr(model.oob_) == "OutOfBagPredictions of 90 training rows"
+    assert "oob_" in dir(model)
+    assert {name for name in dir(model.oob_) if not name.startswith("_")} == {
+        *("prediction", "interval", "quantiles", "cdf", "weights"),
+    }
+
+
+def test_it_stays_as_the_model_was():
+    model = imported(forest=LARGER)
+    before = model.oob_
+    raw = before.interval(0.8)
+    model.calibrate(coverage=0.8)
+    assert_array_equal(before.interval(0.8), raw)
+    assert not np.array_equal(model.oob_.interval(0.8), raw)
+    assert_array_equal(pickle.loads(pickle.dumps(before)).interval(0.8), raw)
+
+
+@pytest.mark.parametrize("word", ["alpha", "confidence_level", "levels"])
+def test_unknown_arguments_are_named(word):
+    hint = "" if word == "levels" else rf"; {word}=0\.[19] is coverage=0\.9 here"
+    said = rf"^OutOfBagPredictions\.interval\(\) got an unexpected keyword argument '{word}'{hint}$"
+    with pytest.raises(TypeError, match=said):
+        imported().oob_.interval(**{word: 0.1})
 
 
 def test_crepes_calibrates_by_it():

@@ -73,7 +73,8 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
         "forest" (a clone of the given one, with the seed of its fit), "width", "coverage" and
         "interval_score" of its calibrated intervals out of bag, "cross_check" (coverage of rows
         that neither selected nor widened; NaN if rows are too few), and "seconds".
-    calibration_, n_features_in_, feature_names_in_ : as of `best_estimator_`
+    calibration_, n_features_in_, feature_names_in_, n_outputs_, n_training_rows_
+        As of `best_estimator_`.
 
     Notes
     -----

@@ -125,7 +125,7 @@ def _model_and_steps(
             break
         outer.append(model)
     model = getattr(model, "best_estimator_", model)  # of a ForestSearchOOB
-    if not hasattr(model, method):
+    if not hasattr(type(model), method):  # which an attribute of a fitted model is, too
         raise ValueError(
             f"{name} must be, or end in, a model that has {method}, such as "
             f"HDIForestRegressor, got {type(model).__name__}"
