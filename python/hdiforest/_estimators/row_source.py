@@ -195,22 +195,25 @@ def formatted(
         table_names.require_distinct(endings)
     array = values()
     columns = np.ascontiguousarray(array.reshape(len(array), math.prod(array.shape[1:])).T)
-    return table_of(source, output, endings, list(columns))
+    return table_of(source.fitted, output, endings, list(columns), source.index)
 
 
 def table_of(
-    source: RowSource, output: Output, names: Sequence[str] | str, columns: Sequence[Any]
+    fitted: Any, output: Output, names: Sequence[str] | str, columns: Sequence[Any], index: Any
 ) -> Any:
-    """Return columns as a table; those of one target have the names, or one that is numbered."""
-    prefixes, n_outputs = [""], source.fitted.n_outputs
+    """Return columns as a table; those of one target have the names, or one that is numbered.
+
+    `fitted` is what the model holds, and `index` that of pandas of the rows.
+    """
+    prefixes, n_outputs = [""], fitted.n_outputs
     if n_outputs > 1:
-        names_of_targets = source.fitted.target_names or [f"y{i}" for i in range(n_outputs)]
+        names_of_targets = fitted.target_names or [f"y{i}" for i in range(n_outputs)]
         prefixes = [f"{name}_" for name in names_of_targets]
     if isinstance(names, str):
         names = table_names.numbered_names(names, len(columns) // n_outputs)
     names = [f"{prefix}{name}" for prefix in prefixes for name in names]
     table_names.require_distinct(names)
-    return table_in(output, dict(zip(names, columns, strict=True)), source.index)
+    return table_in(output, dict(zip(names, columns, strict=True)), index)
 
 
 def all_rows(source: RowSource) -> tuple[Any, Any, int]:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from hdicore.batch import BatchIntervals, predict_batch
 from hdiforest._estimators.row_source import all_rows, table_of
-from hdiforest._tables.frames import Output, require_library
+from hdiforest._tables.frames import Output, frame_of, require_library
 from hdiforest._utils.checks import checked_floor, one_share
 from hdiforest._utils.meta_estimators import model_and_rows
 
@@ -71,5 +71,5 @@ def allocate_coverage(
     found = predict_batch(engine, block, share, floor, n_threads=n_threads)
     if output == "numpy":
         return found
-    columns = *found.interval.T.copy(), found.mass
-    return found._replace(interval=table_of(source, output, _COLUMNS, columns))
+    columns, index = (*found.interval.T.copy(), found.mass), frame_of(X).index
+    return found._replace(interval=table_of(source.fitted, output, _COLUMNS, columns, index))

@@ -92,7 +92,7 @@ class RegionCalibration:
         ask = partial(engine.regions, block, n_threads=n_threads)
         read = read_regions(ask, engine.index, self.shape, self.postprocess.lattice)
         regions = self._widened(read)
-        return regions if output == "numpy" else regions_table(rows, [regions], output)
+        return regions if output == "numpy" else regions_table(rows.fitted, [regions], output, X)
 
     def _of_rows(
         self, ask: Callable[..., Any], index: LeafIndex, y: Array, weights: Array | None = None

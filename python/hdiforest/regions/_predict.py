@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from hdicore import LeafIndex, Scorer
 from hdicore.regions import Regions, offsets_of
-from hdiforest._estimators.row_source import RowSource, all_rows, table_of
-from hdiforest._tables.frames import Output, require_library
+from hdiforest._estimators.row_source import all_rows, table_of
+from hdiforest._tables.frames import Output, frame_of, require_library
 from hdiforest._utils.checks import check_size, check_whole_number, one_share
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.meta_estimators import model_and_rows
@@ -94,7 +94,7 @@ def predict_region(
         ask = partial(engine.regions, block, n_threads=n_threads)
         found.append(read_regions(ask, index, shape, lattice or None, of_output))
     if output != "numpy":
-        return regions_table(source, found, output)
+        return regions_table(source.fitted, found, output, X)
     return found[0] if index.scalar_output else tuple(found)
 
 
@@ -150,10 +150,10 @@ def read_regions(
     return Regions(offsets_of(counts[:, output]), lower, upper, bound)
 
 
-def regions_table(source: RowSource, found: list[Regions], library: Output) -> Any:
-    """Return the regions of each output as a table."""
+def regions_table(fitted: Any, found: list[Regions], library: Output, X: ArrayLike) -> Any:
+    """Return the regions of each output as a table, of rows X."""
     columns = [_list_column(own, library) for own in found]
-    return table_of(source, library, "region", columns)
+    return table_of(fitted, library, "region", columns, frame_of(X).index)
 
 
 def _list_column(regions: Regions, library: str) -> Any:
