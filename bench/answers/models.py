@@ -267,9 +267,9 @@ def ask(answers: Answers, prefix: str, model: Any, subject: Subject) -> None:
     rows, y = subject.X, subject.y
 
     def put(name: str, method: str, *arguments: Any, **options: Any) -> None:
-        if hasattr(type(model), method):
-            call = partial(getattr(model, method), *arguments, **options)
-            answers.ask(prefix + name, call)
+        call = names.method_of(model, method)
+        if call is not None:
+            answers.ask(prefix + name, partial(call, *arguments, **options))
 
     put("predict/mean", "predict", rows)
     usual = usual_coverage(model)

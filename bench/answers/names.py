@@ -36,6 +36,13 @@ def takes(call: Any, argument: str) -> bool:
     return argument in signature(call).parameters
 
 
+def method_of(model: Any, name: str) -> Any:
+    """Return a method of a model, or of its object `oob_` if the name begins so; None: no such."""
+    if name.startswith("oob_") and hasattr(type(model), "oob_"):
+        model, name = model.oob_, name.removeprefix("oob_")
+    return getattr(model, name) if hasattr(type(model), name) else None
+
+
 def uncalibrated(call: Any) -> dict[str, bool]:
     """Return the option by which a fit of a given forest leaves its intervals as they are."""
     return {"calibration": False} if takes(call, "calibration") else {}

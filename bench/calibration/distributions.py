@@ -48,10 +48,7 @@ def measure(name: str, seed: int) -> dict[store.Key, dict]:
 
 def _ours(model: HDIForestRegressor) -> Iterable[tuple[Quantiles, Bounds]]:
     def raw_bounds(X: np.ndarray, coverage: float, kind: str) -> np.ndarray:
-        ends = model.query(
-            X, lambda scorer, rows, **kw: scorer.intervals(rows, coverage, kind, **kw)
-        )
-        return ends[:, int(kind == "upper")]
+        return model.scorer_.intervals(X, coverage, kind)[:, int(kind == "upper")]
 
     def bounds(X: np.ndarray, coverage: float, kind: str) -> np.ndarray:
         return model.predict_interval(X, coverage, kind=kind)[:, int(kind == "upper")]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hdiforest._estimators.leaf_model import LeafModel as LeafModel
     from hdiforest._estimators.leaf_model import from_index as from_index
     from hdiforest._estimators.leaf_model import from_leaves as from_leaves
+    from hdiforest._estimators.out_of_bag import OutOfBagPredictions as OutOfBagPredictions
     from hdiforest.adapters.boosters import from_catboost as from_catboost
     from hdiforest.adapters.boosters import from_lightgbm as from_lightgbm
     from hdiforest.adapters.boosters import from_xgboost as from_xgboost
@@ -34,6 +35,7 @@ _HOMES = {
     "IntervalDisplay": "hdiforest.displays",
     "LeafModel": "hdiforest._estimators.leaf_model",
     "MonitorDisplay": "hdiforest.displays",
+    "OutOfBagPredictions": "hdiforest._estimators.out_of_bag",
     "PITDisplay": "hdiforest.displays",
     "WidthDisplay": "hdiforest.displays",
     "__version__": "hdicore",

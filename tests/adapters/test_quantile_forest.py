@@ -258,7 +258,7 @@ def test_other_models_take_the_fitted_forest():
     fitted, same = forest(), RandomForestRegressor(12, min_samples_leaf=4, random_state=0).fit(X, Y)
     model, other = (HDIForestRegressor.from_forest(each, X, Y) for each in (fitted, same))
     assert_array_equal(model.predict_interval(X_NEW), other.predict_interval(X_NEW))
-    assert_array_equal(model.oob_quantiles(0.5), other.oob_quantiles(0.5))
+    assert_array_equal(model.oob_.quantiles(0.5), other.oob_.quantiles(0.5))
     copied = copy.copy(fitted)
     copied.fit(X[:60], Y[:60])
     assert_array_equal(fitted.predict(X_NEW), forest().predict(X_NEW))

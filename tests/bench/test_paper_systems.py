@@ -194,7 +194,7 @@ def test_forests_are_read_out_of_bag_and_agree_with_the_package(systems):
         model = HDIForestRegressor.from_forest(forest, X, y)
         for system, kind in (("HDI-Forest", "hdi"), ("QRF", "equal_tailed")):
             candidate = tuned[system][i]
-            unseen = model.oob_interval(levels, kind=kind)
+            unseen = model.oob_.interval(levels, kind=kind)
             expected = reach(settings, part.y, levels, unseen, None).reach(0.8)
             assert candidate.reach(0.8) == expected
             again = candidate.fit(levels).intervals(X[:9])

@@ -66,7 +66,7 @@ def test_bases_quantiles_and_widths_are_known(
     model = HDIForestRegressor.from_forest(
         forest.fit(X[train], y[train]), X[train], y[train], n_jobs=1
     )
-    source = OutOfBagIntervals(model.fitted_forest(), 1)
+    source = OutOfBagIntervals(model._fitted_forest(), 1)
     postprocess = PostProcess.from_targets(y[train])
     every = [Base(*each) for each in product(("raw", "centred"), ("hdi", "equal_tailed"), LEVELS)]
     ends, own = source.intervals(source.usable, every), y[train][source.usable]
@@ -79,7 +79,7 @@ def test_bases_quantiles_and_widths_are_known(
     )
     assert narrowest.base == Base(*base)
     assert_allclose([narrowest.q_hat, 2 * narrowest.scale], [q_hat, width], atol=2e-6)
-    read = model.fitted_forest().scorer if base[0] == "raw" else source.centred_forest()
+    read = model._fitted_forest().scorer if base[0] == "raw" else source.centred_forest()
     of_test = read.intervals(np.float32(X[test]), [base[2]], [base[1]], n_threads=1)
     lower, upper = postprocess.engine.widen(of_test, [narrowest.q_hat])[..., 0].T
     assert round(((lower <= y[test]) & (y[test] <= upper)).mean(), 4) == test_coverage

@@ -81,7 +81,7 @@ def test_fit_calibrates_saves_and_prints_it(folder, tmp_path, capsys):
     printed = capsys.readouterr().out
     forest = RandomForestRegressor(70, min_samples_leaf=5, random_state=0)
     expected = HDIForestRegressor(forest, calibration=False).fit(TRAIN[FEATURES], TRAIN["target"])
-    hdi = expected.oob_interval(LEVELS, kind="hdi")
+    hdi = expected.oob_.interval(LEVELS, kind="hdi")
     expected.calibrate(coverage=LEVELS)
     loaded = HDIForestRegressor.load(tmp_path / "m")
     assert loaded.calibration_ == expected.calibration_

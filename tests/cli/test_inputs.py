@@ -48,7 +48,7 @@ def folder(request, tmp_path):
 
 
 def encoder(path):
-    return HDIForestRegressor.load(path).fitted_forest().encoder.facts()["columns"]
+    return HDIForestRegressor.load(path)._fitted_forest().encoder.facts()["columns"]
 
 
 def test_folders_are_fitted_as_one_table_with_their_keys(folder, tmp_path, capsys):

@@ -210,7 +210,7 @@ def test_fit_prints_the_out_of_bag_record(frame, model_path, tmp_path, capsys):
     np.testing.assert_array_equal(again, before)
     forest = RandomForestRegressor(40, min_samples_leaf=5, random_state=0)
     model = HDIForestRegressor(forest, calibration=False).fit(frame[FEATURES], frame["target"])
-    lower, upper = model.oob_interval(0.9).T
+    lower, upper = model.oob_.interval(0.9).T
     inside = np.mean((lower <= frame["target"]) & (frame["target"] <= upper))
     line = next(line for line in printed.splitlines() if line.startswith("0.9 "))
     assert line.split()[1:] == [f"{inside:.3f}", significant(np.mean(upper - lower))]

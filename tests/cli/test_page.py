@@ -78,7 +78,7 @@ def test_the_numbers_are_those_of_the_model(folder, page):
     record = page.partition("<th>raw HDI inside</th>")[2]
     cells = [re.findall("<td>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", record)]
     for level, own in zip([0.5, 0.8, 0.9, 0.95, 0.99], cells, strict=False):
-        ends = model.oob_interval(level)
+        ends = model.oob_.interval(level)
         shown = [f"{coverage_score(y, ends):.3f}", significant(np.diff(ends).mean())]
         assert own == [f"{level:g}", *shown]
     most = 100 * model.estimator_.feature_importances_.max()
@@ -127,7 +127,7 @@ def test_pictures_are_of_the_intervals_that_score_writes(monkeypatch, scale, cal
     name = "90 % calibrated interval" if calibrated else "90 % HDI"
     assert all(name in caption for caption in captions[1:])
     assert ("after the calibration" in captions[0]) == calibrated
-    expected = model.oob_interval(0.9, kind="calibrated" if calibrated else "hdi")
+    expected = model.oob_.interval(0.9, kind="calibrated" if calibrated else "hdi")
     for ends in drawn:
         np.testing.assert_array_equal(ends, expected)
     assert len(drawn) == 3

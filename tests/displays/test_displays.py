@@ -542,16 +542,16 @@ def test_out_of_bag_displays_draw_what_the_model_says_of_its_rows(calibrated, ro
     found = IntervalDisplay.from_out_of_bag(
         calibrated, coverage=[0.5, 0.9], subsample=None, target_name="y (m)", ax=ax
     )
-    order = np.argsort(calibrated.oob_prediction(), kind="stable")
-    np.testing.assert_array_equal(found.intervals, calibrated.oob_interval([0.5, 0.9])[order])
+    order = np.argsort(calibrated.oob_.prediction(), kind="stable")
+    np.testing.assert_array_equal(found.intervals, calibrated.oob_.interval([0.5, 0.9])[order])
     np.testing.assert_array_equal(found.y_true, y[order])
-    np.testing.assert_array_equal(found.prediction, calibrated.oob_prediction()[order])
+    np.testing.assert_array_equal(found.prediction, calibrated.oob_.prediction()[order])
     assert ax.get_ylabel() == "y (m)"
     raw = IntervalDisplay.from_out_of_bag(calibrated, kind="hdi", feature=rows[0][:, 1])
-    assert raw.realised == coverage_score(y, calibrated.oob_interval(0.9, kind="hdi"))
+    assert raw.realised == coverage_score(y, calibrated.oob_.interval(0.9, kind="hdi"))
     np.testing.assert_array_equal(raw.position, np.sort(rows[0][:, 1]))
     by_width = WidthDisplay.from_out_of_bag(calibrated, coverage=0.8, groups=4)
-    strata = coverage_by_width(y, calibrated.oob_interval(0.8), 4)
+    strata = coverage_by_width(y, calibrated.oob_.interval(0.8), 4)
     np.testing.assert_allclose(by_width.realised, strata.coverage[1:])
     pipeline = make_pipeline(StandardScaler(), new_model()).fit(*rows[:2])
     inner, outer = (WidthDisplay.from_out_of_bag(m) for m in (pipeline[-1], pipeline))
@@ -561,7 +561,7 @@ def test_out_of_bag_displays_draw_what_the_model_says_of_its_rows(calibrated, ro
 def test_out_of_bag_calibration_shows_the_cross_check(calibrated, model, rows):
     y = rows[1]
     found = CalibrationDisplay.from_out_of_bag(calibrated)
-    raw = coverage_score(y, calibrated.oob_interval([0.5, 0.8, 0.9], kind="hdi"))
+    raw = coverage_score(y, calibrated.oob_.interval([0.5, 0.8, 0.9], kind="hdi"))
     np.testing.assert_array_equal(found.realised["HDI, out of bag"], raw)
     shares = [level.cross_check.coverage for level in calibrated.calibration_.levels]
     np.testing.assert_array_equal(found.realised["calibrated, cross-check"], shares)
@@ -592,13 +592,13 @@ def test_out_of_bag_of_several_targets_and_of_other_models(display, rows):
     with pytest.raises(ValueError, match="has 2 targets: choose one by target="):
         display.from_out_of_bag(both)
     found = display.from_out_of_bag(both, target=1)
-    inside = coverage_score(-y, both.oob_interval(0.9)[:, 1])
+    inside = coverage_score(-y, both.oob_.interval(0.9)[:, 1])
     if display is CalibrationDisplay:
         assert found.realised["HDI, out of bag"][-2] == inside
     else:
         assert np.average(found.realised, weights=getattr(found, "counts", [1])) == inside
     leaves = from_leaves(both.estimator_.apply, X, y)
-    with pytest.raises(ValueError, match=r"a model that has oob_interval, .* got LeafModel"):
+    with pytest.raises(ValueError, match=r"a model that has oob_, .* got LeafModel"):
         display.from_out_of_bag(leaves)
 
 

@@ -207,7 +207,7 @@ def test_a_coverage_that_was_not_calibrated_is_an_error(method, model, tmp_path)
             call()
     if method in ("oob", "split"):
         with pytest.raises(ValueError, match=said):
-            loaded.oob_interval(0.7)
+            loaded.oob_.interval(0.7)
     assert loaded.predict_interval(X_NEW, 0.7, kind="hdi").shape == (700, 2)
 
 
@@ -541,7 +541,7 @@ def test_coverages_are_numbers_wherever_they_are_asked_for(given, message, model
         lambda: model.predict_interval(X_NEW, given),
         lambda: model.predict_interval(X_NEW, given, output="pyarrow"),
         lambda: model.predict_interval(X_NEW, given, kind="hdi"),
-        lambda: model.oob_interval(given),
+        lambda: model.oob_.interval(given),
         lambda: leaves.predict_interval(X_NEW, given),
         lambda: leaves.calibrate(X_NEW, Y_NEW, coverage=given),
         lambda: padded.predict_interval(X_NEW, given),
@@ -572,7 +572,7 @@ def test_quantiles_are_numbers(model):
     for given in ("0.9", ["0.9"], True, [True, False]):
         for call in (
             lambda: model.predict_quantiles(X_NEW, given),  # noqa: B023
-            lambda: model.oob_quantiles(given),  # noqa: B023
+            lambda: model.oob_.quantiles(given),  # noqa: B023
             lambda: leaves.predict_quantiles(X_NEW, given),  # noqa: B023
             lambda: make_pinball_scorer(given),  # noqa: B023
         ):

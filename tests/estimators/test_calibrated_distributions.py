@@ -164,29 +164,29 @@ def test_draws_have_the_distribution(calibrated):
 
 
 def test_out_of_bag_distributions(calibrated):
-    quantiles = calibrated.oob_quantiles(LEVELS)
+    quantiles = calibrated.oob_.quantiles(LEVELS)
     assert (np.diff(quantiles, axis=1) >= 0).all()
-    cdf = calibrated.oob_cdf()
+    cdf = calibrated.oob_.cdf()
     assert abs(cdf.mean() - 0.5) < 0.02
     for level in (0.1, 0.5, 0.9):
-        assert abs((calibrated.oob_quantiles(level) >= Y).mean() - level) < 0.01
-    upper = calibrated.oob_interval(0.9, kind="upper")
-    assert_array_equal(upper[:, 1], calibrated.oob_quantiles(0.9))
-    assert (cdf != calibrated.oob_cdf(kind="raw")).any()
-    assert (calibrated.oob_cdf(quantiles) >= LEVELS - 1e-12).all()
+        assert abs((calibrated.oob_.quantiles(level) >= Y).mean() - level) < 0.01
+    upper = calibrated.oob_.interval(0.9, kind="upper")
+    assert_array_equal(upper[:, 1], calibrated.oob_.quantiles(0.9))
+    assert (cdf != calibrated.oob_.cdf(kind="raw")).any()
+    assert (calibrated.oob_.cdf(quantiles) >= LEVELS - 1e-12).all()
     raw = raw_model()
-    assert_array_equal(raw.oob_cdf(), raw.oob_cdf(kind="raw"))
+    assert_array_equal(raw.oob_.cdf(), raw.oob_.cdf(kind="raw"))
 
 
 def test_another_mean_has_no_calibrated_distributions_out_of_bag():
     model = raw_model().calibrate(mean="boosting", random_state=0)
-    if model.fitted_forest().centred is None:
+    if model._fitted_forest().centred is None:
         pytest.skip("the raw distribution was kept")
-    assert_array_equal(model.oob_cdf(), model.oob_cdf(kind="raw"))
+    assert_array_equal(model.oob_.cdf(), model.oob_.cdf(kind="raw"))
     with pytest.raises(ValueError, match="kind must not be 'calibrated' out of bag"):
-        model.oob_quantiles(0.5, kind="calibrated")
+        model.oob_.quantiles(0.5, kind="calibrated")
     with pytest.raises(ValueError, match="kind must not be 'calibrated' out of bag"):
-        model.oob_interval(0.5, kind="upper")
+        model.oob_.interval(0.5, kind="upper")
     quantiles = model.predict_quantiles(X_NEW, LEVELS)
     assert (model.predict_cdf(X_NEW, quantiles) >= LEVELS - 1e-12).all()
 
@@ -227,7 +227,7 @@ def test_weights_of_rows_and_rows_without_a_distribution(weights):
     ).calibrate()
     quantiles = model.predict_quantiles(X_NEW, LEVELS)
     assert (np.diff(quantiles, axis=1) >= 0).all()
-    share = np.average(model.oob_quantiles(0.8) >= Y, weights=sample_weight)
+    share = np.average(model.oob_.quantiles(0.8) >= Y, weights=sample_weight)
     assert abs(share - 0.8) < 0.02
 
 
@@ -240,7 +240,7 @@ def test_files_pickles_and_batches(tmp_path, calibrated, split, leaves):
             assert_array_equal(
                 other.predict_quantiles(X_NEW, LEVELS), model.predict_quantiles(X_NEW, LEVELS)
             )
-        assert_array_equal(loaded.oob_cdf(), model.oob_cdf())
+        assert_array_equal(loaded.oob_.cdf(), model.oob_.cdf())
         batch = {f"x{j}": X_NEW[:, j] for j in range(4)}
         found = BatchScorer(path, [0.9, 0.85], kind="upper")(batch)
         ends = model.predict_interval(X_NEW, [0.9, 0.85], kind="upper")[:, 1]

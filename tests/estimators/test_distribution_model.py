@@ -4,6 +4,7 @@ import pickle
 import sys
 from functools import cache
 from itertools import chain, repeat
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -103,10 +104,10 @@ ASKED = {
     "diagnose": lambda m: diagnose(m, X_NEW)["mass_outside"],
     "explain": lambda m: explain(m, X_NEW[:2], random_state=0).rows["lower_without"],
     "weights": lambda m: m.predict_weights(X_NEW).toarray(),
-    "out-of-bag intervals": lambda m: m.oob_interval(0.9),
-    "out-of-bag bounds": lambda m: m.oob_interval(0.9, kind="upper"),
-    "out-of-bag quantiles": lambda m: m.oob_quantiles([0.2, 0.7]),
-    "out-of-bag cdf": lambda m: m.oob_cdf(),
+    "out-of-bag intervals": lambda m: m.oob_.interval(0.9),
+    "out-of-bag bounds": lambda m: m.oob_.interval(0.9, kind="upper"),
+    "out-of-bag quantiles": lambda m: m.oob_.quantiles([0.2, 0.7]),
+    "out-of-bag cdf": lambda m: m.oob_.cdf(),
     "out-of-bag mean": lambda m: m.oob_prediction_,
     "score": lambda m: make_crps_scorer()(m, X_NEW, X_NEW[:, 0]),
     "picture": lambda m: IntervalDisplay.from_estimator(m, X_NEW, X_NEW[:, 0]).intervals,
@@ -159,6 +160,17 @@ def test_other_words_for_coverage_are_named(model, word):
         made.predict_interval(X_NEW, **{word: 0.1})
 
 
+def test_unknown_arguments_are_those_of_the_class_that_the_caller_has():
+    class Ours(HDIForestRegressor):
+        pass
+
+    for model, name in ((Ours(), "Ours"), (ForestSearchOOB(), "ForestSearchOOB")):
+        for method in ("predict", "predict_interval", "predict_quantiles", "predict_cdf"):
+            said = rf"^{name}\.{method}\(\) got an unexpected keyword argument 'rows'$"
+            with pytest.raises(TypeError, match=said):
+                getattr(model, method)(X_NEW, rows=3)
+
+
 @pytest.mark.parametrize("name", ["n_estimators", "max_depth", "bootstrap"])
 def test_arguments_of_a_forest_are_those_of_the_estimator(name):
     said = (
@@ -185,7 +197,7 @@ def test_one_point_is_that_of_all_rows():
         with pytest.raises(ValueError, match="y must"):
             model.predict_cdf(X_NEW, np.nan)
     model = forest_model(BOTH)
-    assert_array_equal(model.oob_cdf(0.5), model.oob_cdf(np.full((250, 2), 0.5)))
+    assert_array_equal(model.oob_.cdf(0.5), model.oob_.cdf(np.full((250, 2), 0.5)))
     table = pl.DataFrame(X_NEW, ["a", "b", "c"])
     named = HDIForestRegressor.from_forest(FOREST, X, Y)
     assert named.predict_cdf(table.to_numpy(), 1, output="polars").columns == ["cdf"]
@@ -306,20 +318,21 @@ def test_out_of_bag(output, several):
     y = BOTH if several else Y
     model, prefixes = forest_model(y), ["y0_", "y1_"] if several else [""]
     cases = [
-        ("oob_prediction", (), ["prediction"]),
-        ("oob_quantiles", ([0.1, 0.9],), ["quantile_0.1", "quantile_0.9"]),
-        ("oob_cdf", (), ["cdf"]),
-        ("oob_cdf", (np.stack([y, y + 1, y], axis=-1),), ["cdf_0", "cdf_1", "cdf_2"]),
+        ("oob_.prediction", (), ["prediction"]),
+        ("oob_.quantiles", ([0.1, 0.9],), ["quantile_0.1", "quantile_0.9"]),
+        ("oob_.cdf", (), ["cdf"]),
+        ("oob_.cdf", (np.stack([y, y + 1, y], axis=-1),), ["cdf_0", "cdf_1", "cdf_2"]),
     ]
     for method, arguments, names in cases:
-        columns, values = content(getattr(model, method)(*arguments, output=output))
+        ask = attrgetter(method)(model)
+        columns, values = content(ask(*arguments, output=output))
         assert columns == [prefix + name for prefix in prefixes for name in names]
-        assert_array_equal(values, getattr(model, method)(*arguments).reshape(250, -1))
-    table = model.oob_interval([0.5, 0.9], kind="lower", output=output)
+        assert_array_equal(values, ask(*arguments).reshape(250, -1))
+    table = model.oob_.interval([0.5, 0.9], kind="lower", output=output)
     columns, values = content(table)
     names = ["prediction", "one_sided_lower_0.5", "one_sided_lower_0.9"]
     assert columns == [prefix + name for prefix in prefixes for name in names]
-    mean, lower = model.oob_prediction(), model.oob_interval([0.5, 0.9], kind="lower")
+    mean, lower = model.oob_.prediction(), model.oob_.interval([0.5, 0.9], kind="lower")
     expected = np.concatenate([mean[..., None], lower[..., 0, :]], axis=-1)
     assert_array_equal(values, expected.reshape(250, -1))
 
@@ -377,18 +390,18 @@ def test_the_index_of_pandas_is_kept(name):
     for table in (
         model.predict_interval(frame, output="pandas"),
         model.predict(frame, output="pandas"),
-        model.oob_interval(output="pandas"),
-        model.oob_cdf(output="pandas"),
+        model.oob_.interval(output="pandas"),
+        model.oob_.cdf(output="pandas"),
     ):
         pd.testing.assert_index_equal(table.index, index, exact="equiv")
-    of_row = model.oob_cdf(output="pandas").loc[index[7], "cdf"]
-    assert_array_equal(of_row, model.oob_cdf()[7])
+    of_row = model.oob_.cdf(output="pandas").loc[index[7], "cdf"]
+    assert_array_equal(of_row, model.oob_.cdf()[7])
     part = frame.iloc[::-7]
     pd.testing.assert_index_equal(model.predict_interval(part, output="pandas").index, part.index)
     for table in (
         model.predict_interval(pa.table(dict(zip("abc", X.T, strict=True))), output="pandas"),
-        pickle.loads(pickle.dumps(model)).oob_prediction(output="pandas"),
-        model.fit(X, Y).oob_interval(output="pandas"),
+        pickle.loads(pickle.dumps(model)).oob_.prediction(output="pandas"),
+        model.fit(X, Y).oob_.interval(output="pandas"),
     ):
         pd.testing.assert_index_equal(table.index, pd.RangeIndex(250))
 
@@ -435,7 +448,7 @@ def test_transformers_around_a_model_give_tables():
         with config_context(transform_output="pandas"):
             last = whole.fit(X, Y)[-1] if hasattr(whole, "steps") else whole.fit(X, Y)
             assert isinstance(whole.predict(X_NEW), np.ndarray)
-            assert isinstance(last.oob_interval(), np.ndarray)
+            assert isinstance(last.oob_.interval(), np.ndarray)
 
 
 def test_scikit_learn_meets_arrays():
@@ -461,7 +474,7 @@ def nothing(*arguments, **options):
 @pytest.mark.parametrize("make", [forest_model, leaf_model])
 def test_refusals_come_before_any_work(make, monkeypatch):
     model = make()
-    monkeypatch.setattr(type(model), "_query", nothing)
+    monkeypatch.setattr(type(model._source(X_NEW)), "query", nothing)
     with pytest.raises(ValueError, match=r"the output would have two columns 'lower_0.9'"):
         model.predict_interval(X_NEW, [0.9, 0.5, 0.9], output="pandas")
     with pytest.raises(ValueError, match=r"the output would have two columns 'lower_0.3'"):
@@ -512,10 +525,10 @@ def test_warnings_of_out_of_bag_results_name_the_line_that_asked():
         X, Y
     )
     for output in ("numpy", "pandas"):
-        for ask in (model.oob_interval, model.oob_prediction, model.oob_cdf):
+        for ask in (model.oob_.interval, model.oob_.prediction, model.oob_.cdf):
             with pytest.warns(UserWarning, match="have no out-of-bag") as caught:
                 ask(output=output)
             assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match="have no out-of-bag weights") as caught:
-        model.oob_weights()
+        model.oob_.weights()
     assert caught[0].filename == __file__

@@ -202,7 +202,7 @@ def test_columns_of_a_table_of_numbers_are_found_by_name():
 def test_out_of_bag_tables_have_the_index_of_the_table():
     frame = TRAIN[["rooms", "area", "price"]].set_index(pd.Index([f"r{i}" for i in range(300)]))
     model = fit_table(frame, "price", estimator=RandomForestRegressor(40, random_state=0))
-    assert list(model.oob_interval(0.5, output="pandas").index[:2]) == ["r0", "r1"]
+    assert list(model.oob_.interval(0.5, output="pandas").index[:2]) == ["r0", "r1"]
 
 
 @pytest.mark.parametrize("cells", [[1.0, np.inf], ["0000-01-01", "0000-02-01"]])
@@ -487,7 +487,7 @@ def test_rows_without_a_target_are_left_out_if_asked(tmp_path, capsys):
     model = fit_table(frame, "price", drop_missing_target=True, sample_weight=weights, **how)
     expected = fit_table(frame[known], "price", sample_weight=weights[known], **how)
     assert_array_equal(model.predict(NEW), expected.predict(NEW))
-    assert list(model.oob_interval(0.5, output="pandas").index) == list(frame.index[known])
+    assert list(model.oob_.interval(0.5, output="pandas").index) == list(frame.index[known])
     frame.to_csv(tmp_path / "t.csv", index=False, na_rep="tba")
     call = ["fit", tmp_path / "t.csv", "--target", "price", "-o", tmp_path / "m.hdi", "--trees", 5]
     call += ["--calibrate", "none", "--missing", "tba"]

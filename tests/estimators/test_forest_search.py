@@ -195,7 +195,7 @@ def test_the_interval_score_is_that_of_calibrated_intervals_out_of_bag():
     with families("raw"):
         search.fit(X_TRAIN, targets)
     best, (base,) = search.best_estimator_, search.calibration_.bases
-    ends = (best.oob_interval([base.level], kind=kind) for kind in ("hdi", "equal_tailed"))
+    ends = (best.oob_.interval([base.level], kind=kind) for kind in ("hdi", "equal_tailed"))
     averaged = sum(ends) / 2
     expected = interval_score(targets, search.calibration_.intervals(averaged)[..., 0], 0.9)
     assert_allclose(search.results_["interval_score"], [expected], rtol=1e-12)

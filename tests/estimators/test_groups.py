@@ -78,7 +78,7 @@ def test_sources_of_groups_are_alike(plain, tmp_path):
     given = by_array.predict_interval(WITH_CODE[TEST], [0.5, 0.9], by=CODES[TEST])
     assert_array_equal(given, from_column)
     assert_array_equal(
-        by_array.oob_interval(kind="calibrated"), by_column.oob_interval(kind="calibrated")
+        by_array.oob_.interval(kind="calibrated"), by_column.oob_.interval(kind="calibrated")
     )
     assert by_column.calibration_.groups.labels == (0.0, 1.0, 2.0, 3.0)
     for model in (by_column, by_array):
@@ -90,7 +90,7 @@ def test_sources_of_groups_are_alike(plain, tmp_path):
     with pytest.raises(ValueError, match="by must be the groups of the rows"):
         loaded.predict_interval(WITH_CODE[TEST])
     with pytest.raises(ValueError, match="by must be the groups of the rows"):
-        loaded.oob_interval(kind="calibrated")
+        loaded.oob_.interval(kind="calibrated")
     by_column.save(tmp_path / "model")
     record = dict(enumerate(WITH_CODE[TEST][0].tolist()))
     scored = BatchScorer(tmp_path / "model", coverage=0.9)({str(j): v for j, v in record.items()})

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from operator import attrgetter
 
 import joblib
 import numpy as np
@@ -22,7 +23,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hdiforest
-from hdiforest import HDIForestRegressor
+from hdiforest import HDIForestRegressor, OutOfBagPredictions
 from hdiforest._estimators.input_rows import checked_rows
 
 RNG = np.random.default_rng(7)
@@ -97,8 +98,8 @@ def test_shapes():
     assert model.predict_cdf(X_NEW, np.zeros(80)).shape == (80,)
     assert model.predict_cdf(X_NEW, np.zeros((80, 3))).shape == (80, 3)
     assert model.sample(X_NEW, 5).shape == (80, 5)
-    assert model.oob_interval().shape == (300, 2)
-    assert model.oob_interval(LEVELS).shape == (300, 2, 6)
+    assert model.oob_.interval().shape == (300, 2)
+    assert model.oob_.interval(LEVELS).shape == (300, 2, 6)
 
 
 def test_shapes_with_several_outputs():
@@ -113,7 +114,7 @@ def test_shapes_with_several_outputs():
     assert model.predict_cdf(X_NEW, np.zeros((80, 2))).shape == (80, 2)
     assert model.predict_cdf(X_NEW, np.zeros((80, 2, 3))).shape == (80, 2, 3)
     assert model.predict_weights(X_NEW).shape == (80, 300)
-    assert model.oob_interval(LEVELS).shape == (300, 2, 2, 6)
+    assert model.oob_.interval(LEVELS).shape == (300, 2, 2, 6)
     # Both outputs of a draw are those of one training row.
     draws = model.sample(X_NEW, 5, random_state=0)
     assert draws.shape == (80, 2, 5)
@@ -283,7 +284,7 @@ def test_the_model_keeps_its_rows_when_the_caller_reuses_the_arrays(dtype, make,
 
     def answers(model):
         yield model.predict_weights(X_NEW).toarray()
-        yield model.oob_interval()
+        yield model.oob_.interval()
         yield model.sample(X_NEW, 2, random_state=0)
 
     model.save(tmp_path / "before")
@@ -300,7 +301,7 @@ def test_a_refit_of_the_forest_does_not_change_the_model():
     model = HDIForestRegressor.from_forest(forest, X, Y)
     forest.set_params(n_estimators=3).fit(X[:50], Y[:50])
     assert_array_equal(model.predict_interval(X_NEW), imported().predict_interval(X_NEW))
-    assert_array_equal(model.oob_interval(), imported().oob_interval())
+    assert_array_equal(model.oob_.interval(), imported().oob_.interval())
 
 
 QUESTIONS = {
@@ -311,11 +312,11 @@ QUESTIONS = {
     "predict_weights": (X_NEW,),
     "sample": (X_NEW,),
     "score": (X_NEW, np.zeros(80)),
-    "oob_prediction": (),
-    "oob_interval": (),
-    "oob_quantiles": (0.5,),
-    "oob_cdf": (),
-    "oob_weights": (),
+    "oob_.prediction": (),
+    "oob_.interval": (),
+    "oob_.quantiles": (0.5,),
+    "oob_.cdf": (),
+    "oob_.weights": (),
     "save": ("nowhere",),
 }
 
@@ -324,12 +325,13 @@ QUESTIONS = {
 def test_unfitted_and_uninitialised_models(method):
     for model in (HDIForestRegressor(), HDIForestRegressor.__new__(HDIForestRegressor)):
         with pytest.raises(NotFittedError, match="This HDIForestRegressor instance is not fitted"):
-            getattr(model, method)(*QUESTIONS[method])
+            attrgetter(method)(model)(*QUESTIONS[method])
 
 
 def test_every_question_is_asked_of_unfitted_models():
-    public = {name for name in dir(HDIForestRegressor) if name.startswith(("predict", "oob_"))}
+    public = {name for name in dir(HDIForestRegressor) if name.startswith("predict")}
     public = {name for name in public if not name.endswith("_")}  # attributes
+    public |= {f"oob_.{name}" for name in vars(OutOfBagPredictions) if not name.startswith("_")}
     assert public <= set(QUESTIONS)
 
 
@@ -478,7 +480,7 @@ def test_bad_rows(rows, message):
 
 @pytest.mark.parametrize("coverage", [0, -1, 1.5, np.nan, "0.9", [], None, [0.5, 2], [[0.5]]])
 def test_bad_coverages(coverage):
-    for ask in (lambda m: m.predict_interval(X_NEW, coverage), lambda m: m.oob_interval(coverage)):
+    for ask in (lambda m: m.predict_interval(X_NEW, coverage), lambda m: m.oob_.interval(coverage)):
         with pytest.raises(ValueError, match="coverage must"):
             ask(imported())
 
@@ -546,7 +548,7 @@ def test_constant_target_and_single_row():
 def test_parameters_set_after_fit_wait_for_the_next_fit(tmp_path):
     model = imported().set_params(weights="inbag")
     expected = imported()
-    assert_array_equal(model.oob_interval(), expected.oob_interval())
+    assert_array_equal(model.oob_.interval(), expected.oob_.interval())
     weights = model.predict_weights(X_NEW).toarray()
     assert_array_equal(weights, expected.predict_weights(X_NEW).toarray())
     model.save(tmp_path / "model")
@@ -599,8 +601,6 @@ def test_forks_after_scoring_still_score():
     program = """
 import multiprocessing, numpy as np
 from sklearn.ensemble import RandomForestRegressor
-import hdiforest
-from hdiforest import HDIForestRegressor
 X = np.random.default_rng(0).normal(size=(500, 3))
 model = HDIForestRegressor(RandomForestRegressor(5), calibration=False, n_jobs=2).fit(X, X[:, 0])
 model.predict_interval(X)

@@ -104,7 +104,7 @@ def check_equal(model, hand, raw, made):
         (model.predict_cdf(raw, Y[:M]), hand.predict_cdf(made, Y[:M])),
         (model.sample(raw, 3, random_state=0), hand.sample(made, 3, random_state=0)),
         (model.predict_weights(raw).toarray(), hand.predict_weights(made).toarray()),
-        (model.oob_interval(), hand.oob_interval()),
+        (model.oob_.interval(), hand.oob_.interval()),
     ):
         assert_array_equal(found, expected)
 
@@ -268,7 +268,7 @@ def test_nested_in_any_order(nested):
     )
     for each in (fitted, frozen):
         assert_array_equal(model.predict_interval(X_NEW), each.predict_interval(X_NEW))
-        assert_array_equal(model.oob_prediction(), each.oob_prediction())
+        assert_array_equal(model.oob_.prediction(), each.oob_.prediction())
 
 
 def test_a_frozen_pipeline_within_a_pipeline():
@@ -505,7 +505,7 @@ def test_stored_by_others(store, tmp_path):
         again = skops_io.loads(stored, trusted=skops_io.get_untrusted_types(data=stored))
     assert_array_equal(again.predict_interval(X_NEW), model.predict_interval(X_NEW))
     assert_array_equal(again.feature_names_in_, X.columns)
-    assert_array_equal(again.oob_interval(), model.oob_interval())
+    assert_array_equal(again.oob_.interval(), model.oob_.interval())
 
 
 def test_searches_out_of_bag_take_pipelines():
@@ -668,7 +668,7 @@ def test_a_model_file_holds_the_steps(library, tmp_path):
         again = saved_and_loaded(loaded, tmp_path)
         for each in (loaded, pickle.loads(pickle.dumps(loaded)), again):
             assert_array_equal(each.predict_interval(new), model.predict_interval(new))
-            assert_array_equal(each.oob_prediction(), model.oob_prediction())
+            assert_array_equal(each.oob_.prediction(), model.oob_.prediction())
     with pytest.raises(ValueError, match="unknown categories"):
         loaded.predict(X_NEW.assign(kind="c"))
 

@@ -73,7 +73,7 @@ def test_a_model_from_a_file_or_pickle_answers_by_its_pruned_trees(tmp_path):
         assert n_leaves(loaded) == n_leaves(model) < n_leaves(imported())
         assert loaded.calibration_ == model.calibration_
         assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
-        assert_array_equal(loaded.oob_interval(0.9), model.oob_interval(0.9))
+        assert_array_equal(loaded.oob_.interval(0.9), model.oob_.interval(0.9))
 
 
 def test_trees_as_they_grew_and_larger_leaves_are_compared():

@@ -75,19 +75,19 @@ def test_few_rows_leave_out_coverages():
 def test_each_output_is_calibrated_as_if_it_were_alone(raw):
     """Each output's part of the trees is a model of one target."""
     raw.calibrate(coverage=COVERAGES)
-    for output, part in enumerate(raw.fitted_forest().outputs):
+    for output, part in enumerate(raw._fitted_forest().outputs):
         alone = fitted()
         alone._fitted = alone._fitted.of_output(output, 1)
         alone.calibrate(coverage=COVERAGES)
         assert repr(alone.calibration_) == repr(part.calibration)
         for own, expected in (
             (raw.predict_interval(X[TEST], COVERAGES), alone.predict_interval(X[TEST], COVERAGES)),
-            (raw.oob_interval(COVERAGES), alone.oob_interval(COVERAGES)),
+            (raw.oob_.interval(COVERAGES), alone.oob_.interval(COVERAGES)),
             (raw.predict_quantiles(X, [0.1, 0.9]), alone.predict_quantiles(X, [0.1, 0.9])),
             (raw.predict_quantiles(X[TEST], 0.1), alone.predict_quantiles(X[TEST], 0.1)),
-            (raw.oob_quantiles([0.2]), alone.oob_quantiles([0.2])),
+            (raw.oob_.quantiles([0.2]), alone.oob_.quantiles([0.2])),
             (raw.predict_cdf(X[TEST], Y[TEST]), alone.predict_cdf(X[TEST], Y[TEST, output])),
-            (raw.oob_cdf(), alone.oob_cdf()),
+            (raw.oob_.cdf(), alone.oob_.cdf()),
             (
                 raw.predict_interval(X[TEST], COVERAGES, kind="upper"),
                 alone.predict_interval(X[TEST], COVERAGES, kind="upper"),
@@ -125,12 +125,12 @@ def test_means_of_another_model(raw):
     raw.calibrate(mean=LinearRegression(), coverage=0.9)
     assert 0.84 < share_held(raw.predict_interval(X[TEST], 0.9, joint=True)) < 0.96
     with pytest.raises(ValueError, match="out of bag, because what the other mean predicts"):
-        raw.oob_interval(kind="calibrated")
+        raw.oob_.interval(kind="calibrated")
 
 
 def test_a_box_of_one_output_is_its_interval():
     one = fitted(Y[:, 0]).calibrate()
-    for ask in (one.oob_interval, lambda c, **how: one.predict_interval(X[TEST], c, **how)):
+    for ask in (one.oob_.interval, lambda c, **how: one.predict_interval(X[TEST], c, **how)):
         assert_array_equal(ask(0.9, joint=True), ask(0.9))
 
 
@@ -179,7 +179,7 @@ def test_tables(model):
     bounds = model.predict_interval(X[TEST], [0.8, 0.9], kind="lower", output="pandas")
     expected = model.predict_interval(X[TEST], 0.9, kind="lower")[:, 1, 0]
     assert_array_equal(bounds["y1_one_sided_lower_0.9"], expected)
-    assert model.oob_interval(0.9, joint=True, output="pandas").shape == (N, 6)
+    assert model.oob_.interval(0.9, joint=True, output="pandas").shape == (N, 6)
 
 
 def test_groups(raw):
@@ -198,7 +198,7 @@ def answers(model):
     yield model.predict_quantiles(X[TEST], [0.1, 0.9])
     yield model.sample(X[:20], 3, random_state=0)
     yield model.predict(X[TEST])
-    yield model.oob_interval(0.9, joint=True)
+    yield model.oob_.interval(0.9, joint=True)
 
 
 def test_files_and_pickles(model, raw, tmp_path):
@@ -215,7 +215,7 @@ def test_files_and_pickles(model, raw, tmp_path):
         boxes = own.predict_interval(X[TEST], 0.9, joint=True)
         assert_array_equal(small.predict_interval(X[TEST], 0.9, joint=True), boxes)
         with pytest.raises(ValueError, match="saved without its training rows"):
-            small.oob_interval(0.9)
+            small.oob_.interval(0.9)
         with pytest.raises(ValueError, match="saved without its training rows"):
             small.calibrate()
     again = loaded.calibrate(coverage=COVERAGES)
@@ -267,7 +267,7 @@ def test_what_is_refused(raw):
         raw.predict_interval(X[TEST], joint=True)
     raw.calibrate(coverage=0.9)
     with pytest.raises(ValueError, match="joint must be False with kind='hdi'"):
-        raw.oob_interval(kind="hdi", joint=True)
+        raw.oob_.interval(kind="hdi", joint=True)
     with pytest.raises(ValueError, match="joint must be True or False"):
         raw.predict_interval(X[TEST], joint="yes")
     with pytest.raises(ValueError, match="coverage must be one that was calibrated"):

@@ -159,7 +159,7 @@ def test_the_distribution_is_the_definitions(name, weighted):
 def test_out_of_bag_distributions_are_the_definitions(name):
     forest = fitted(name)
     model = HDIForestRegressor.from_forest(forest, X, Y, weights="monotonic")
-    found = model.oob_prediction()
+    found = model.oob_.prediction()
     for i in range(20):
         values, weights = moved_atoms(forest, None, X[i], left_out=i)
         assert np.isclose(found[i], values @ weights, rtol=1e-7)

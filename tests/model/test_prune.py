@@ -50,7 +50,7 @@ def rewritten(forest, m):
 
 def pruned_model(model, m):
     found = copy.copy(model)
-    found._fitted = prune(model.fitted_forest(), m, n_threads=2)
+    found._fitted = prune(model._fitted_forest(), m, n_threads=2)
     return found
 
 
@@ -75,9 +75,9 @@ def assert_same_answers(found, expected):
         assert_array_equal(*quantiles)
     weights = [model.predict_weights(X_NEW).toarray() for model in (found, expected)]
     assert_array_equal(*weights)
-    if found.fitted_forest().training_rows.bags is not None:
-        assert_array_equal(found.oob_prediction(), expected.oob_prediction())
-        intervals = [model.oob_interval(0.8, kind="hdi") for model in (found, expected)]
+    if found._fitted_forest().training_rows.bags is not None:
+        assert_array_equal(found.oob_.prediction(), expected.oob_.prediction())
+        intervals = [model.oob_.interval(0.8, kind="hdi") for model in (found, expected)]
         assert_array_equal(*intervals)
 
 
@@ -135,7 +135,7 @@ def test_sizes_are_those_that_scikit_learn_counts():
     for name in ("random forest", "no bootstrap", "bagged", "few draws"):
         forest, rows, y = FORESTS[name]
         fitted = copy.deepcopy(forest).fit(rows, y)
-        whole = HDIForestRegressor.from_forest(fitted, rows, y).fitted_forest()
+        whole = HDIForestRegressor.from_forest(fitted, rows, y)._fitted_forest()
         trees = [member.tree_ for member in fitted.estimators_]
         recorded = [tree.n_node_samples[tree.children_left < 0] for tree in trees]
         blocks = whole.training_rows.blocks(whole.scorer.forest)
@@ -172,7 +172,7 @@ def test_out_of_bag_intervals_of_pruned_trees_are_those_of_the_pruned_forest(
     model = HDIForestRegressor.from_forest(
         fitted, X, y, sample_weight=sample_weight, weights=weights
     )
-    whole = OutOfBagIntervals(model.fitted_forest(), 2)
+    whole = OutOfBagIntervals(model._fitted_forest(), 2)
     for m in (3, 12):
         pruned, alone = whole.pruned(m), OutOfBagIntervals(prune(whole.fitted, m), 1)
         assert_array_equal(pruned.leaves, alone.leaves)
@@ -187,7 +187,7 @@ def test_out_of_bag_intervals_do_not_see_their_own_rows():
     """What a pruned forest says of a row out of bag does not change with the row's target."""
     fitted = RandomForestRegressor(60, random_state=0).fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
-    whole = prune(model.fitted_forest(), 5)
+    whole = prune(model._fitted_forest(), 5)
     chosen, families = np.arange(0, N, 40), ("raw", "centred")
     bases = [Base(*each, 0.8) for each in product(families, BASE_KINDS)]
     found = OutOfBagIntervals(whole, 1).intervals(chosen, bases)
@@ -208,9 +208,9 @@ def test_a_pruned_model_can_be_calibrated_saved_and_pruned_again(tmp_path):
     model = HDIForestRegressor(
         RandomForestRegressor(60, random_state=0), calibration=True, random_state=0
     ).fit(X, Y)
-    assert model.fitted_forest().calibration is not None
+    assert model._fitted_forest().calibration is not None
     found = pruned_model(model, 5)
-    assert found.fitted_forest().calibration is None
+    assert found._fitted_forest().calibration is None
     calibrated = copy.copy(found).calibrate()
     assert 0.9 in calibrated.calibration_
     found.save(tmp_path / "model")
@@ -231,8 +231,8 @@ def test_other_numbers_of_rows_are_refused(m):
     fitted = RandomForestRegressor(3, random_state=0).fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     with pytest.raises(ValueError, match="min_samples_leaf must be a whole number from 1 on, got"):
-        prune(model.fitted_forest(), m)
-    assert (prune(model.fitted_forest(), 10**30).scorer.forest.n_leaves == 1).all()
+        prune(model._fitted_forest(), m)
+    assert (prune(model._fitted_forest(), 10**30).scorer.forest.n_leaves == 1).all()
 
 
 def test_models_without_what_pruning_needs_are_refused(tmp_path):
@@ -241,8 +241,8 @@ def test_models_without_what_pruning_needs_are_refused(tmp_path):
     model.save(tmp_path / "model", training_rows=False)
     opened = HDIForestRegressor.load(tmp_path / "model")
     with pytest.raises(ValueError, match="saved without its training rows"):
-        prune(opened.fitted_forest(), 5)
+        prune(opened._fitted_forest(), 5)
     constrained = RandomForestRegressor(3, monotonic_cst=[1, 0, 0, 0], random_state=0).fit(X, Y)
     model = HDIForestRegressor.from_forest(constrained, X, Y, weights="monotonic")
     with pytest.raises(ValueError, match="pruning needs weights='all', 'inbag' or 'oob', got 'mon"):
-        prune(model.fitted_forest(), 5)
+        prune(model._fitted_forest(), 5)

@@ -52,7 +52,7 @@ def model():
 
 
 @contextmanager
-def warned(n, out_of_bag="oob_interval"):
+def warned(n, out_of_bag="oob_.interval"):
     """What is inside warns n times that X holds the rows of the fit, of a place in this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -100,7 +100,7 @@ def test_intervals_of_the_rows_of_the_fit_warn_once_a_model(fresh, kind, output)
         fresh.predict(X)
         fresh.predict_quantiles(X, 0.5)
         fresh.predict_cdf(X, Y)
-        fresh.oob_interval(0.8)
+        fresh.oob_.interval(0.8)
     with warned(1):
         for _ in range(9):
             fresh.predict_interval(X, 0.8, kind=kind, output=output)
@@ -148,7 +148,7 @@ def test_copies_and_files_warn_anew(fresh, tmp_path):
     copies += [pickle.loads(pickle.dumps(each)) for each in (fresh, *copies)]
     for each in copies:
         has_rows = each._fitted.training_rows is not None
-        with warned(1, "oob_interval" if has_rows else ""):
+        with warned(1, "oob_.interval" if has_rows else ""):
             each.predict_interval(X, 0.8)
 
 
@@ -200,9 +200,9 @@ def test_wrapped_models_warn():
     both = HDIForestRegressor(RandomForestRegressor(20), calibration=False)
     both.fit(X, np.column_stack([Y, -Y]))
     for call, out_of_bag in (
-        (lambda: search.predict_interval(X), "best_estimator_.oob_interval"),
-        (lambda: score(pipeline, X, Y), "oob_interval"),
-        (lambda: both.predict_interval(X, [0.5, 0.9]), "oob_interval"),
+        (lambda: search.predict_interval(X), "best_estimator_.oob_.interval"),
+        (lambda: score(pipeline, X, Y), "oob_.interval"),
+        (lambda: both.predict_interval(X, [0.5, 0.9]), "oob_.interval"),
     ):
         with warned(1, out_of_bag):
             call()
@@ -223,11 +223,11 @@ def test_views_of_a_model_warn_once_together(fresh):
 @pytest.mark.parametrize(
     ("bootstrap", "calibration", "call"),
     [
-        (True, None, "oob_interval"),
-        (True, {}, "oob_interval"),
-        (True, {"method": "cv+"}, "oob_interval(kind='hdi')"),
-        (True, {"method": "jackknife+"}, "oob_interval(kind='hdi')"),
-        (True, {"mean": "boosting"}, "oob_interval(kind='hdi')"),
+        (True, None, "oob_.interval"),
+        (True, {}, "oob_.interval"),
+        (True, {"method": "cv+"}, "oob_.interval(kind='hdi')"),
+        (True, {"method": "jackknife+"}, "oob_.interval(kind='hdi')"),
+        (True, {"mean": "boosting"}, "oob_.interval(kind='hdi')"),
         (False, None, ""),
         (False, {"method": "cv+"}, ""),
     ],
@@ -288,7 +288,7 @@ def test_check_says_so_in_one_line(capsys, tmp_path):
         said = capsys.readouterr().err
         assert said.count("\n") == n
         assert said.startswith("hdiforest: warning: X holds the rows of the fit") == bool(n)
-        # The file has no training rows: oob_interval would be refused.
+        # The file has no training rows: oob_.interval would be refused.
         assert said.count("use rows that took no part in the fit\n") == n
 
 
@@ -337,7 +337,7 @@ def test_all_warnings_point_to_the_call(tmp_path):
         lambda: (
             HDIForestRegressor(RandomForestRegressor(2), calibration=False)
             .fit(X, Y)
-            .oob_prediction()
+            .oob_.prediction()
         ),
     ):
         with pytest.warns() as caught:

@@ -93,10 +93,10 @@ def test_bags_are_those_of_the_fit(forest):
 def test_a_later_refit_changes_no_draw():
     forest = RandomForestRegressor(30, warm_start=True, random_state=0).fit(X, Y)
     model = HDIForestRegressor.from_forest(forest, X, Y)
-    before = model.oob_interval(0.5)
+    before = model.oob_.interval(0.5)
     forest.set_params(n_estimators=35).fit(X[:90], Y[:90])
     forest.estimators_[0].random_state = 5
-    np.testing.assert_array_equal(model.oob_interval(0.5), before)
+    np.testing.assert_array_equal(model.oob_.interval(0.5), before)
 
 
 def test_a_stored_model_keeps_its_counts(tmp_path):

@@ -92,6 +92,10 @@ def test_searches_and_pipelines_have_those_of_their_model():
     found = predict_region(make_pipeline(scaler, own), NEW, 0.7)
     expected = predict_region(own, scaler.transform(NEW), 0.7)
     np.testing.assert_array_equal(found.upper, expected.upper)
+    rows = pd.DataFrame(NEW[:3], index=[7, 8, 9], columns=scaler.get_feature_names_out())
+    scaler.feature_names_in_ = rows.columns.to_numpy()
+    table = predict_region(make_pipeline(scaler, own), rows, 0.7, output="pandas")
+    assert list(table.index) == [7, 8, 9]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def contents(model):
         "draws": model.sample(X, 3, random_state=0),
     }
     if model._fitted.training_rows.bags is not None:
-        found["oob"] = model.oob_interval(LEVELS)
+        found["oob"] = model.oob_.interval(LEVELS)
     return found
 
 
@@ -121,7 +121,7 @@ def test_file_without_training_rows(model, tmp_path):
     model.save(tmp_path / "lean", training_rows=False)
     loaded = HDIForestRegressor.load(tmp_path / "lean")
     np.testing.assert_array_equal(loaded.predict_interval(X, 0.9), model.predict_interval(X, 0.9))
-    for ask in (lambda: loaded.predict_weights(X), loaded.oob_interval):
+    for ask in (lambda: loaded.predict_weights(X), loaded.oob_.interval):
         with pytest.raises(ValueError, match="saved without its training rows"):
             ask()
     with pytest.raises(ValueError, match="pass training_rows=False"):
@@ -504,7 +504,7 @@ def test_hostile_outputs(tmp_path, change, message):
     model.fit(X, np.column_stack([Y, -(Y**2)])).save(path)
     rewritten(path, change)
     if message is None:  # rows are those of the whole model
-        assert HDIForestRegressor.load(path).oob_interval(0.8).shape == (len(X), 2, 2)
+        assert HDIForestRegressor.load(path).oob_.interval(0.8).shape == (len(X), 2, 2)
         return
     with pytest.raises(ValueError, match=message):
         HDIForestRegressor.load(path)
@@ -778,7 +778,7 @@ def test_damaged_training_rows_are_told_when_they_are_needed(model, path):
     message = f"^{re.escape(str(path))} is not a valid model: training.X must be finite"
     for ask in (
         lambda: opened.predict_weights(X),
-        lambda: opened.oob_interval(0.9),
+        lambda: opened.oob_.interval(0.9),
         lambda: opened.save(path.with_name("again")),
         lambda: pickle.dumps(opened),
         lambda: opened.calibrate(coverage=0.8),
@@ -868,7 +868,7 @@ asks = {
     "cdf": lambda: model.predict_cdf(rows, rows[:, 0]),
     "weights": lambda: model.predict_weights(rows),
     "sample": lambda: model.sample(rows),
-    "oob": lambda: model.oob_interval(),
+    "oob": lambda: model.oob_.interval(),
     "save": lambda: model.save(folder + "/again"),
     "pickle": lambda: pickle.dumps(model),
     "copy": lambda: copy.copy(model),

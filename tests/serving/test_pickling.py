@@ -49,7 +49,7 @@ def model(request, tmp_path):
 def answers(model):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*no out-of-bag", UserWarning)
-        bags = [] if model._fitted.training_rows.bags is None else [model.oob_interval([0.5, 0.9])]
+        bags = [] if model._fitted.training_rows.bags is None else [model.oob_.interval([0.5, 0.9])]
     return [
         model.predict(X_NEW),
         model.predict_interval(X_NEW, [0.5, 0.9]),

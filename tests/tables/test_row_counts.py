@@ -301,7 +301,7 @@ def test_columns_that_are_missing_in_every_row_are_named(path, tmp_path, capsys)
     assert found["missing_cells"] == {"area": 10, "town": N, "lift": N}
     scorer(FLATS.head(1))
     assert str(scorer.counts) == ""
-    encoded = model.fitted_forest().encoder.encode(pa.table({n: [] for n in NEW}))[1]
+    encoded = model._fitted_forest().encoder.encode(pa.table({n: [] for n in NEW}))[1]
     assert str(encoded) == ""
 
 

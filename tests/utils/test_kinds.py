@@ -34,7 +34,7 @@ def leaves_of(model):
 DOORS = {
     "scorer_": (lambda model, kind: model.scorer_.intervals(X[:2], 0.9, kind), set(KINDS)),
     "predict_interval": (lambda model, kind: model.predict_interval(X[:2], kind=kind), HOLDING),
-    "oob_interval": (lambda model, kind: model.oob_interval(kind=kind), HOLDING),
+    "oob_.interval": (lambda model, kind: model.oob_.interval(kind=kind), HOLDING),
     "LeafModel": (lambda model, kind: leaves_of(model).predict_interval(X, kind=kind), HOLDING),
     "coverage scorer": (lambda _, kind: make_coverage_scorer(0.9, kind), HOLDING),
     "interval scorer": (lambda _, kind: make_interval_scorer(0.9, kind), HOLDING & TWO_SIDED),

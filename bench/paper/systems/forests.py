@@ -83,7 +83,7 @@ def _unseen(
     """
     if part.groups is None:
         model = fitted()
-        return lambda kind: model.oob_interval(LEVELS, kind=kind)
+        return lambda kind: model.oob_.interval(LEVELS, kind=kind)
     n_trees = max(1, round(part.effort.n_trees * np.exp(-1)))
     models = [fit_forest(part.take(learned), n_trees, settings) for learned, _ in part.folds()]
 

@@ -173,7 +173,7 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
         if how["method"] != "oob":
             raise
         return f"Not calibrated: {in_options(error)}\n"
-    calibration = model.fitted_forest().calibration
+    calibration = model._fitted_forest().calibration
     known = () if calibration is None else calibration.coverages
     left_out = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES if level not in known)
     told = f"Not calibrated at {left_out}: {n_rows} calibration rows are too few\n"
@@ -192,7 +192,7 @@ def run_calibrate(options: Any) -> None:
     """Calibrate a model of one target on a table, and write it."""
     _prepare_outputs(options)
     model = read_model(options)
-    fitted = model.fitted_forest()
+    fitted = model._fitted_forest()
     if fitted.training_rows is None:
         raise ValueError(
             f"{options.model} must hold the training rows to be calibrated; fit it again with "
@@ -211,7 +211,7 @@ def run_recalibrate(options: Any) -> None:
     """Move the quantiles of a model of one target by a table in its order, and write it."""
     _prepare_outputs(options)
     model = read_model(options)
-    if model.fitted_forest().calibration is None:
+    if model._fitted_forest().calibration is None:
         raise ValueError(f"{options.model} has no calibration; 'hdiforest calibrate' makes one")
     X, y, counts, _ = read_labelled_tables(model, options)
     with _words_of_the_command(options):
@@ -226,7 +226,7 @@ def run_recalibrate(options: Any) -> None:
 
 def _write(model: HDIForestRegressor, options: Any, counts: RowCounts, told: str = "") -> None:
     """Write a model with the rows that it has, and say what its calibration is."""
-    has_rows = model.fitted_forest().training_rows is not None
+    has_rows = model._fitted_forest().training_rows is not None
     model.save(options.output, training_rows=has_rows)
     written = f"Model written to {printable(options.output)}"
     say(f"{model.calibration_!r}\n\n{told}{written}\n{counts}".rstrip())

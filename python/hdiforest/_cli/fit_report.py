@@ -42,7 +42,7 @@ class Report:
 
     def __init__(self, model: HDIForestRegressor, not_calibrated: str = "") -> None:
         self.model, self.not_calibrated = model, not_calibrated
-        self.calibration: CalibrationResult | None = model.fitted_forest().calibration
+        self.calibration: CalibrationResult | None = model._fitted_forest().calibration
         known = () if self.calibration is None else self.calibration.coverages
         self.levels = sorted({*DEFAULT_COVERAGES, *known})
         self.record: OutOfBag | None = None
@@ -78,7 +78,7 @@ def write_page(report: Report, options: Any, columns: dict[str, str]) -> None:
 
     `columns` says what became of those of the table.
     """
-    fitted = report.model.fitted_forest()
+    fitted = report.model._fitted_forest()
     facts = {
         "training table": options.tables,
         "target": options.target,
@@ -148,7 +148,7 @@ def _figures(report: Report, target: str) -> str:
 
 def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
     """Yield captions and pictures of training rows out of bag; one alone without intervals."""
-    model, fitted = report.model, report.model.fitted_forest()
+    model, fitted = report.model, report.model._fitted_forest()
     kind, (level,) = resolve_kind_and_levels(fitted, None, None)
     after = "" if kind == "hdi" else ", before and after the calibration"
     coverages = partial(CalibrationDisplay.from_out_of_bag, model, coverages=report.levels)
@@ -173,7 +173,7 @@ def _image(draw: partial[Any], size: tuple[float, float]) -> str:
 def _importance(model: HDIForestRegressor) -> str:
     """Return the bars of the features, and how many have none."""
     shares: Array = model.estimator_.feature_importances_
-    names = model.fitted_forest().names_of_features
+    names = model._fitted_forest().names_of_features
     ranked = sorted(zip(shares.tolist(), names, strict=True), key=lambda pair: -pair[0])
     most, n_more = max(float(np.max(shares)), 1e-300), len(ranked) - MAX_FEATURES
     shown = [

@@ -341,7 +341,7 @@ def read_labelled_tables(
     if the target is a feature; TableError if a column or the target cannot be read, or a table
     lacks one, or they have no rows.
     """
-    fitted, target = model.fitted_forest(), options.target
+    fitted, target = model._fitted_forest(), options.target
     if target in (fitted.columns or ()):
         raise UsageError(f"--target must not be a feature of the model, and '{target}' is one")
     counts, found = RowCounts(), list[tuple[Any, ...]]()

@@ -43,7 +43,7 @@ def run_check(options: Any) -> None:
     """
     options.tables = inputs_of(options.tables, options)
     model = read_model(options)
-    fitted = model.fitted_forest()
+    fitted = model._fitted_forest()
     kind, levels = kind_and_levels(fitted, options)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)

@@ -2,107 +2,61 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from functools import partial, wraps
 from html import escape
-from inspect import signature
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hdicore import LeafIndex, Scorer
-from hdiforest._model.predict import AnyKind, distributions_of, readings_of_bounds
-from hdiforest._tables import names as table_names
-from hdiforest._tables.frames import Output, frame_of, require_library, table_in
-from hdiforest._utils import Array, Interpolation
-from hdiforest._utils.checks import (
-    as_written,
-    check_choice,
-    check_flag,
-)
-from hdiforest._utils.kinds import ONE_SIDED
-from hdiforest.calibration import _distribution as distributions
+from hdiforest._estimators import row_source
+from hdiforest._estimators.row_source import RowSource
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.predict import AnyKind
+from hdiforest._tables.frames import Output
+from hdiforest._utils import Interpolation
+from hdiforest._utils.checks import known_arguments
+from hdiforest.serving._serialization import IndexedLeaves
 
-# What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
-Source = Scorer | LeafIndex
-
-# Called as function(source, rows, *values_of_rows, **options); the first axis is the rows.
-Query = Callable[..., Array]
-
-Readings = Sequence[distributions.Reading]  # one for each output
+# What a model holds: a forest, or training rows by leaf.
+Fitted = TypeVar("Fitted", FittedForest, IndexedLeaves)
 
 
-_Called = ParamSpec("_Called")
-_Model = TypeVar("_Model", bound="DistributionModel")
-_Result = TypeVar("_Result")
-
-# What stands for an argument of other libraries, or for one of the forest.
-_INSTEAD = {
-    "alpha": "; alpha=0.1 is coverage=0.9 here",
-    "confidence_level": "; confidence_level=0.9 is coverage=0.9 here",
-    "__init__": "; arguments of a forest are given to it: estimator=ExtraTreesRegressor(100, "
-    "bootstrap=True)",
-}
-
-
-def known_arguments(
-    method: Callable[Concatenate[_Model, _Called], _Result], *, once: bool = False
-) -> Callable[Concatenate[_Model, _Called], _Result]:
-    """Let a method refuse unknown arguments by the name of the model's class; see `reads_once`."""
-    names = frozenset(signature(method).parameters)
-
-    @wraps(method)
-    def call(model: _Model, /, *args: _Called.args, **options: _Called.kwargs) -> _Result:
-        if not names.issuperset(options):
-            name = next(name for name in options if name not in names)
-            called = f"{type(model).__name__}.{method.__name__}()".replace(".__init__", "")
-            instead = _INSTEAD.get(name, _INSTEAD.get(method.__name__, ""))
-            raise TypeError(f"{called} got an unexpected keyword argument {name!r}{instead}")
-        return method(model._at_once() if once else model, *args, **options)
-
-    return call
-
-
-def reads_once(
-    method: Callable[Concatenate[_Model, _Called], _Result],
-) -> Callable[Concatenate[_Model, _Called], _Result]:
-    """Let a method see the model as it is when called, though other threads calibrate it."""
-    return known_arguments(method, once=True)
-
-
-def query_of(method: str, *arguments: Any, **options: Any) -> Query:
-    """Return the query that calls a method of a source, by its name, with further arguments."""
-    return lambda source, rows, *values, **more: getattr(source, method)(
-        rows, *values, *arguments, **options, **more
-    )
-
-
-def query_mean_and_intervals(
-    source: Source, rows: Any, *, coverage: Sequence[float] | Array, kind: Any, **options: Any
-) -> Array:
-    """Return means and intervals as `join_columns` does, from one pass over the leaves."""
-    index = source.index if isinstance(source, Scorer) else source
-    mean = np.empty((len(rows),) if index.scalar_output else (len(rows), index.n_outputs))
-    return join_columns(mean, source.intervals(rows, coverage, kind, mean=mean, **options))
-
-
-def join_columns(mean: Array, ends: Array) -> Array:
-    """Return means (...) and intervals (..., 2, k) as one array, (..., 1 + 2 k)."""
-    by_level = np.moveaxis(ends, -2, -1).reshape(*mean.shape, 2 * ends.shape[-1])
-    return np.concatenate([mean[..., None], by_level], axis=-1)
-
-
-class DistributionModel(RegressorMixin, BaseEstimator, ABC):
+class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
     """A regressor whose predictions come from the training rows that share leaves with a row."""
 
-    # From the last fit on tables: names of several targets, and the pandas index of the rows.
-    _target_names: Sequence[str] | None = None
-    _row_labels: Any = None
+    _fitted: Fitted
+
+    def _fitted_forest(self) -> Fitted:
+        """Return what the model holds, which functions of this package take, once a call."""
+        if not hasattr(self, "_fitted"):
+            check_is_fitted(self)
+        fitted = self._fitted
+        if fitted.check_file is not None:
+            fitted.check_file()
+        return fitted
+
+    @property
+    def n_outputs_(self) -> int:
+        """Number of targets."""
+        return self._fitted.n_outputs
+
+    @property
+    def n_training_rows_(self) -> Any:
+        """Number of rows the forest was fitted on, or of an index; None if that is not known."""
+        return self._fitted.n_training_rows
+
+    @property
+    def calibration_(self) -> Any:
+        """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
+        known = getattr(getattr(self, "_fitted", None), "calibration", None)
+        if known is None:
+            raise AttributeError("this model has no calibration_; call calibrate first")
+        return known
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
 
     def _at_once(self) -> Self:
         """Return the model as it is now, which another calibration of it does not change."""
@@ -112,15 +66,14 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
     def _said(self) -> str:
         """Say in numbers what a fitted model holds; empty if it is not fitted."""
-        model: Any = getattr(self, "best_estimator_", self)
-        source = getattr(model, "scorer_", None) or getattr(model, "index_", None)
-        if source is None:
+        fitted = getattr(self, "_fitted", None)
+        if fitted is None:
             return ""
-        index = source.index if isinstance(source, Scorer) else source
-        counts = {"tree": index.n_trees, "training row": model.n_training_rows_}
+        index = fitted.index if isinstance(fitted, IndexedLeaves) else fitted.scorer.index
+        counts = {"tree": index.n_trees, "training row": fitted.n_training_rows}
         counts["output"] = index.n_outputs
         said = [f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items() if n is not None]
-        if (known := getattr(self, "calibration_", None)) is not None:
+        if (known := fitted.calibration) is not None:
             said.append(f"calibrated at {', '.join(f'{each:g}' for each in known.coverages)}")
         return ", ".join(said)
 
@@ -139,56 +92,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
 
     @abstractmethod
-    def _query(self, X: Any, /, function: Query, values: ArrayLike | None = None) -> Array: ...
+    def _source(self, X: Any) -> RowSource:
+        """Return rows to predict by the model as it is now, or raise NotFittedError."""
 
-    @abstractmethod
-    def _predict_calibrated(
-        self, X: Any, /, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
-    ) -> Array:
-        """Return calibrated intervals; with the means in front as `join_columns` does."""
-
-    @abstractmethod
-    def _read_distributions(
-        self, X: Any, /, readings: Readings, values: Array | None = None
-    ) -> Array:
-        """Read from the base quantiles of the rows of X; see `read_distributions`."""
-
-    def _warn_of_training_rows(self, X: Any, of: str = "") -> None:
-        """Warn, once a model, if X holds the rows of its fit and the model has their digest."""
-
-    def _kind(self, kind: AnyKind | None) -> AnyKind:
-        """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
-        if not (kind is None or isinstance(kind, str)):
-            raise ValueError(f"kind must be one word, for all coverages the same, got {kind!r}")
-        if kind is not None and kind != "calibrated":
-            return kind
-        if hasattr(self, "calibration_"):
-            return "calibrated"
-        if kind is None:
-            return "hdi"
-        check_is_fitted(self)
-        raise AttributeError("this model has no calibration_; call calibrate first")
-
-    @reads_once
-    def query(self, X: ArrayLike, function: Query, values: ArrayLike | None = None) -> Any:
-        """Call a function of the conditional distributions for the rows of X, block after block.
-
-        Parameters
-        ----------
-        X, function : rows as in `predict`, and callable
-            Takes an `hdicore.Scorer` and rows, or an `hdicore.LeafIndex`, which has the same
-            methods, and leaves; then `values` of the rows, and the keyword ``n_threads``.
-        values : (n, ...) array, optional
-            Values to pass with each row.
-
-        Returns
-        -------
-        (n, ...) array
-            What the function returned, the rows first.
-        """
-        return self._query(X, function, values)
-
-    @reads_once
+    @known_arguments
     def predict(self, X: ArrayLike, *, output: Output = "numpy") -> Any:
         """Mean of the conditional distribution.
 
@@ -202,16 +109,15 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Returns
         -------
         (n,) or (n, n_outputs) float64, or table
-            In the unit of y. The scikit-learn forest's own if `predict_matches_forest_`.
+            In the unit of y. The scikit-learn forest's own if `hdiforest.inspection.predict_matches_forest`.
 
         Notes
         -----
-        Tables of pandas have the index of X if that is of pandas, and out of bag that of the fit,
-        which pickles and files do not hold. Names of columns: :doc:`/tables`.
+        Tables of pandas have the index of X if that is of pandas. Names of columns: :doc:`/tables`.
         """
-        return self._format(output, "prediction", partial(self._query, X, query_of("mean")), X)
+        return row_source.mean(self._source(X), output)
 
-    @reads_once
+    @known_arguments
     def predict_interval(
         self,
         X: ArrayLike,
@@ -252,68 +158,14 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Notes
         -----
         All rows of the fit of an `HDIForestRegressor`, in their order, get a `TrainingRowsWarning`,
-        one for each model: use `oob_interval`. Without a calibration the kind "calibrated" is an
+        one for each model: use ``oob_.interval``. Without a calibration the kind "calibrated" is an
         AttributeError; a coverage that was not calibrated, and one-sided bounds of one by folds,
         are a ValueError. O(entries of the row's leaves + distinct targets / 64) per row, and
         O(support) per level.
         """
-        resolved, coverage = self._kind(kind), as_written(coverage)
-        check_choice("kind", resolved, table_names.ENDS)
-        check_flag("joint", joint)
-        if resolved != "calibrated" and (by is not None or joint):
-            what = "joint must be False" if joint else "by must be None"
-            needs = "only calibrated intervals have groups and boxes; call calibrate first"
-            raise ValueError(f"{what} with kind={resolved!r}: {needs}")
-        if output == "numpy":
-            return self._intervals(X, coverage, resolved, by, joint, with_mean=False)
+        return row_source.interval(self._source(X), coverage, kind, by, joint, output)
 
-        def columns() -> Array:
-            levels, ends = np.atleast_1d(coverage), table_names.ENDS[resolved]
-            values = self._intervals(X, levels, resolved, by, joint, with_mean=True)
-            own = [1 + 2 * j + end for j in range(len(levels)) for _, end in ends]
-            return values[..., [0, *own]]  # one-sided intervals have one column each
-
-        names = partial(table_names.interval_names, resolved, coverage)
-        return self._format(output, names, columns, X)
-
-    def _intervals(
-        self, X: Any, coverage: Any, kind: AnyKind, by: Any, joint: bool, *, with_mean: bool
-    ) -> Array:
-        """Return intervals; with the means in front as `join_columns` does."""
-        ends = self._read_intervals(X, coverage, kind, by, joint, with_mean=with_mean)
-        self._warn_of_training_rows(X)
-        return ends
-
-    def _read_intervals(
-        self, X: Any, coverage: Any, kind: AnyKind, by: Any, joint: bool, *, with_mean: bool
-    ) -> Array:
-        if kind == "calibrated":
-            return self._predict_calibrated(X, coverage, with_mean=with_mean, by=by, joint=joint)
-        bounds = None  # one row would wait for the error that a missing calibration_ is
-        if kind in ONE_SIDED:
-            bounds = readings_of_bounds(getattr(self, "calibration_", None), kind, coverage)
-        if bounds is None:
-            function = query_of("intervals", coverage, kind)
-            if with_mean:
-                function = partial(query_mean_and_intervals, coverage=coverage, kind=kind)
-            return self._query(X, function)
-        ends = self._read_distributions(X, bounds)
-        return join_columns(self._query(X, query_of("mean")), ends) if with_mean else ends
-
-    def _all_rows(self, X: Any) -> tuple[Source, Any, int]:
-        """Return what is read, its rows for all of X, and the number of threads."""
-        blocks: list[tuple[Source, Any, int]] = []
-
-        def keep(source: Source, rows: Any, *, n_threads: int) -> Array:
-            blocks.append((source, rows, n_threads))
-            return np.empty(len(rows))
-
-        self._query(X, keep)
-        self._warn_of_training_rows(X)
-        sources, rows, n_threads = zip(*blocks, strict=True)
-        return sources[0], np.concatenate(rows), max(n_threads)
-
-    @reads_once
+    @known_arguments
     def predict_quantiles(
         self,
         X: ArrayLike,
@@ -345,25 +197,9 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             (n, n_outputs[, k]) with several outputs. Calibrated ones at 0 and 1 are the ends of the
             range of the training targets, or infinite without clipping.
         """
-        quantiles = as_written(quantiles)
-        calibrated = distributions_of(getattr(self, "calibration_", None), kind)
-        if calibrated is None:
-            function = query_of("quantiles", quantiles, interpolation or "inverted_cdf")
-            values = partial(self._query, X, function)
-        elif interpolation is None:
-            values = partial(self._calibrated_quantiles, X, calibrated, quantiles)
-        else:
-            must = "interpolation must be None for calibrated quantiles"
-            raise ValueError(f"{must}, got {interpolation!r}; use kind='raw'")
-        return self._format(output, partial(table_names.quantile_names, quantiles), values, X)
+        return row_source.quantiles(self._source(X), quantiles, kind, interpolation, output)
 
-    def _calibrated_quantiles(self, X: Any, calibrated: Sequence[Any], quantiles: Any) -> Array:
-        levels = distributions.checked_levels(quantiles)
-        readings = [each.quantiles(np.atleast_1d(levels)) for each in calibrated]
-        columns = self._read_distributions(X, readings)
-        return columns.reshape(*columns.shape[:-1], *levels.shape)
-
-    @reads_once
+    @known_arguments
     def predict_cdf(
         self,
         X: ArrayLike,
@@ -390,58 +226,4 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         array of the shape of y, float64, or table
             Between 0 and 1; (n,) or (n, n_outputs) if y is a number.
         """
-        calibrated = distributions_of(getattr(self, "calibration_", None), kind)
-        if calibrated is None:
-            values = partial(self._query, X, query_of("cdf", inclusive=inclusive), y)
-        else:
-            check_flag("inclusive", inclusive)
-            readings = [each.cdf(inclusive=bool(inclusive)) for each in calibrated]
-            points = distributions.checked_points(y, len(readings))
-            values = partial(self._read_distributions, X, readings, points)
-        return self._format(output, "cdf", values, X)
-
-    def _format(
-        self,
-        output: Output,
-        names: Callable[[], list[str]] | str,
-        values: Callable[[], Array],
-        X: Any,
-    ) -> Any:
-        """Return values, (n,[ n_outputs,][ k]), as they are or as a table.
-
-        `names` gives those of what one target has, or is one name to be numbered. `values` is not
-        called if output or the names are refused.
-        """
-        if output == "numpy":
-            return values()
-        require_library(output)
-        endings = [names] if isinstance(names, str) else names()
-        table_names.require_distinct(endings)
-        array = values()
-        columns = np.ascontiguousarray(array.reshape(len(array), math.prod(array.shape[1:])).T)
-        return self._table(output, names if isinstance(names, str) else endings, list(columns), X)
-
-    def _table(
-        self, output: Output, names: Sequence[str] | str, columns: Sequence[Any], X: Any
-    ) -> Any:
-        """Return columns as a table; those of one target have the names, or one that is numbered.
-
-        X None stands for the rows of the fit.
-        """
-        prefixes, n_outputs = [""], getattr(self, "n_outputs_", 1)
-        if n_outputs > 1:
-            names_of_targets = self._target_names or [f"y{i}" for i in range(n_outputs)]
-            prefixes = [f"{name}_" for name in names_of_targets]
-        if isinstance(names, str):
-            names = table_names.numbered_names(names, len(columns) // len(prefixes))
-        names = [f"{prefix}{name}" for prefix in prefixes for name in names]
-        table_names.require_distinct(names)
-        index = None
-        if output == "pandas":
-            index = self._row_labels if X is None else frame_of(X).index
-        return table_in(output, dict(zip(names, columns, strict=True)), index)
-
-    def _learn_labels(self, X: Any, y: Any) -> None:
-        """Remember what the tables of a fit say of its rows and targets."""
-        self._target_names = frame_of(y, "y").names
-        self._row_labels = frame_of(X).index
+        return row_source.cdf(self._source(X), y, inclusive, kind, output)

@@ -90,12 +90,12 @@ def fit_folds(
     for fit, held_out in steps("fitting and calibrating folds", folds):
         model = clone(unfitted)
         _fit_part(model, X, rows, fit)
-        forest = calibrate.calibrate_if_possible(model.fitted_forest(), settings, n_threads)
+        forest = calibrate.calibrate_if_possible(model._fitted_forest(), settings, n_threads)
         own = forest.calibration
         if isinstance(own, Calibration) and not all(np.isfinite(e.q_hat) for e in own.levels):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
-        scored = checked_rows(model, _safe_indexing(X, held_out), model.fitted_forest())
+        scored = checked_rows(model, _safe_indexing(X, held_out), model._fitted_forest())
         fold_ends = predict_fold(forests[-1], scored, len(settings.coverages), n_threads)
         finite = np.isfinite(fold_ends).all(axis=(1, 2))
         if not finite.any():
@@ -129,8 +129,8 @@ def check_later_rows(
         if by is not None and by.array is not None:
             own, labels = replace(settings, by=replace(by, array=by.array[before])), by.array[block]
         with calibrate.ignore_infinite_intervals():
-            forest = calibrate.calibrate_out_of_bag(model.fitted_forest(), own, n_threads)
-        scored = checked_rows(model, _safe_indexing(X, block), model.fitted_forest())
+            forest = calibrate.calibrate_out_of_bag(model._fitted_forest(), own, n_threads)
+        scored = checked_rows(model, _safe_indexing(X, block), model._fitted_forest())
         codes = forest.group_codes(scored, labels)
         ends = predict_calibrated(forest, scored, settings.coverages, n_threads, codes=codes)
         finite = ~np.isnan(ends).any(axis=(1, 2))

@@ -16,13 +16,15 @@ from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdiforest._estimators import hdi_forest
-from hdiforest._estimators.distribution_model import DistributionModel, reads_once
+from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.input_rows import one_column_as_1d
-from hdiforest._model.fitted import AnyCalibration
+from hdiforest._estimators.new_rows import NewRows
+from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output, frame_of
-from hdiforest._utils import Array, checks
+from hdiforest._utils import checks
+from hdiforest._utils.checks import known_arguments
 from hdiforest._utils.hints import printing
 from hdiforest._utils.meta_estimators import layers
 from hdiforest.calibration import FixedLevel
@@ -34,7 +36,7 @@ _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 _N_TREES = 300
 
 
-class ForestSearchOOB(DistributionModel):
+class ForestSearchOOB(DistributionModel[FittedForest]):
     """Fit several forests and keep the one with the narrowest calibrated intervals out of bag.
 
     Each forest is fitted as an `HDIForestRegressor` and calibrated with ``method="oob"``, so all
@@ -71,7 +73,8 @@ class ForestSearchOOB(DistributionModel):
         "forest" (a clone of the given one, with the seed of its fit), "width", "coverage" and
         "interval_score" of its calibrated intervals out of bag, "cross_check" (coverage of rows
         that neither selected nor widened; NaN if rows are too few), and "seconds".
-    calibration_, n_features_in_, feature_names_in_ : as of `best_estimator_`
+    calibration_, n_features_in_, feature_names_in_, n_outputs_, n_training_rows_
+        As of `best_estimator_`.
 
     Notes
     -----
@@ -169,7 +172,7 @@ class ForestSearchOOB(DistributionModel):
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
-    @reads_once
+    @known_arguments
     def predict_interval(
         self,
         X: ArrayLike,
@@ -192,51 +195,29 @@ class ForestSearchOOB(DistributionModel):
         (n, 2) or (n, 2, k) float64, or table
             As there.
         """
-        check_is_fitted(self)
-        if coverage is None:
-            coverage = self.coverage_
+        given: Any = getattr(self, "coverage_", None) if coverage is None else coverage
         options: Any = {"kind": kind, "by": by, "joint": joint}
-        return super().predict_interval(X, coverage, **options, output=output)
+        return super().predict_interval(X, given, **options, output=output)
 
-    def _at_once(self) -> Self:
-        """Return the search as it is now, with its best model."""
-        now = super()._at_once()
-        if hasattr(now, "best_estimator_"):
-            now.best_estimator_ = now.best_estimator_._at_once()
-        return now
-
-    def _query(self, *args: Any, **options: Any) -> Array:
-        return self._best()._query(*args, **options)
-
-    def _predict_calibrated(self, *args: Any, **options: Any) -> Array:
-        return self._best()._predict_calibrated(*args, **options)
-
-    def _warn_of_training_rows(self, X: Any, of: str = "best_estimator_.") -> None:
-        self._best()._warn_of_training_rows(X, of)
-
-    def _read_distributions(self, *args: Any, **options: Any) -> Array:
-        return self._best()._read_distributions(*args, **options)
+    def _source(self, X: Any) -> NewRows:
+        check_is_fitted(self)
+        rows = NewRows(self.best_estimator_, X)
+        rows.prefix = "best_estimator_."
+        return rows
 
     @property
-    def calibration_(self) -> AnyCalibration:
-        """The calibration of the best model."""
-        return self._best().calibration_
+    def _fitted(self) -> FittedForest:  # type: ignore[override]
+        return self.best_estimator_._fitted
 
     @property
     def n_features_in_(self) -> Any:
         """Number of columns of X in `fit`."""
-        return self._best().n_features_in_
+        return self.best_estimator_.n_features_in_
 
     @property
     def feature_names_in_(self) -> Any:
         """Names of the columns of X in `fit`, if it had names."""
-        return self._best().feature_names_in_
-
-    def _best(self) -> HDIForestRegressor:
-        """Return the model that was kept, or raise NotFittedError."""
-        if not hasattr(self, "best_estimator_"):
-            check_is_fitted(self)
-        return self.best_estimator_
+        return self.best_estimator_.feature_names_in_
 
     def _candidates(self) -> Sequence[Any]:
         if self.forests is not None:

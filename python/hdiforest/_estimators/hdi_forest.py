@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +22,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
 from hdicore.explain import feature_importances
-from hdiforest._estimators import distribution_model as models
-from hdiforest._estimators import folds, input_rows, training
-from hdiforest._estimators.input_rows import checked_blocks, checked_rows, concatenated, is_plain
-from hdiforest._estimators.oob_methods import OutOfBagMixin
+from hdiforest._estimators import folds, input_rows, row_source, training
+from hdiforest._estimators.distribution_model import DistributionModel
+from hdiforest._estimators.input_rows import checked_blocks, checked_rows
+from hdiforest._estimators.new_rows import NewRows
+from hdiforest._estimators.out_of_bag import OutOfBagPredictions
 from hdiforest._model import calibrate as calibrating
 from hdiforest._model import predict
 from hdiforest._model.fitted import AnyCalibration, FittedForest
@@ -33,9 +34,9 @@ from hdiforest._model.prune import prune
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, TreeBlock, Weighting
 from hdiforest._tables.encoder import TableEncoder
-from hdiforest._tables.frames import Output
+from hdiforest._tables.frames import Output, frame_of
 from hdiforest._utils import Array, checks
-from hdiforest._utils.checks import thread_count
+from hdiforest._utils.checks import known_arguments, thread_count
 from hdiforest._utils.hints import digest_of, printing, warn_caller
 from hdiforest._utils.meta_estimators import layers, pipelines, seeded_clone
 from hdiforest.calibration import Calibration, CVPlus, JackknifePlus, OutOfBag, Split
@@ -71,7 +72,7 @@ class StoredForest(BaseEstimator):
         return tags
 
 
-class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
+class HDIForestRegressor(DistributionModel[FittedForest]):
     """Conditional distributions and shortest prediction intervals from a random forest.
 
     For a new row, each training row weighs as often as the two share a leaf (Zhu, Lu, Chen,
@@ -108,6 +109,8 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         The fitted forest; absent from a model that was loaded from a file.
     scorer_ : hdicore.Scorer
     calibration_ : hdiforest.calibration.Calibration, CrossCalibration or JointCalibration
+    oob_ : hdiforest.OutOfBagPredictions
+        What is predicted for the training rows, each by trees that did not draw it.
     feature_importances_, oob_prediction_ : ndarrays
     n_features_in_, n_outputs_, n_training_rows_ : int
     feature_names_in_ : ndarray of str
@@ -147,10 +150,11 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
     True
     """
 
-    _fitted: FittedForest
-    _training_table: Any = None  # of the fit, if there are steps; not in pickles
+    # Of the last fit; not in pickles.
+    _training_table: Any = None  # if there are steps
+    _row_labels: Any = None  # index of pandas
 
-    @models.known_arguments
+    @known_arguments
     def __init__(
         self,
         estimator: Any = None,
@@ -256,9 +260,9 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             training.check_estimator(self.estimator)
             estimator = clone(self.estimator)
         fit = training.fit_estimator(self, estimator, X, y, sample_weight)
-        self._learn_labels(X, y)
         blocks: list[TreeBlock] | None = [] if coverages else None
         self.estimator_, self._training_table = fit.estimator, fit.table
+        self._row_labels = frame_of(X).index
         forest, rows, index = training.import_training_forest(
             fit, self.weights, self._n_threads(), blocks
         )
@@ -269,7 +273,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             n_training_rows=len(rows.y),
             allow_nan=fit.allow_nan,
             feature_names=None if fit.steps else getattr(self, "feature_names_in_", None),
-            target_names=self._target_names,
+            target_names=frame_of(y, "y").names,
             encoder=fit.steps,
             training_rows=rows,
             feature_range=rows.feature_range,
@@ -314,115 +318,41 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         return result
 
     @property
-    def calibration_(self) -> AnyCalibration:
-        """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
-        known: AnyCalibration | None = getattr(getattr(self, "_fitted", None), "calibration", None)
-        if known is None:
-            raise AttributeError("this model has no calibration_; call calibrate first")
-        return known
-
-    def fitted_forest(self) -> FittedForest:
-        """Return what the model holds, which functions of this package take, once a call.
-
-        Returns
-        -------
-        FittedForest
-            The compiled forest, the index of its training rows, and its calibration.
-        """
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)
-        fitted = self._fitted
-        if fitted.check_file is not None:
-            fitted.check_file()
-        return fitted
-
-    @property
     def scorer_(self) -> Scorer:
         """The compiled model, which does not look whether its file has changed."""
         return self._fitted.scorer
 
     @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        return self._fitted.n_outputs
-
-    @property
-    def n_training_rows_(self) -> int:
-        """Number of rows the forest was fitted on."""
-        return self._fitted.n_training_rows
-
-    @property
     def feature_importances_(self) -> Array:
         """Share of each feature, behind all steps, in what splits explain of the targets."""
-        return feature_importances(self.fitted_forest().scorer)
+        return feature_importances(self._fitted_forest().scorer)
 
     def __dir__(self) -> list[str]:
         # scikit-learn reads all attributes for this, and when a notebook shows the model.
         names = set(object.__dir__(self)) - {"feature_importances_", "oob_prediction_"}
         return [name for name in names if hasattr(self, name)]
 
-    def _query(self, X: Any, function: models.Query, values: ArrayLike | None = None) -> Array:
-        fitted = self.fitted_forest()
-        if values is None and is_plain(X, self, fitted):
-            # One row takes a microsecond less than through blocks.
-            return function(fitted.scorer, X, n_threads=self._n_threads(len(X)))
+    def _source(self, X: Any) -> NewRows:
+        return NewRows(self, X)
 
-        def answer(block: input_rows.Block, n_threads: int) -> Array:
-            return function(fitted.scorer, block.rows, *block.per_row, n_threads=n_threads)
+    @property
+    def oob_(self) -> OutOfBagPredictions:
+        """Predictions for the training rows by trees that did not see them, as of now."""
+        check_is_fitted(self)
+        return OutOfBagPredictions(self._at_once())
 
-        return self._by_block(X, answer, values)
-
-    def _warn_of_training_rows(self, X: Any, of: str = "") -> None:
-        input_rows.warn_of_training_rows(self, X, self._fitted, of)
+    @property
+    def oob_prediction_(self) -> Any:
+        """Means of ``oob_``, as scikit-learn's forests have them; absent if there are none."""
+        try:
+            return self.oob_.prediction()
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
 
     def _blocks(self, X: Any, by: ArrayLike | None = None) -> Iterator[input_rows.Block]:
         """Yield rows to score in blocks, with the labels of their groups if `by` gives these."""
-        return checked_blocks(self, X, self.fitted_forest(), folds.check_labels(by, X))
+        return checked_blocks(self, X, self._fitted_forest(), folds.check_labels(by, X))
 
-    def _by_block(self, X: Any, answer: Callable[..., Array], values: Any = None) -> Array:
-        """Return answers to blocks of rows and numbers of threads as one array."""
-        blocks = checked_blocks(self, X, self.fitted_forest(), values)
-        return concatenated(answer(block, self._n_threads(len(block.rows))) for block in blocks)
-
-    def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
-    ) -> Array:
-        fitted = self.fitted_forest()
-        groups = (*fitted.outputs, fitted)[0].groups
-        if not with_mean and by is None and groups is None and is_plain(X, self, fitted):
-            n_threads = self._n_threads(len(X))
-            return predict.predict_calibrated(fitted, X, coverage, n_threads, joint=joint)
-        of_new_groups: list[NDArray[np.bool_]] = []
-
-        def answer(block: input_rows.Block, n_threads: int) -> Array:
-            shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
-            mean = np.empty(shape) if with_mean else None
-            of_folds = [steps.rows(block.given) for steps in fitted.steps_of_folds]
-            codes = fitted.group_codes(block.rows, *block.per_row)
-            if codes is not None:
-                of_new_groups.append(codes < 0)
-            args = block.rows, coverage, n_threads, mean, of_folds, codes, joint
-            ends = predict.predict_calibrated(fitted, *args)
-            return ends if mean is None else models.join_columns(mean, ends)
-
-        answers = self._by_block(X, answer, folds.check_labels(by, X))
-        folds.warn_of_new_groups(of_new_groups)
-        return answers
-
-    def _read_distributions(
-        self, X: Any, readings: models.Readings, values: Array | None = None
-    ) -> Array:
-        fitted = self.fitted_forest()
-
-        def answer(block: input_rows.Block, n_threads: int) -> Array:
-            def of_output(part: FittedForest, o: int, *own: Array) -> Array:
-                return predict.read_distributions(part, block.rows, readings[o], n_threads, own)
-
-            return predict.of_outputs(fitted, of_output, *block.per_row)
-
-        return self._by_block(X, answer, values)
-
-    @models.reads_once
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
 
@@ -438,12 +368,11 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             in the row's leaf. Columns are the training rows, without which this is a ValueError.
             Those of "monotonic" are as of "inbag". The first call makes an index, which is kept.
         """
-        fitted = self.fitted_forest()
+        fitted = self._fitted_forest()
         rows, scorer = checked_rows(self, X, fitted), fitted.row_scorer(self._n_threads)
         indptr, indices, data = scorer.weights(rows, n_threads=self._n_threads(len(rows)))
         return csr_array((data, indices, indptr), shape=(len(rows), fitted.n_training_rows))
 
-    @models.reads_once
     def sample(
         self,
         X: ArrayLike,
@@ -469,50 +398,27 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             the target of a training row, which the model must have. Calibrated ones have the levels
             of such targets in the forest's own distributions.
         """
-        distributions = predict.distributions_of(self.fitted_forest().calibration, kind)
+        rows = self._source(X)
+        distributions = predict.distributions_of(rows.fitted.calibration, kind)
 
-        def values() -> NDArray[np.float64]:
+        def values() -> Array:
             size = checks.check_whole_number("n_samples", n_samples)
             random = checks.checked_random_state(random_state)
             if distributions is None:
-                return self._draw(X, size, random)
+                return rows.draw(size, random)
             if len(distributions) > 1:
                 readings = [each.draws() for each in distributions]
-                return self._read_distributions(X, readings, self._joint_levels(X, size, random))
+                return rows.read_bases(readings, rows.joint_levels(size, random))
             levels, read = distributions[0].draws()
 
-            def draws(base: NDArray[np.float64]) -> NDArray[np.float64]:
+            def draws(base: Array) -> Array:
                 return read(base, random.random_sample((len(base), size)))
 
-            return self._read_distributions(X, [Reading(levels, draws)])
+            return rows.read_bases([Reading(levels, draws)])
 
-        return self._format(output, "sample", values, X)
+        return row_source.formatted(rows, output, "sample", values)
 
-    def _draw(self, X: ArrayLike, n_samples: int, random: RandomState) -> NDArray[np.float64]:
-        fitted = self.fitted_forest()
-        scalar = fitted.scorer.index.scalar_output
-        scorer = fitted.scorer if scalar else fitted.row_scorer(self._n_threads)
-
-        def draws(block: input_rows.Block, n_threads: int) -> NDArray[np.float64]:
-            uniforms = random.random_sample((len(block.rows), n_samples))
-            return scorer.draws(block.rows, uniforms, n_threads=n_threads, out=uniforms)
-
-        drawn = self._by_block(X, draws)
-        if scalar:
-            return drawn
-        empty = np.isnan(drawn)
-        targets = fitted.require_training_rows().y[np.where(empty, 0, drawn).astype(np.intp)]
-        targets[empty] = np.nan
-        return np.moveaxis(targets, 2, 1)
-
-    def _joint_levels(self, X: Any, n_samples: int, random: RandomState) -> NDArray[np.float64]:
-        """Return how much of the forest's own distributions is above its draws, as `_draw`."""
-        drawn = np.nan_to_num(self._draw(X, n_samples, random))
-        at, below = (self.predict_cdf(X, drawn, inclusive=up, kind="raw") for up in (True, False))
-        above: Array = 1 - (below + random.random_sample(at.shape) * (at - below))
-        return np.nan_to_num(above).clip(0, 1)
-
-    @models.known_arguments
+    @known_arguments
     def calibrate(
         self,
         X: ArrayLike | None = None,
@@ -570,7 +476,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         warning, and later rows that are covered by more than four standard errors less than the
         cross-check says. O(entries of its leaves + atoms log atoms) for each row.
         """
-        fitted, how = self.fitted_forest().before_calibration(), resolve_method(method, X, y)
+        fitted, how = self._fitted_forest().before_calibration(), resolve_method(method, X, y)
         settings = calibrating.Settings(
             checks.checked_coverages(coverage),
             objective,
@@ -635,7 +541,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             Another model, without a calibration. Trees that split off single rows near the root,
             as on heavy-tailed targets, may shrink to few leaves. Training rows are routed anew.
         """
-        fitted = self.fitted_forest().before_calibration()
+        fitted = self._fitted_forest().before_calibration()
         model = copy.copy(self)
         model._fitted = prune(fitted, min_samples_leaf, self._n_threads())
         return model
@@ -669,14 +575,14 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         ----------
         path, training_rows : path, and bool, default=True
             A file, replaced if it exists, and whether to include the training rows (X as float32),
-            which `predict_weights`, the ``oob_`` methods and joint draws of several outputs need.
+            which `predict_weights`, ``oob_`` and joint draws of several outputs need.
             The distinct values of y and the range of each feature are always kept.
         diagnostics : bool, default=False
             Whether a file without training rows keeps at most 10,000 (X), which
             `hdiforest.inspection.diagnose` needs.
         """
         checks.check_flag("diagnostics", diagnostics)
-        fitted = self.fitted_forest()
+        fitted = self._fitted_forest()
         if training_rows and fitted.training_rows is None:
             raise ValueError("this model has no training rows to save; pass training_rows=False")
         if diagnostics and not training_rows:
@@ -721,7 +627,7 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
         sizes = fitted.n_features, fitted.n_outputs, fitted.n_training_rows
         forest = StoredForest(fitted.scorer.forest.n_trees, *sizes, fitted.allow_nan)
         model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
-        model._fitted, model._target_names = fitted, fitted.target_names
+        model._fitted = fitted
         names: Any = fitted.feature_names
         n_features: int | None = fitted.n_features
         if (steps := fitted.steps) is not None:
@@ -742,15 +648,12 @@ class HDIForestRegressor(OutOfBagMixin, models.DistributionModel):
             n_jobs = getattr(layers(fitted, fitted=True)[-1], "n_jobs", None)
         return thread_count(n_jobs)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted")
-
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         for name in ("_training_table", "_row_labels"):
             state.pop(name, None)
         if "_fitted" in state:
-            state["_fitted"] = to_arrays(self.fitted_forest()).state()
+            state["_fitted"] = to_arrays(self._fitted_forest()).state()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -774,17 +677,17 @@ def calibrate_as_far(model: HDIForestRegressor, **options: Any) -> int:
     """Calibrate at those coverages that the rows allow, with options; return their number."""
     with calibrating.ignore_infinite_intervals():
         model.calibrate(**options)
-    calibration = model.calibration_
-    if isinstance(calibration, Calibration):
-        model._fitted = model.fitted_forest().with_finite_coverages()
-    return calibration.n
+    n_rows: int = model.calibration_.n
+    if isinstance(model.calibration_, Calibration):
+        model._fitted = model._fitted_forest().with_finite_coverages()
+    return n_rows
 
 
 def calibrate_with_cross_fit(
     model: HDIForestRegressor, coverage: float, objective: Objective, seed: int
 ) -> tuple[NDArray[np.intp], CrossFit]:
     """Calibrate a model out of bag; return the rows of its cross-fit, and the cross-fit."""
-    fitted = model.fitted_forest()
+    fitted = model._fitted_forest()
     settings = calibrating.Settings((coverage,), objective=objective, random_state=seed)
     calibrating.check_calibration(fitted, settings)
     model._fitted, rows, fit = calibrating.calibrate_and_cross_fit(
@@ -795,7 +698,7 @@ def calibrate_with_cross_fit(
 
 def replace_levels(model: HDIForestRegressor, field: str, of_levels: Sequence[Any]) -> None:
     """Replace `cross_check` or `later` of the levels of a calibration."""
-    fitted = model.fitted_forest()
+    fitted = model._fitted_forest()
     calibration = cast("Calibration", fitted.calibration)
     pairs = zip(calibration.levels, of_levels, strict=True)
     levels = tuple(replace(level, **{field: check}) for level, check in pairs)
@@ -806,5 +709,5 @@ def attach_encoder(
     model: HDIForestRegressor, encoder: TableEncoder | None, labels: Any = None
 ) -> None:
     """Attach the encoder that made the features, and the index of pandas of the training rows."""
-    model._fitted = replace(model.fitted_forest(), encoder=encoder)
+    model._fitted = replace(model._fitted_forest(), encoder=encoder)
     model._row_labels = labels

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -20,7 +19,7 @@ from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, not_numbers, two_kinds
 from hdiforest._tables.names import listed
 from hdiforest._utils.checks import check_weights
-from hdiforest._utils.hints import digest_of, warn_caller
+from hdiforest._utils.hints import warn_caller
 
 Rows = NDArray[np.floating[Any]]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -62,25 +61,6 @@ def checked_blocks(
         else:
             frame = frame_of(frame.without(fitted.missing_words).arrow(encoder.columns))
         yield from _encoded_blocks(frame, encoder, fitted, per_row)
-
-
-def warn_of_training_rows(model: Any, X: Any, fitted: FittedForest, of: str) -> None:
-    """Warn, once a model, if X, which was scored, holds the rows of the fit in their order.
-
-    `of` says where the methods of the model are.
-    """
-    is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
-    if is_read or len(X) != fitted.n_training_rows or not fitted.to_warn:
-        return
-    call = fitted.out_of_bag_call
-    blocks = checked_blocks(model, X, fitted)
-    if digest_of(block.rows for block in blocks) == fitted.training_digest:
-        with suppress(IndexError):  # another thread has warned meanwhile
-            warn_caller(
-                "X holds the rows of the fit: intervals cover more of their targets than of those "
-                f"of new rows; use {call and of + call}rows that took no part in the fit",
-                fitted.to_warn.pop(),
-            )
 
 
 def _encoded_blocks(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -13,18 +14,24 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex
-from hdiforest._estimators import distribution_model as models
 from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.input_rows import checked_per_row, concatenated
+from hdiforest._estimators.row_source import (
+    Query,
+    Readings,
+    RowSource,
+    join_columns,
+    query_mean_and_intervals,
+    query_of,
+)
 from hdiforest._tables.frames import frame_of
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Kind, Weights, checks
 from hdiforest._utils.checks import thread_count
 from hdiforest._utils.kinds import TWO_SIDED
-from hdiforest.calibration import Base, Calibration, Split
+from hdiforest.calibration import Base, Split
 from hdiforest.calibration import _bases as bases
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._methods import resolve_method
@@ -43,7 +50,7 @@ BLOCK_IDS = 2**22  # in a block: 32 MB as int64, the widest that libraries repor
 FIRST_ROWS = 1024  # of the first block, where the number of trees is not known yet
 
 
-class LeafModel(DistributionModel):
+class LeafModel(DistributionModel[IndexedLeaves]):
     """Conditional distributions from the leaves that a fitted forest puts rows in.
 
     Its `fit` fits no forest, but indexes rows by leaves of one; `from_leaves` is both in one step.
@@ -82,12 +89,6 @@ class LeafModel(DistributionModel):
     because rows that share their leaves are no sample of a distribution (:doc:`/other_forests`).
     """
 
-    _index: LeafIndex
-    # Of a mapped file: raises OSError if it was written to since it was opened.
-    _check_file: Callable[[], None] | None = None
-    n_outputs_: int
-    calibration_: Calibration
-
     def __init__(
         self, apply: Apply, *, n_leaves: ArrayLike | None = None, n_jobs: int | None = None
     ) -> None:
@@ -98,13 +99,7 @@ class LeafModel(DistributionModel):
     @property
     def index_(self) -> LeafIndex:
         """The training rows by leaf; it does not look whether its file has changed."""
-        return self._index
-
-    def _require_index(self) -> LeafIndex:
-        """Return the index, or raise OSError if its file was written to."""
-        if self._check_file is not None:
-            self._check_file()
-        return self._index
+        return self._fitted.index
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Index training rows by the leaves they lie in.
@@ -126,8 +121,7 @@ class LeafModel(DistributionModel):
         if self.n_leaves is not None:
             new_index = partial(LeafIndex, n_leaves=self.n_leaves)
         index = new_index(leaves, y, sample_weight=sample_weight, n_threads=n_threads)
-        self._keep(IndexedLeaves(index, len(leaves)))
-        self._learn_labels(X, y)
+        self._keep(IndexedLeaves(index, len(leaves), None, frame_of(y, "y").names))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -140,8 +134,7 @@ class LeafModel(DistributionModel):
         path : path
             Replaced if it exists.
         """
-        check_is_fitted(self)
-        tensor_file.write(Path(path), LEAVES, leaves_to_arrays(self._leaves()).arrays)
+        tensor_file.write(Path(path), LEAVES, leaves_to_arrays(self._fitted_forest()).arrays)
 
     @classmethod
     def load(
@@ -167,59 +160,14 @@ class LeafModel(DistributionModel):
         """
         loaded = tensor_file.load(Path(path), LEAVES, verify=verify, mapped=mapped)
         model = cls(apply, n_jobs=n_jobs)
-        model._keep(loaded.content)
-        model._check_file = loaded.check_file
+        model._keep(replace(loaded.content, check_file=loaded.check_file))
         return model
 
-    def _leaves(self) -> IndexedLeaves:
-        """Return what is kept, or raise OSError if its file was written to."""
-        own = self.n_training_rows_, getattr(self, "calibration_", None), self._target_names
-        return IndexedLeaves(self._require_index(), *own)
-
     def _keep(self, leaves: IndexedLeaves) -> None:
-        self._index, self._check_file, self.counts_ = leaves.index, None, RowCounts()
-        self.n_outputs_, self.n_training_rows_ = leaves.index.n_outputs, leaves.n_training_rows
-        self._target_names = leaves.target_names
-        self.__dict__.pop("calibration_", None)  # of other rows
-        if leaves.calibration is not None:
-            self.calibration_ = leaves.calibration
+        self._fitted, self.counts_ = leaves, RowCounts()
 
-    def _query(self, X: Any, function: models.Query, values: ArrayLike | None = None) -> Array:
-        check_is_fitted(self)
-        per_row = checked_per_row(values, frame_of(X).n_rows, self.n_outputs_)
-        index, n_threads = self._require_index(), thread_count(self.n_jobs)
-        answers = concatenated(
-            function(index, leaves, *(each[rows] for each in per_row), n_threads=n_threads)
-            for rows, leaves in leaves_by_block(self.apply, X, index.n_trees)
-        )
-        counts, unseen = RowCounts(), getattr(self.apply, "unseen", None)
-        counts.n_rows = len(answers)
-        counts.unseen.update({} if unseen is None or len(answers) == 0 else unseen(X))
-        self.counts_.add(counts)
-        return answers
-
-    def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, **_joint: bool
-    ) -> Array:  # boxes of one output are its intervals
-        if by is not None:
-            raise ValueError("by must be None: the calibration was not made by groups")
-        calibration = self.calibration_
-        at = calibration.positions(coverage)
-        base = calibration.bases[0]  # of all levels
-        function = partial(models.query_mean_and_intervals, coverage=[base.level], kind=base.kind)
-        columns = self._query(X, function)
-        ends = np.repeat(columns[:, 1:, None], len(calibration.levels), 2)
-        intervals = calibration.intervals(ends)[..., at]
-        return models.join_columns(columns[:, 0], intervals) if with_mean else intervals
-
-    def _read_distributions(
-        self, X: Any, readings: models.Readings, values: Array | None = None
-    ) -> Array:
-        def function(index: Any, leaves: Any, *per_row: Array, **options: Any) -> Array:
-            base = index.intervals(leaves, readings[0].levels, "upper", **options)[:, 1]
-            return readings[0].read(base, *per_row)
-
-        return self._query(X, function, values)
+    def _source(self, X: Any) -> LeavesOfRows:
+        return LeavesOfRows(self, X)
 
     def calibrate(
         self,
@@ -253,7 +201,7 @@ class LeafModel(DistributionModel):
             The model itself, of one output. Its intervals are not snapped to a lattice, because the
             index knows no counts of targets.
         """
-        check_is_fitted(self)
+        leaves = self._fitted_forest()
         if mean is not None:
             raise ValueError(
                 "mean must be None for a LeafModel, because it knows no tree; call "
@@ -271,19 +219,17 @@ class LeafModel(DistributionModel):
         checks.check_choice("kind", interval.kind, TWO_SIDED)
         bases.check_base(interval)
         checks.check_as_many("y", targets, frame_of(X).n_rows)
-        ends = self._query(X, models.query_of("intervals", [interval.level], interval.kind))
+        rows = self._source(X)
+        ends = rows.query(query_of("intervals", [interval.level], interval.kind))
         checks.check_no_interval_is_empty(ends)
-        postprocess = PostProcess.from_targets(self._require_index().atoms(0))
+        postprocess = PostProcess.from_targets(leaves.index.atoms(0))
         selected = [Selected(interval, c) for c in coverages]
         candidates = bases.Candidates.checked([interval], ends, targets, postprocess)
         calibration = calibrate_split(candidates, coverages, selected, how.confidence)
-        quantiles = self._query(X, models.query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
-        self.calibration_ = with_distribution(calibration, quantiles, targets)
-        self.counts_ = RowCounts()
+        quantiles = rows.query(query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
+        calibration = with_distribution(calibration, quantiles, targets)
+        self._keep(replace(leaves, calibration=calibration))
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_index")
 
     def __sklearn_clone__(self) -> Self:
         # The usual clone would copy the forest that `apply` belongs to.
@@ -294,17 +240,14 @@ class LeafModel(DistributionModel):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_row_labels", None)
-        if "_index" in state:
-            of_index = ("_index", "_check_file", "n_outputs_", "n_training_rows_")
-            for name in (*of_index, "calibration_", "counts_"):
-                state.pop(name, None)
-            state["_leaves"] = leaves_to_arrays(self._leaves()).state()
+        state.pop("counts_", None)
+        if "_fitted" in state:
+            state["_fitted"] = leaves_to_arrays(self._fitted_forest()).state()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        leaves = state.pop("_leaves", None)
+        leaves = state.pop("_fitted", None)
         super().__setstate__(state)
         if leaves is not None:
             self._keep(leaves_from_arrays(Parts(**leaves)))
@@ -313,6 +256,46 @@ class LeafModel(DistributionModel):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+class LeavesOfRows(RowSource):
+    """Rows that a LeafModel is asked for, by the leaves that its function puts them in."""
+
+    def query(self, query: Query, values: ArrayLike | None = None) -> Array:
+        """Ask the index for blocks of leaves, and count the rows."""
+        index, apply, X = self.fitted.index, self.model.apply, self.X
+        per_row = checked_per_row(values, frame_of(X).n_rows, index.n_outputs)
+        n_threads = thread_count(self.model.n_jobs)
+        answers = concatenated(
+            query(index, leaves, *(each[rows] for each in per_row), n_threads=n_threads)
+            for rows, leaves in leaves_by_block(apply, X, index.n_trees)
+        )
+        counts, unseen = RowCounts(), getattr(apply, "unseen", None)
+        counts.n_rows = len(answers)
+        counts.unseen.update({} if unseen is None or len(answers) == 0 else unseen(X))
+        self.model.counts_.add(counts)
+        return answers
+
+    def calibrated_interval(self, coverage: Any, by: Any, _joint: bool, with_mean: bool) -> Array:
+        """Widen the base interval that all coverages have; of one output it is a box, too."""
+        if by is not None:
+            raise ValueError("by must be None: the calibration was not made by groups")
+        calibration = self.fitted.calibration
+        positions, base = calibration.positions(coverage), calibration.bases[0]
+        query = partial(query_mean_and_intervals, coverage=[base.level], kind=base.kind)
+        columns = self.query(query)
+        ends = np.repeat(columns[:, 1:, None], len(calibration.levels), 2)
+        intervals = calibration.intervals(ends)[..., positions]
+        return join_columns(columns[:, 0], intervals) if with_mean else intervals
+
+    def read_bases(self, readings: Readings, values: Array | None = None) -> Array:
+        """Read the base quantiles of the only output."""
+        levels, read = readings[0]
+
+        def query(index: Any, leaves: Any, *per_row: Array, **options: Any) -> Array:
+            return read(index.intervals(leaves, levels, "upper", **options)[:, 1], *per_row)
+
+        return self.query(query, values)
 
 
 def from_leaves(

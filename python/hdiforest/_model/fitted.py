@@ -359,7 +359,7 @@ class FittedForest:
         if self.training_rows is None or self.training_rows.bags is None:
             return ""
         kind = "" if self.why_not_out_of_bag() is None else "(kind='hdi')"
-        return f"oob_interval{kind}, which asks for each row the trees that did not draw it, or "
+        return f"oob_.interval{kind}, which asks for each row the trees that did not draw it, or "
 
     def why_not_out_of_bag(self) -> str | None:
         """Say why the calibration has no intervals of training rows; None if it has."""

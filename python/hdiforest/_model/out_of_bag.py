@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -205,7 +205,7 @@ class OutOfBagIntervals:
             found |= zip(together, self._merged_intervals(rows, together, parts), strict=True)
         if "raw" not in found and any(base.family == "raw" for base in bases):
             kinds, levels = zip(*parts, strict=True)
-            found["raw"] = self.query_raw("intervals", rows, levels, kinds)
+            found["raw"] = self.query_raw(LeafIndex.intervals, rows, levels, kinds)
         columns = [found[b.family][..., parts.index((b.kind, b.level))] for b in bases]
         return np.stack(columns, axis=-1)
 
@@ -224,17 +224,31 @@ class OutOfBagIntervals:
             n_threads=self._n_threads,
         )
 
-    def query_raw(self, method: str, rows: NDArray[np.intp], *args: Any, **options: Any) -> Any:
-        """Call a method of the model's index for training rows, each of which is left out."""
+    def query_raw(
+        self,
+        query: Callable[..., Any],
+        rows: NDArray[np.intp],
+        *args: Any,
+        targets: Array | None = None,
+        **options: Any,
+    ) -> Any:
+        """Call a query of the model's index, or of other targets, for rows that are left out.
+
+        It gets the index, leaves, the arguments, and the keywords ``leave_out`` and ``n_threads``.
+        """
         leaves = np.where(cast("Counts", self.counts)[rows] > 0, np.int32(-1), self.leaves[rows])
+        # Where leaves count drawn rows only, none of a tree that did not draw a row counts it.
         left_out = None if self.fitted.weights in IN_BAG else rows
         options |= {"leave_out": left_out, "n_threads": self._n_threads}
-        return getattr(self._raw_index, method)(leaves, *args, **options)
+        index = self._raw_index if targets is None else self._index_of(targets)
+        return query(index, leaves, *args, **options)
 
     @cached_property
     def _raw_index(self) -> LeafIndex:
         """The model's index, in a form that rows can be left out of, if leaves count them."""
-        if self.fitted.weights in IN_BAG:
-            return self.fitted.scorer.index
+        return self.fitted.scorer.index if self.fitted.weights in IN_BAG else self._index_of(None)
+
+    def _index_of(self, targets: Array | None) -> LeafIndex:
         known = self._forest, self.leaves, self.fitted.weights
-        return self.rows.index(*known, keep_row_weights=True, n_threads=self._n_threads)
+        options: Any = {"targets": targets, "keep_row_weights": self.fitted.weights not in IN_BAG}
+        return self.rows.index(*known, **options, n_threads=self._n_threads)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._model.fitted import AnyCalibration, FittedForest, base_intervals
-from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import CallError, check_choice, shares
 from hdiforest._utils.kinds import ENDS, ONE_SIDED
@@ -130,25 +129,6 @@ def calibrated_rows(
     return ends.reshape(len(X), 2, *at.shape)
 
 
-def predict_calibrated_out_of_bag(
-    fitted: FittedForest, coverage: ArrayLike, n_threads: int, labels: ArrayLike | None = None
-) -> Array:
-    """Return calibrated intervals of all training rows, (n, 2) or (n, 2, k), each out of bag.
-
-    NaN for rows that no tree that did not draw them has a base interval for. `labels` are as
-    `FittedForest.group_codes` takes them.
-    """
-    source = _out_of_bag(fitted, n_threads)
-    calibration = cast("Calibration", fitted.calibration)
-    at = calibration.positions(coverage)
-    bases = calibration.bases[: at.max() + 1]  # intervals contain those of lower coverages
-    ends = source.intervals(np.arange(len(source.rows.y)), bases)
-    if labels is None and fitted.by is not None and calibration.method == "oob":
-        labels = fitted.by.array
-    codes = fitted.group_codes(source.rows.X, labels)
-    return calibration.intervals(ends, codes)[..., at]
-
-
 def read_distributions(
     fitted: FittedForest, X: Rows, reading: Reading, n_threads: int, values: Sequence[Array] = ()
 ) -> Array:
@@ -160,15 +140,6 @@ def read_distributions(
         base = base_intervals(fitted, X[part], bases, n_threads)[:, 1]
         parts.append(reading.read(base, *(each[part] for each in values)))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def read_distributions_out_of_bag(
-    fitted: FittedForest, reading: Reading, n_threads: int, values: Sequence[Array] = ()
-) -> Array:
-    """Return what is read from the base quantiles of all training rows, each out of bag."""
-    source = _out_of_bag(fitted, n_threads)
-    bases = cast("Calibration", fitted.calibration).bases[0].quantiles(reading.levels)
-    return reading.read(source.intervals(np.arange(len(source.rows.y)), bases)[:, 1], *values)
 
 
 def of_outputs(
@@ -238,16 +209,6 @@ def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
         ends = base_intervals(fold, X, [FIXED_RAW], n_threads)
         return np.broadcast_to(ends, (len(X), 2, k))
     return calibrated_rows(fold, X, np.arange(k), n_threads)
-
-
-def _out_of_bag(fitted: FittedForest, n_threads: int) -> OutOfBagIntervals:
-    if (reason := fitted.why_not_out_of_bag()) is not None:
-        raise ValueError(
-            f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', or "
-            "'raw' of quantiles, which are not calibrated, or calibrate by method='oob' or 'split' "
-            "without a regressor as mean"
-        )
-    return OutOfBagIntervals(fitted, n_threads)
 
 
 def _predict_by_folds(

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from html import escape
+from inspect import signature
 from numbers import Integral
 from string import Formatter
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
 from hdiforest._utils import Array
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def check_choice(name: str, value: object, choices: Iterable[str | None]) -> None:
@@ -35,6 +39,31 @@ def reals(name: str, value: ArrayLike) -> Array:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
+
+
+# What stands for an argument of other libraries, or for one of the forest.
+_INSTEAD = {
+    "alpha": "; alpha=0.1 is coverage=0.9 here",
+    "confidence_level": "; confidence_level=0.9 is coverage=0.9 here",
+    "__init__": "; arguments of a forest are given to it: estimator=ExtraTreesRegressor(100, "
+    "bootstrap=True)",
+}
+
+
+def known_arguments(method: _Method) -> _Method:
+    """Let a method refuse unknown arguments by the name of the class that it is called of."""
+    names = frozenset(signature(method).parameters)
+
+    @wraps(method)
+    def call(self: Any, /, *args: Any, **options: Any) -> Any:
+        if not names.issuperset(options):
+            name = next(name for name in options if name not in names)
+            called = f"{type(self).__name__}.{method.__name__}()".replace(".__init__", "")
+            instead = _INSTEAD.get(name, _INSTEAD.get(method.__name__, ""))
+            raise TypeError(f"{called} got an unexpected keyword argument {name!r}{instead}")
+        return method(self, *args, **options)
+
+    return cast("_Method", call)
 
 
 class CallError(ValueError):

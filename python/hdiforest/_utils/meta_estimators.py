@@ -135,7 +135,7 @@ def _live_model_and_steps(estimator: Any, method: str, name: str) -> tuple[Any, 
             break
         outer.append(model)
     model = model._best() if hasattr(model, "_best") else model  # of a ForestSearchOOB
-    if not hasattr(model, method):
+    if not hasattr(type(model), method):  # which an attribute of a fitted model is, too
         raise ValueError(
             f"{name} must be, or end in, a model that has {method}, such as "
             f"HDIForestRegressor, got {type(model).__name__}"

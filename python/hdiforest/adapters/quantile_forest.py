@@ -24,9 +24,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdicore.monotonic import Bounds, Counts
-from hdiforest._estimators.distribution_model import Query, Source, query_of
 from hdiforest._estimators.input_rows import concatenated
 from hdiforest._estimators.leaf_model import BLOCK_IDS
+from hdiforest._estimators.row_source import Engine, Query, query_of
 from hdiforest._model.sklearn_forest import forest_and_bags, leaf_bounds, leaf_nodes
 from hdiforest._model.training_rows import TrainingRows, TreeBlock
 from hdiforest._tables.frames import frame_of
@@ -489,16 +489,16 @@ def _limited(leaves: NDArray[np.int32], counts: Counts, seed: int, limit: int) -
     return kept.astype(counts.dtype)
 
 
-def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_threads: int) -> Array:
+def ranks(engine: Engine, rows: NDArray[Any], y: Array, kind: RankKind, n_threads: int) -> Array:
     """Quantile ranks as `scipy.stats.percentileofscore`, by rows, or by leaves of an index."""
     if kind in ("weak", "strict"):
-        return source.cdf(rows, y, inclusive=kind == "weak", n_threads=n_threads)
-    weak, strict = (source.cdf(rows, y, inclusive=i, n_threads=n_threads) for i in (True, False))
+        return engine.cdf(rows, y, inclusive=kind == "weak", n_threads=n_threads)
+    weak, strict = (engine.cdf(rows, y, inclusive=i, n_threads=n_threads) for i in (True, False))
     mean = (weak + strict) / 2
     if kind == "mean":
         return mean
     # The mean rank of tied values, counted from 1, lies half an observation higher.
-    half = 0.5 / np.maximum(source.n_samples(rows, n_threads=n_threads), 1)
+    half = 0.5 / np.maximum(engine.n_samples(rows, n_threads=n_threads), 1)
     return np.asarray(mean + ((weak > strict).T * half).T)
 
 

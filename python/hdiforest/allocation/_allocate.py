@@ -7,7 +7,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from hdicore.batch import BatchIntervals, predict_batch
-from hdiforest._tables.frames import Output, require_library
+from hdiforest._estimators.row_source import all_rows, table_of
+from hdiforest._tables.frames import Output, frame_of, require_library
 from hdiforest._utils.checks import checked_floor, one_share
 from hdiforest._utils.meta_estimators import model_and_rows
 
@@ -65,9 +66,10 @@ def allocate_coverage(
     own, rows = model_and_rows(model, X, "predict_cdf", "model")
     if (n_outputs := getattr(own, "n_outputs_", 1)) > 1:
         raise ValueError(f"allocate_coverage needs a model of one target, got {n_outputs}")
-    source, rows, n_threads = own._all_rows(rows)
-    found = predict_batch(source, rows, share, floor, n_threads=n_threads)
+    source = own._source(rows)
+    engine, block, n_threads = all_rows(source)
+    found = predict_batch(engine, block, share, floor, n_threads=n_threads)
     if output == "numpy":
         return found
-    columns = *found.interval.T.copy(), found.mass
-    return found._replace(interval=own._table(output, _COLUMNS, columns, X))
+    columns, index = (*found.interval.T.copy(), found.mass), frame_of(X).index
+    return found._replace(interval=table_of(source.fitted, output, _COLUMNS, columns, index))

@@ -115,7 +115,7 @@ class OneTarget:
     def ask(self, what: Literal["interval", "prediction"], *levels: Any, **options: Any) -> Array:
         """Return intervals, (n, 2) or of a list of levels (n, 2, k), or means, (n,)."""
         if self.rows is None:
-            ask = getattr(self.model, f"oob_{what}")
+            ask = getattr(self.model.oob_, what)
         else:
             method = {"interval": "predict_interval", "prediction": "predict"}[what]
             ask = partial(getattr(self.model, method), self.rows)
@@ -156,7 +156,7 @@ def out_of_bag_of(asked: OneTarget, coverages: Coverages, kind: str | None) -> O
     with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
         warnings.simplefilter("ignore", OutOfBagWarning)
         mean = asked.ask("prediction")
-    y = asked.targets(asked.model.fitted_forest().require_training_rows().y)
+    y = asked.targets(asked.model._fitted_forest().require_training_rows().y)
     numbers = np.column_stack([ends.reshape(len(y), -1), mean])
     rows = np.flatnonzero(~np.isnan(numbers).any(axis=1))
     if len(rows) == 0:
@@ -335,14 +335,14 @@ class RowsDisplay(Display):
         Parameters
         ----------
         estimator, coverage, kind, target : model and options
-            As in `from_estimator`, of a model that has `oob_interval` and its training rows.
+            As in `from_estimator`, of a model that has ``oob_`` and its training rows.
         **options
             As in `from_predictions`, with a value for each training row.
 
         Raises
         ------
         ValueError
-            As `HDIForestRegressor.oob_interval` and `from_estimator`.
+            As `hdiforest.OutOfBagPredictions.interval` and `from_estimator`.
 
         Warns
         -----
@@ -350,7 +350,7 @@ class RowsDisplay(Display):
             If rows are left out, because every tree has seen them.
         """
         cls._require_matplotlib()
-        asked = OneTarget(model_in(estimator, "oob_interval"), None, target)
+        asked = OneTarget(model_in(estimator, "oob_"), None, target)
         training = out_of_bag_of(asked, coverage, kind)
         for name in {"feature", "flag", "groups"} & options.keys():
             options[name] = training.of_rows(name, options[name])

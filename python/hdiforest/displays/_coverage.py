@@ -114,7 +114,7 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        asked = common.OneTarget(model_in(estimator, "oob_interval"), None, target)
+        asked = common.OneTarget(model_in(estimator, "oob_"), None, target)
         calibration = asked.calibration
         coverages = _chosen(coverages, calibration)
         training = common.out_of_bag_of(asked, coverages, "hdi")

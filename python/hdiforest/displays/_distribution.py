@@ -302,7 +302,7 @@ class PITDisplay(common.Display):
             As in `from_estimator`. Calibrated distributions are uniform here by their making.
         """
         cls._require_matplotlib()
-        ask = partial(model_in(estimator, "oob_cdf").oob_cdf, kind=kind)
+        ask = partial(model_in(estimator, "oob_").oob_.cdf, kind=kind)
         at, below = ask(), ask(inclusive=False)
         known = ~np.isnan(at)
         return cls.from_predictions(pit_values(at[known], below[known]), **options)

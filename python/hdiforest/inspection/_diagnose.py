@@ -78,7 +78,7 @@ def diagnose(
         require_library(library)
     level = float(shares("coverage", coverage, one=True).reshape(()))
     own, rows = model_and_rows(model, X, "predict_weights", "model")
-    fitted = own.fitted_forest()
+    fitted = own._fitted_forest()
     if fitted.calibration is not None:
         fitted.calibration.positions(level)
     parts = []

@@ -84,7 +84,7 @@ def explain(
     check_whole_number("background", background)
     random = checked_random_state(random_state)
     own, given = model_and_rows(model, X, "predict_weights", "model")
-    fitted = own.fitted_forest()
+    fitted = own._fitted_forest()
     if fitted.n_outputs > 1:
         raise ValueError(f"explain needs a model of one target, got {fitted.n_outputs}")
     if fitted.steps_of_folds:

@@ -40,7 +40,7 @@ def predict_matches_forest(model: Any) -> bool:
     >>> predict_matches_forest(HDIForestRegressor.from_forest(forest, X, y))
     True
     """
-    matches: bool = model_in(model, "predict_weights", "model").fitted_forest().matches_forest
+    matches: bool = model_in(model, "predict_weights", "model")._fitted_forest().matches_forest
     return matches
 
 
@@ -77,5 +77,5 @@ def preprocessing_steps(model: Any) -> Pipeline | None:
     >>> preprocessing_steps(model).transform(X).shape
     (300, 4)
     """
-    steps = model_in(model, "predict_weights", "model").fitted_forest().steps
+    steps = model_in(model, "predict_weights", "model")._fitted_forest().steps
     return None if steps is None else steps.pipeline

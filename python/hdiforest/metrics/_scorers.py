@@ -128,7 +128,7 @@ def make_crps_scorer(kind: str | None = None) -> _Scorer:
         As of `make_interval_scorer`, of an `HDIForestRegressor` or a `LeafModel`.
     """
     check_choice("kind", kind, ("calibrated", "raw", None))
-    return _Scorer("make_crps_scorer", "query", _crps, kind=kind)
+    return _Scorer("make_crps_scorer", "predict_cdf", _crps, kind=kind)
 
 
 def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
@@ -184,13 +184,13 @@ def _crps(model: Any, rows: Any, y: Array, weights: Weights, kind: str | None) -
         atoms = model.predict_quantiles(rows, levels, kind="calibrated", output="numpy")
         scores = crps_of_rows(y, atoms, np.diff(levels, prepend=0))
         return -float(weighted_mean(scores, weights))
-    return -float(weighted_mean(model.query(rows, _crps_by_leaf, y), weights))
+    return -float(weighted_mean(model._source(rows).query(_crps_by_leaf, y), weights))
 
 
-def _crps_by_leaf(source: Any, rows: Any, y: Array, *, n_threads: int) -> Array:
+def _crps_by_leaf(engine: Any, rows: Any, y: Array, *, n_threads: int) -> Array:
     """Return the CRPS of rows by a `Scorer`, or of leaves by a `LeafIndex`."""
     from scipy.sparse import csr_array
 
-    values = getattr(source, "index", source).atoms()
-    indptr, indices, data = source.weights(rows, n_threads=n_threads)
+    values = getattr(engine, "index", engine).atoms()
+    indptr, indices, data = engine.weights(rows, n_threads=n_threads)
     return crps_of_rows(y, values, csr_array((data, indices, indptr), (len(y), len(values))))

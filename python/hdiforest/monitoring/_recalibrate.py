@@ -76,7 +76,7 @@ def recalibrate(
     """
     own, given = live_model_and_rows(model, X, "predict_weights", "model")
     now = own._at_once()
-    fitted, calibration = now.fitted_forest(), now.calibration_
+    fitted, calibration = now._fitted_forest(), now.calibration_
     if not isinstance(calibration, Calibration):
         raise ValueError(
             "recalibrate needs a model of one target that was calibrated by method 'oob' or "

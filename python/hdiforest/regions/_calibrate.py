@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from hdicore import LeafIndex
 from hdicore.regions import Regions, offsets_of
+from hdiforest._estimators.row_source import all_rows
 from hdiforest._model.calibrate import refuse_training_rows
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.training_rows import draw_rows
@@ -23,7 +24,13 @@ from hdiforest._utils.checks import one_share
 from hdiforest._utils.meta_estimators import model_and_rows, model_and_steps
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
-from hdiforest.regions._predict import Shape, check_max_pieces, read_regions, shape_of, table_of
+from hdiforest.regions._predict import (
+    Shape,
+    check_max_pieces,
+    read_regions,
+    regions_table,
+    shape_of,
+)
 
 # What is compared; bandwidths and gaps in standard deviations of the distinct targets.
 _LEVELS = (0.60, 0.68, 0.74, 0.80, 0.84, 0.88, 0.92)
@@ -81,11 +88,12 @@ class RegionCalibration:
         if output != "numpy":
             require_library(output)
         own, rows = model_and_rows(self.model, X, "predict_cdf")
-        source, rows, n_threads = own._all_rows(rows)
-        ask = partial(source.regions, rows, n_threads=n_threads)
-        read = read_regions(ask, source.index, self.shape, self.postprocess.lattice)
+        rows = own._source(rows)
+        engine, block, n_threads = all_rows(rows)
+        ask = partial(engine.regions, block, n_threads=n_threads)
+        read = read_regions(ask, engine.index, self.shape, self.postprocess.lattice)
         regions = self._widened(read)
-        return regions if output == "numpy" else table_of(own, [regions], output, X)
+        return regions if output == "numpy" else regions_table(rows.fitted, [regions], output, X)
 
     def _of_rows(
         self, ask: Callable[..., Any], index: LeafIndex, y: Array, weights: Array | None = None
@@ -164,9 +172,9 @@ def calibrate_region(
     check_max_pieces(max_pieces)
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together, or neither")
-    own, steps = model_and_steps(model, "fitted_forest", "model")
+    own, steps = model_and_steps(model, "oob_", "model")
     kept = make_pipeline(*steps, own) if steps else own
-    fitted = own.fitted_forest()
+    fitted = own._fitted_forest()
     if fitted.n_outputs > 1:
         raise ValueError(f"calibrate_region needs a model of one target, got {fitted.n_outputs}")
     source, index = OutOfBagIntervals(fitted, own._n_threads()), fitted.scorer.index
@@ -176,7 +184,7 @@ def calibrate_region(
             "call calibrate_region(model, X, y) with rows that took no part in the fit"
         )
     if X is not None:
-        given = model_and_rows(kept, X, "fitted_forest")[1]
+        given = model_and_rows(kept, X, "oob_")[1]
         rows, targets = own._checked_calibration_rows(given, y, fitted)
         refuse_training_rows(rows, targets, source.rows.X, source.rows.y)
     postprocess = PostProcess.from_targets(source.rows.weighted_targets)
@@ -184,7 +192,7 @@ def calibrate_region(
     best = RegionCalibration(level, "split", shape, 0.0, 0, np.nan, postprocess, kept)
     if source.shortage is None:
         drawn = draw_rows(source.usable, _MAX_ROWS, 0)
-        ask, known = partial(source.query_raw, "regions", drawn), source.rows.y[drawn]
+        ask, known = partial(source.query_raw, LeafIndex.regions, drawn), source.rows.y[drawn]
         bandwidths = _BANDWIDTHS if postprocess.lattice is None else (0.0,)
         weights = source.weights_of(drawn)
         found = []

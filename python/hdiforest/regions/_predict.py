@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from hdicore import LeafIndex, Scorer
 from hdicore.regions import Regions, offsets_of
-from hdiforest._tables.frames import Output, require_library
+from hdiforest._estimators.row_source import all_rows, table_of
+from hdiforest._tables.frames import Output, frame_of, require_library
 from hdiforest._utils.checks import check_size, check_whole_number, one_share
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.meta_estimators import model_and_rows
@@ -78,8 +79,9 @@ def predict_region(
     if output != "numpy":
         require_library(output)
     own, rows = model_and_rows(model, X, "predict_cdf", "model")
-    source, rows, n_threads = own._all_rows(rows)
-    index = source.index if isinstance(source, Scorer) else source
+    source = own._source(rows)
+    engine, block, n_threads = all_rows(source)
+    index = engine.index if isinstance(engine, Scorer) else engine
     n_rows, found = own.n_training_rows_, []
     for of_output in range(index.n_outputs):
         shape = shape_of(index, level, max_pieces, *sizes, of_output)
@@ -89,10 +91,10 @@ def predict_region(
                 f"targets lie on a lattice of step {lattice.step:g}: bandwidth is not used, "
                 "and pieces count their points"
             )
-        ask = partial(source.regions, rows, n_threads=n_threads)
+        ask = partial(engine.regions, block, n_threads=n_threads)
         found.append(read_regions(ask, index, shape, lattice or None, of_output))
     if output != "numpy":
-        return table_of(own, found, output, X)
+        return regions_table(source.fitted, found, output, X)
     return found[0] if index.scalar_output else tuple(found)
 
 
@@ -148,10 +150,10 @@ def read_regions(
     return Regions(offsets_of(counts[:, output]), lower, upper, bound)
 
 
-def table_of(model: Any, found: list[Regions], library: Output, X: ArrayLike) -> Any:
-    """Return the regions of each output of a model as a table, of rows X."""
+def regions_table(fitted: Any, found: list[Regions], library: Output, X: ArrayLike) -> Any:
+    """Return the regions of each output as a table, of rows X."""
     columns = [_list_column(own, library) for own in found]
-    return model._table(library, "region", columns, X)
+    return table_of(fitted, library, "region", columns, frame_of(X).index)
 
 
 def _list_column(regions: Regions, library: str) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -391,6 +391,13 @@ class IndexedLeaves:
     n_training_rows: int | None = None
     calibration: Calibration | None = None
     target_names: Sequence[str] | None = None
+    # Of a mapped file: raises OSError if it was written to since it was opened.
+    check_file: Callable[[], None] | None = field(default=None, repr=False)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets of a row."""
+        return self.index.n_outputs
 
     def __post_init__(self) -> None:
         calibration = self.calibration

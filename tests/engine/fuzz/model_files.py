@@ -106,7 +106,7 @@ def check_deferred(path: Path, forest: Any, leaves: Any) -> None:
         else:
             for use in (
                 lambda: opened.predict_weights(X),
-                lambda: opened.oob_interval(0.9),
+                lambda: opened.oob_.interval(0.9),
                 lambda: opened.save(path.with_name("again"), training_rows=False),
                 lambda: opened.scorer_.forest.apply(X),
                 lambda: pickle.dumps(opened),
@@ -144,10 +144,10 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
         model.sample(X)
         model.predict_weights(X)
     if rows is not None and rows.bags is not None:
-        model.oob_interval(0.9, kind="hdi")
-        model.oob_quantiles(0.5, kind="raw")
+        model.oob_.interval(0.9, kind="hdi")
+        model.oob_.quantiles(0.5, kind="raw")
         if hasattr(model, "calibration_"):  # not all have such intervals out of bag
-            loaded(lambda: model.oob_interval(model.calibration_.coverages))
+            loaded(lambda: model.oob_.interval(model.calibration_.coverages))
     again = path.with_name("again")
     model.save(again, training_rows=rows is not None)
     loaded_again = HDIForestRegressor.load(again)

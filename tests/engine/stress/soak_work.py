@@ -57,7 +57,7 @@ def user_layer(rng: np.random.Generator, folder: Path) -> None:
     model.sample(X, 3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # rows that every tree saw
-        model.oob_interval(0.9)
+        model.oob_.interval(0.9)
     clone(model)
 
 

@@ -1,7 +1,9 @@
 """Out-of-bag answers equal their definition, computed from the forest's leaves alone."""
 
+import pickle
 from dataclasses import replace
 from functools import cache
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -70,7 +72,7 @@ def weights(request):
 
 
 def test_weights_by_definition(weights):
-    found = imported(weights).oob_weights()
+    found = imported(weights).oob_.weights()
     assert found.shape == (N, N)
     assert_allclose(found.toarray(), weights_by_definition(FOREST, weights), atol=2.0**-31)
     assert_array_equal(found.diagonal(), 0)
@@ -79,11 +81,11 @@ def test_weights_by_definition(weights):
 
 def test_prediction_by_definition(weights):
     dense = weights_by_definition(FOREST, weights)
-    assert_allclose(imported(weights).oob_prediction(), dense @ Y, atol=1e-7)
+    assert_allclose(imported(weights).oob_.prediction(), dense @ Y, atol=1e-7)
 
 
 def test_in_bag_prediction_is_that_of_the_forest():
-    assert_allclose(imported("inbag").oob_prediction(), FOREST.oob_prediction_, atol=1e-7)
+    assert_allclose(imported("inbag").oob_.prediction(), FOREST.oob_prediction_, atol=1e-7)
 
 
 @pytest.mark.parametrize("inclusive", [True, False])
@@ -94,18 +96,18 @@ def test_cdf_by_definition(weights, inclusive):
         below = points[:, None] >= Y if inclusive else points[:, None] > Y
         return (dense * below).sum(axis=1)
 
-    assert_allclose(model.oob_cdf(inclusive=inclusive), expected(Y), atol=1e-7)
+    assert_allclose(model.oob_.cdf(inclusive=inclusive), expected(Y), atol=1e-7)
     points = np.column_stack([np.full(N, 0.3), Y + 0.1, np.full(N, -np.inf)])
-    found = model.oob_cdf(points, inclusive=inclusive)
+    found = model.oob_.cdf(points, inclusive=inclusive)
     assert_allclose(found, np.transpose([expected(p) for p in points.T]), atol=1e-7)
 
 
 def test_quantiles_by_definition(weights):
     model, dense = imported(weights), weights_by_definition(FOREST, weights)
     expected = [[quantile_by_definition(mass, level) for level in LEVELS] for mass in dense]
-    assert_array_equal(model.oob_quantiles(LEVELS), expected)
-    assert_array_equal(model.oob_quantiles(0.5), np.array(expected)[:, 2])
-    interpolated = model.oob_quantiles(LEVELS, interpolation="linear")
+    assert_array_equal(model.oob_.quantiles(LEVELS), expected)
+    assert_array_equal(model.oob_.quantiles(0.5), np.array(expected)[:, 2])
+    interpolated = model.oob_.quantiles(LEVELS, interpolation="linear")
     assert (interpolated[:, 1:] >= interpolated[:, :-1]).all()
 
 
@@ -118,7 +120,7 @@ def test_intervals_by_definition(weights):
         leave_out = None if weights == "inbag" else i
         atoms = _reference.merge(leaves, Y, query[i], counts=considered, leave_out=leave_out)
         expected.append(_reference.hdi(atoms, 0.8))
-    assert_array_equal(imported(weights).oob_interval(0.8), expected)
+    assert_array_equal(imported(weights).oob_.interval(0.8), expected)
 
 
 @cache
@@ -169,9 +171,9 @@ def test_calibrated_intervals_by_definition(weights, method):
         {"base": Base(family, "averaged", 0.8)},
         {"base": Base(family, "hdi", 0.7)},
     )
-    found = model.oob_interval([0.9, 0.5])
-    assert_array_equal(model.oob_interval([0.9, 0.5], kind="calibrated"), found)
-    assert_array_equal(model.oob_interval(0.9), found[..., 0])
+    found = model.oob_.interval([0.9, 0.5])
+    assert_array_equal(model.oob_.interval([0.9, 0.5], kind="calibrated"), found)
+    assert_array_equal(model.oob_.interval(0.9), found[..., 0])
     for i in range(0, N, 4):
         lower, upper, ends = np.inf, -np.inf, []
         for level in model.calibration_.levels:
@@ -194,27 +196,27 @@ def test_calibrated_intervals_of_a_pruned_model_are_those_of_its_trees(weights):
         model.calibrate()
     assert {base.min_samples_leaf for base in model.calibration_.bases} == {15}
     assert not predict_matches_forest(model)
-    assert_array_equal(model.oob_prediction(), plain.oob_prediction())
-    assert_array_equal(model.oob_weights().toarray(), plain.oob_weights().toarray())
+    assert_array_equal(model.oob_.prediction(), plain.oob_.prediction())
+    assert_array_equal(model.oob_.weights().toarray(), plain.oob_.weights().toarray())
     with leaf_sizes(1):
         plain.calibrate()
     for own, other in zip(model.calibration_.levels, plain.calibration_.levels, strict=True):
         assert own == replace(other, base=other.base._replace(min_samples_leaf=15))
-    assert_array_equal(model.oob_interval([0.5, 0.9]), plain.oob_interval([0.5, 0.9]))
+    assert_array_equal(model.oob_.interval([0.5, 0.9]), plain.oob_.interval([0.5, 0.9]))
 
 
 def test_the_calibration_has_the_coverage_of_its_own_intervals():
     model = HDIForestRegressor(random_state=0).fit(*make_regression(300, 4, noise=9))
-    intervals = model.oob_interval(model.calibration_.coverages)
+    intervals = model.oob_.interval(model.calibration_.coverages)
     y = model._fitted.training_rows.y
     assert model.calibration_.n == len(y)
     for j, level in enumerate(model.calibration_.levels):
         assert coverage_score(y, intervals[..., j]) == level.realised
         assert_allclose(np.diff(intervals[..., j]).mean(), level.mean_width)
-    raw = model.oob_interval(0.9, kind="hdi")
-    assert not np.array_equal(raw, model.oob_interval(0.9))
+    raw = model.oob_.interval(0.9, kind="hdi")
+    assert not np.array_equal(raw, model.oob_.interval(0.9))
     with pytest.raises(ValueError, match=r"one that was calibrated: .*; got 0.85; call"):
-        model.oob_interval(0.85)
+        model.oob_.interval(0.85)
 
 
 @pytest.mark.parametrize("weights", ["all", "inbag"])
@@ -226,7 +228,7 @@ def test_calibrated_rows_that_every_tree_saw_warn_once(weights, tmp_path):
     seen = np.isnan(weights_by_definition(forest, weights)[:, 0])
     for output, first in (("numpy", 0), ("pandas", 1)):
         with pytest.warns(OutOfBagWarning, match="no out-of-bag interval, because") as caught:
-            found = np.asarray(model.oob_interval(0.8, output=output))[:, first:]
+            found = np.asarray(model.oob_.interval(0.8, output=output))[:, first:]
         assert len(caught) == 1
         assert caught[0].filename == __file__
         assert_array_equal(np.isnan(found).all(axis=1), seen)
@@ -237,9 +239,9 @@ def test_tables_of_calibrated_intervals_have_the_mean_in_front():
     model = imported(forest=RandomForestRegressor(80, random_state=0).fit(X, Y)).calibrate(
         coverage=0.8
     )
-    table = model.oob_interval(0.8, output="pandas")
+    table = model.oob_.interval(0.8, output="pandas")
     assert list(table) == ["prediction", "lower_0.8", "upper_0.8"]
-    expected = np.column_stack([model.oob_prediction(), model.oob_interval(0.8)])
+    expected = np.column_stack([model.oob_.prediction(), model.oob_.interval(0.8)])
     assert_array_equal(table.to_numpy(), expected)
 
 
@@ -247,7 +249,7 @@ def test_what_has_no_calibrated_intervals_out_of_bag_says_what_to_use():
     forest = RandomForestRegressor(60, min_samples_leaf=3, random_state=0).fit(X, Y)
     model = imported(forest=forest)
     with pytest.raises(AttributeError, match="this model has no calibration_; call calibrate"):
-        model.oob_interval(kind="calibrated")
+        model.oob_.interval(kind="calibrated")
     instead = r"; use kind='hdi', .* or 'split' without a regressor as mean$"
     for options, reason in [
         ({"method": CVPlus(2)}, "the model was calibrated by 'cv.'"),
@@ -259,11 +261,11 @@ def test_what_has_no_calibrated_intervals_out_of_bag_says_what_to_use():
         message = f"^kind must not be 'calibrated' out of bag, because {reason}{instead}"
         for given in ({}, {"kind": "calibrated"}, {"output": "pandas"}):
             with pytest.raises(ValueError, match=message):
-                model.oob_interval(0.8, **given)
-        assert model.oob_interval(0.8, kind="hdi").shape == (N, 2)
+                model.oob_.interval(0.8, **given)
+        assert model.oob_.interval(0.8, kind="hdi").shape == (N, 2)
     both = imported(forest=RandomForestRegressor(40, random_state=0).fit(X, BOTH), y=BOTH)
     with pytest.raises(AttributeError, match="no calibration_"):
-        both.oob_interval(kind="calibrated")
+        both.oob_.interval(kind="calibrated")
 
 
 def test_own_target_does_not_matter_out_of_bag(weights):
@@ -272,7 +274,7 @@ def test_own_target_does_not_matter_out_of_bag(weights):
         60, bootstrap=True, max_features=1, min_samples_leaf=4, random_state=0
     )
     model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, Y)
-    before = model.oob_interval(0.8)
+    before = model.oob_.interval(0.8)
     rows = model._fitted.training_rows
     for i in (0, 17, 80):
         rows.y[i] += 1000
@@ -281,7 +283,7 @@ def test_own_target_does_not_matter_out_of_bag(weights):
             changed = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, Y)
             scorer = Scorer(model.scorer_.forest, index)
             changed._fitted = replace(model._fitted, scorer=scorer)
-            assert_array_equal(changed.oob_interval(0.8)[i], before[i])
+            assert_array_equal(changed.oob_.interval(0.8)[i], before[i])
         finally:
             rows.y[i] -= 1000
 
@@ -293,7 +295,7 @@ def test_out_of_bag_coverage_of_shuffled_targets():
     model = HDIForestRegressor(
         RandomForestRegressor(60, min_samples_leaf=50, random_state=0), calibration=False
     )
-    lower, upper = model.fit(x, y).oob_interval(0.9).T
+    lower, upper = model.fit(x, y).oob_.interval(0.9).T
     assert abs(((lower <= y) & (y <= upper)).mean() - 0.9) < 0.03
 
 
@@ -305,41 +307,41 @@ def test_sample_weights_by_definition(weights):
     if weights == "inbag" and model._fitted.training_rows.counts_are_weighted:
         pytest.skip("before scikit-learn 1.9 the weights multiplied the counts")
     dense = weights_by_definition(model.estimator_, weights, SAMPLE_WEIGHT)
-    assert_allclose(model.oob_weights().toarray(), dense, atol=1e-7)
-    assert_allclose(model.oob_prediction(), dense @ Y, atol=1e-6)
+    assert_allclose(model.oob_.weights().toarray(), dense, atol=1e-7)
+    assert_allclose(model.oob_.prediction(), dense @ Y, atol=1e-6)
 
 
 def test_several_outputs(weights):
     forest = RandomForestRegressor(40, min_samples_leaf=3, random_state=0).fit(X, BOTH)
     model = imported(weights, forest, BOTH)
     dense = weights_by_definition(forest, weights)
-    assert_allclose(model.oob_weights().toarray(), dense, atol=2.0**-31)
-    assert_allclose(model.oob_prediction(), dense @ BOTH, atol=1e-7)
-    assert model.oob_interval(LEVELS[1:]).shape == (N, 2, 2, 4)
-    assert model.oob_quantiles(LEVELS).shape == (N, 2, 5)
-    assert model.oob_quantiles(0.5).shape == (N, 2)
-    assert model.oob_cdf(np.zeros((N, 2, 3))).shape == (N, 2, 3)
+    assert_allclose(model.oob_.weights().toarray(), dense, atol=2.0**-31)
+    assert_allclose(model.oob_.prediction(), dense @ BOTH, atol=1e-7)
+    assert model.oob_.interval(LEVELS[1:]).shape == (N, 2, 2, 4)
+    assert model.oob_.quantiles(LEVELS).shape == (N, 2, 5)
+    assert model.oob_.quantiles(0.5).shape == (N, 2)
+    assert model.oob_.cdf(np.zeros((N, 2, 3))).shape == (N, 2, 3)
     expected = [(dense * (column <= column[:, None])).sum(axis=1) for column in BOTH.T]
-    assert_allclose(model.oob_cdf(), np.transpose(expected), atol=1e-7)
+    assert_allclose(model.oob_.cdf(), np.transpose(expected), atol=1e-7)
 
 
 def test_a_loaded_model_answers_the_same(weights, tmp_path):
     model = imported(weights, n_jobs=2)
     model.save(tmp_path / "model")
     loaded = HDIForestRegressor.load(tmp_path / "model")
-    assert_array_equal(loaded.oob_prediction(), model.oob_prediction())
-    assert_array_equal(loaded.oob_weights().toarray(), model.oob_weights().toarray())
+    assert_array_equal(loaded.oob_.prediction(), model.oob_.prediction())
+    assert_array_equal(loaded.oob_.weights().toarray(), model.oob_.weights().toarray())
     model.save(tmp_path / "model", training_rows=False)
     with pytest.raises(ValueError, match="saved without its training rows"):
-        HDIForestRegressor.load(tmp_path / "model").oob_cdf()
+        HDIForestRegressor.load(tmp_path / "model").oob_.cdf()
 
 
 METHODS = {
-    "oob_prediction": (),
-    "oob_interval": (),
-    "oob_quantiles": (0.5,),
-    "oob_cdf": (),
-    "oob_weights": (),
+    "oob_.prediction": (),
+    "oob_.interval": (),
+    "oob_.quantiles": (0.5,),
+    "oob_.cdf": (),
+    "oob_.weights": (),
 }
 
 
@@ -349,13 +351,13 @@ def test_rows_that_every_tree_saw_warn_once(method, weights):
     dense = weights_by_definition(forest, weights)
     undefined = np.isnan(dense[:, 0])
     assert 0 < undefined.sum() < N
-    result = method.removeprefix("oob_")
+    result = method.removeprefix("oob_.")
     message = f"^{undefined.sum()} of 90 training rows have no out-of-bag {result}, because"
     with pytest.warns(UserWarning, match=message) as caught:
-        found = getattr(imported(weights, forest), method)(*METHODS[method])
+        found = attrgetter(method)(imported(weights, forest))(*METHODS[method])
     assert len(caught) == 1
     assert caught[0].filename == __file__
-    if method == "oob_weights":
+    if method == "oob_.weights":
         assert_array_equal(np.diff(found.indptr) == 0, undefined)
         assert_allclose(found.toarray()[~undefined], dense[~undefined], atol=1e-7)
     else:
@@ -366,18 +368,18 @@ def test_rows_that_every_tree_saw_warn_once(method, weights):
 def test_forests_whose_trees_saw_all_rows(method):
     model = HDIForestRegressor(ExtraTreesRegressor(3, random_state=0), calibration=False).fit(X, Y)
     with pytest.raises(ValueError, match=f"^{method} needs a forest whose trees leave rows out"):
-        getattr(model, method)(*METHODS[method])
+        attrgetter(method)(model)(*METHODS[method])
 
 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda model: model.oob_interval(90), "did you mean 0.9"),
-        (lambda model: model.oob_interval(0.9, kind="HDI"), "kind must be"),
-        (lambda model: model.oob_quantiles(1.5), "quantiles must"),
-        (lambda model: model.oob_quantiles(0.5, interpolation="cubic"), "interpolation must"),
-        (lambda model: model.oob_cdf(np.zeros(N - 1)), r"y must begin with the shape \(90,\)"),
-        (lambda model: model.oob_cdf(np.full(N, np.nan)), "y must not hold NaN"),
+        (lambda model: model.oob_.interval(90), "did you mean 0.9"),
+        (lambda model: model.oob_.interval(0.9, kind="HDI"), "kind must be"),
+        (lambda model: model.oob_.quantiles(1.5), "quantiles must"),
+        (lambda model: model.oob_.quantiles(0.5, interpolation="cubic"), "interpolation must"),
+        (lambda model: model.oob_.cdf(np.zeros(N - 1)), r"y must begin with the shape \(90,\)"),
+        (lambda model: model.oob_.cdf(np.full(N, np.nan)), "y must not hold NaN"),
     ],
 )
 def test_wrong_arguments_are_refused_before_any_work(ask, message, monkeypatch):
@@ -391,7 +393,7 @@ def test_wrong_arguments_are_refused_before_any_work(ask, message, monkeypatch):
 @pytest.mark.parametrize("weights", WEIGHTINGS)
 def test_the_mean_is_an_attribute_as_that_of_scikit_learn(weights):
     model = imported(weights)
-    assert_array_equal(model.oob_prediction_, model.oob_prediction())
+    assert_array_equal(model.oob_prediction_, model.oob_.prediction())
     if weights == "inbag":
         assert_allclose(model.oob_prediction_, FOREST.oob_prediction_, atol=1e-6)
     whole = ExtraTreesRegressor(5).fit(X, Y)
@@ -401,13 +403,49 @@ def test_the_mean_is_an_attribute_as_that_of_scikit_learn(weights):
         imported(forest=whole).oob_prediction_  # noqa: B018
 
 
+@pytest.mark.parametrize("name", ["prediction", "interval", "quantiles", "cdf", "weights"])
+def test_the_methods_of_earlier_versions_are_gone(name):
+    for model in (imported(), HDIForestRegressor()):
+        with pytest.raises(AttributeError, match=f"has no attribute 'oob_{name}'"):
+            getattr(model, f"oob_{name}")
+
+
+def test_what_is_out_of_bag_is_an_attribute_of_a_fitted_model():
+    model = HDIForestRegressor(FOREST, calibration=False)
+    assert not hasattr(model, "oob_")
+    model.fit(X, Y)
+    assert repr(model.oob_) == "OutOfBagPredictions of 90 training rows"
+    assert "oob_" in dir(model)
+    assert {name for name in dir(model.oob_) if not name.startswith("_")} == {
+        *("prediction", "interval", "quantiles", "cdf", "weights"),
+    }
+
+
+def test_it_stays_as_the_model_was():
+    model = imported(forest=LARGER)
+    before = model.oob_
+    raw = before.interval(0.8)
+    model.calibrate(coverage=0.8)
+    assert_array_equal(before.interval(0.8), raw)
+    assert not np.array_equal(model.oob_.interval(0.8), raw)
+    assert_array_equal(pickle.loads(pickle.dumps(before)).interval(0.8), raw)
+
+
+@pytest.mark.parametrize("word", ["alpha", "confidence_level", "levels"])
+def test_unknown_arguments_are_named(word):
+    hint = "" if word == "levels" else rf"; {word}=0\.[19] is coverage=0\.9 here"
+    said = rf"^OutOfBagPredictions\.interval\(\) got an unexpected keyword argument '{word}'{hint}$"
+    with pytest.raises(TypeError, match=said):
+        imported().oob_.interval(**{word: 0.1})
+
+
 def test_crepes_calibrates_by_it():
     """Oracle: the same residuals, given by hand."""
     crepes = pytest.importorskip("crepes")
     model = imported()
     wrapped = crepes.WrapRegressor(model)
     wrapped.calibrate(X, Y, oob=True)
-    by_hand = crepes.ConformalRegressor().fit(Y - model.oob_prediction())
+    by_hand = crepes.ConformalRegressor().fit(Y - model.oob_.prediction())
     expected = by_hand.predict_int(model.predict(X[:9]), confidence=0.8)
     assert_array_equal(wrapped.predict_int(X[:9], confidence=0.8), expected)
     assert coverage_score(Y, wrapped.predict_int(X, confidence=0.8)) > 0.7

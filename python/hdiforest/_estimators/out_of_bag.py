@@ -1,0 +1,277 @@
+"""OutOfBagPredictions: what a model predicts for its training rows, by trees that drew others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from hdicore import LeafIndex
+from hdiforest._estimators import row_source
+from hdiforest._estimators.row_source import Query, Readings, RowSource, join_columns, query_of
+from hdiforest._model import predict
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.out_of_bag import OutOfBagIntervals
+from hdiforest._tables.frames import Output
+from hdiforest._utils import Array, Interpolation
+from hdiforest._utils.checks import known_arguments
+from hdiforest._utils.hints import warn_caller
+from hdiforest.calibration import Base, Calibration
+from hdiforest.exceptions import OutOfBagWarning
+
+
+class OutOfBagRows(RowSource):
+    """The training rows of a model, each answered by trees that did not draw it.
+
+    `result` is what is asked for, in warnings and errors.
+    """
+
+    def __init__(self, model: Any, result: str) -> None:
+        super().__init__(model)
+        self.n_threads, self.result = model._n_threads(), result
+        self.positions = np.arange(self.fitted.n_training_rows)
+        if self.fitted.require_training_rows().bags is None:
+            raise ValueError(
+                f"oob_.{result} needs a forest whose trees leave rows out; every tree of this one "
+                "was fitted on all rows"
+            )
+
+    @property
+    def index(self) -> Any:
+        """Index of pandas of the rows of the fit."""
+        return self.model._row_labels
+
+    def ask(self, query: Callable[..., Any], *values: Any, targets: Array | None = None) -> Any:
+        """Call a query of leaves and of an index of the targets, or of others, with values."""
+        index = self.fitted.scorer.index
+        if targets is None:
+            # A query for no rows refuses wrong arguments before the training rows are indexed.
+            no_leaves = np.empty((0, index.n_trees), dtype=np.int32)
+            query(index, no_leaves, *(each[:0] for each in values))
+        source = OutOfBagIntervals(self.fitted, self.n_threads)
+        return source.query_raw(query, self.positions, *values, targets=targets)
+
+    def query(self, query: Query, values: ArrayLike | None = None) -> Array:
+        """Ask the index for the leaves of all rows in trees that did not draw them."""
+        per_row = () if values is None else (np.asarray(values),)
+        return self._warned_of_nan(self.ask(query, *per_row))
+
+    def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
+        """Widen the base intervals of each output."""
+
+        def answer(part: FittedForest, _: int) -> Array:
+            calibration = _calibration_of(part)
+            positions = calibration.positions(coverage)
+            calibration = calibration.first(int(positions.max(initial=0)) + 1)
+            ends = self._base_intervals(part, calibration.bases)
+            labels = by
+            if by is None and part.by is not None and calibration.method == "oob":
+                labels = part.by.array
+            codes = part.group_codes(part.require_training_rows().X, labels)
+            return calibration.intervals(ends, codes)[..., positions]
+
+        ends = self._warned_of_nan(predict.of_outputs(self.fitted, answer, joint=joint))
+        # Rows without a mean are those without an interval, of which a warning was given.
+        return join_columns(self.ask(query_of("mean")), ends) if with_mean else ends
+
+    def read_bases(self, readings: Readings, values: Array | None = None) -> Array:
+        """Read the base quantiles of each output."""
+        per_row = () if values is None else (values,)
+
+        def answer(part: FittedForest, output: int, *own: Array) -> Array:
+            levels, read = readings[output]
+            bases = _calibration_of(part).bases[0].quantiles(levels)
+            return read(self._base_intervals(part, bases)[:, 1], *own)
+
+        return self._warned_of_nan(predict.of_outputs(self.fitted, answer, *per_row))
+
+    def _base_intervals(self, part: FittedForest, bases: Sequence[Base]) -> Array:
+        return OutOfBagIntervals(part, self.n_threads).intervals(self.positions, bases)
+
+    def _warned_of_nan(self, numbers: Array) -> Array:
+        self.warn_of_empty(np.isnan(numbers))
+        return numbers
+
+    def warn_of_empty(self, empty: NDArray[np.bool_]) -> None:
+        """Warn if rows have no result; `empty` (n, ...) says which."""
+        if n_empty := np.count_nonzero(empty.reshape(len(empty), -1).any(axis=1)):
+            warn_caller(
+                f"{n_empty} of {len(empty)} training rows have no out-of-bag {self.result}, "
+                "because no tree that did not see them has another row to show; use more trees",
+                OutOfBagWarning,
+            )
+
+
+class OutOfBagPredictions:
+    """Predictions for the training rows of a model, each from the trees that did not see the row.
+
+    Parameters
+    ----------
+    model : HDIForestRegressor
+        A fitted model, whose attribute ``oob_`` this is: as the model was when it was asked for.
+
+    Notes
+    -----
+    All methods give NaN, with a warning, for rows that every tree has seen, and raise ValueError if
+    every tree was fitted on all rows, or the model has no training rows. A row never takes part in
+    its own distribution: with ``weights`` "all" and "oob" it is left out of the leaves of these
+    trees, and the others share its weight. Tables of pandas have the index of the fit, which
+    pickles and files do not hold.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X, y)
+    >>> lower, upper = model.oob_.interval(0.9).T
+    >>> bool(((lower <= y) & (y <= upper)).mean() >= 0.9)
+    True
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def __repr__(self) -> str:
+        return f"OutOfBagPredictions of {self._model.n_training_rows_:,} training rows"
+
+    @known_arguments
+    def prediction(self, *, output: Output = "numpy") -> Any:
+        """Return means.
+
+        Parameters
+        ----------
+        output : str, default="numpy"
+            As in `HDIForestRegressor.predict`.
+
+        Returns
+        -------
+        (n_training_rows,) or (n_training_rows, n_outputs) float64, or table
+            As of `HDIForestRegressor.predict`. With ``weights="inbag"`` equal to the forest's own
+            ``oob_prediction_``.
+        """
+        return row_source.mean(OutOfBagRows(self._model, "prediction"), output)
+
+    @known_arguments
+    def interval(
+        self,
+        coverage: float | ArrayLike = 0.9,
+        *,
+        kind: predict.AnyKind | None = None,
+        by: ArrayLike | None = None,
+        joint: bool = False,
+        output: Output = "numpy",
+    ) -> Any:
+        """Return intervals.
+
+        Parameters
+        ----------
+        coverage, kind, by, joint, output : optional
+            As in `HDIForestRegressor.predict_interval`; `by` is needed of a loaded model alone.
+            Calibrated ones and their one-sided bounds need the method "oob" or "split" without a
+            regressor as `mean`.
+
+        Returns
+        -------
+        (n_training_rows, 2) or (n_training_rows, 2, k) float64, or table
+            As of `HDIForestRegressor.predict_interval`. The row decided one part in the number of
+            calibration rows of its own quantile: `calibration_` has a cross-check.
+        """
+        rows = OutOfBagRows(self._model, "interval")
+        return row_source.interval(rows, coverage, kind, by, joint, output)
+
+    @known_arguments
+    def quantiles(
+        self,
+        quantiles: float | ArrayLike,
+        *,
+        kind: Literal["calibrated", "raw"] | None = None,
+        interpolation: Interpolation | None = None,
+        output: Output = "numpy",
+    ) -> Any:
+        """Return quantiles.
+
+        Parameters
+        ----------
+        quantiles, kind, interpolation, output : levels and options
+            As in `HDIForestRegressor.predict_quantiles`. The kind "calibrated" needs a calibration
+            by "oob" or "split", without a regressor as `mean`; with one the kind is "raw" by
+            default.
+
+        Returns
+        -------
+        (n_training_rows,) or (n_training_rows, k) float64, or table
+            As of `HDIForestRegressor.predict_quantiles`.
+        """
+        rows = OutOfBagRows(self._model, "quantiles")
+        kind = _kind_of_distribution(rows, kind)
+        return row_source.quantiles(rows, quantiles, kind, interpolation, output)
+
+    @known_arguments
+    def cdf(
+        self,
+        y: ArrayLike | None = None,
+        *,
+        inclusive: bool = True,
+        kind: Literal["calibrated", "raw"] | None = None,
+        output: Output = "numpy",
+    ) -> Any:
+        """Return P(Y <= y), or P(Y < y).
+
+        Parameters
+        ----------
+        y : float, (n_training_rows,) or (n_training_rows, k) array, optional
+            As in `HDIForestRegressor.predict_cdf`. By default the rows' own targets: the result is
+            then the probability integral transform, which is uniform if the distributions are
+            right.
+        inclusive, kind, output : optional
+            As in `HDIForestRegressor.predict_cdf` and `quantiles`.
+
+        Returns
+        -------
+        array of the shape of y, float64, or table
+            As of `HDIForestRegressor.predict_cdf`.
+        """
+        rows = OutOfBagRows(self._model, "cdf")
+        targets = rows.fitted.require_training_rows().y
+        points = targets if y is None else np.asarray(y, dtype=np.float64)
+        points = np.full(targets.shape, points) if points.ndim == 0 else points
+        if points.shape[: targets.ndim] != targets.shape:
+            must = f"y must begin with the shape {targets.shape} of the training targets"
+            raise ValueError(f"{must}, got {points.shape}")
+        return row_source.cdf(rows, points, inclusive, _kind_of_distribution(rows, kind), output)
+
+    @known_arguments
+    def weights(self) -> csr_array:
+        """Return the weight of every training row for every other.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n_training_rows, n_training_rows), float64
+            Row i holds the weights for training row i: they sum to 1, and its own is 0. A row that
+            every tree has seen is empty, with a warning.
+        """
+        rows = OutOfBagRows(self._model, "weights")
+        n, targets = len(rows.positions), rows.positions.astype(np.float64)
+        indptr, indices, data = rows.ask(LeafIndex.weights, targets=targets)
+        rows.warn_of_empty(np.diff(indptr) == 0)
+        return csr_array((data, indices, indptr), shape=(n, n))
+
+
+def _calibration_of(part: FittedForest) -> Calibration:
+    """Return the calibration of an output, or raise ValueError if it has no base intervals."""
+    if (reason := part.why_not_out_of_bag()) is not None:
+        raise ValueError(
+            f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', or "
+            "'raw' of quantiles, which are not calibrated, or calibrate by method='oob' or 'split' "
+            "without a regressor as mean"
+        )
+    return cast("Calibration", part.calibration)
+
+
+def _kind_of_distribution(rows: OutOfBagRows, kind: Any) -> Any:
+    """Return the kind of distributions that is meant: not all are calibrated out of bag."""
+    return "raw" if kind is None and rows.fitted.why_not_out_of_bag() is not None else kind
