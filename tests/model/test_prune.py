@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from hdicore import Scorer, _reference
+from hdicore import LeafIndex, Scorer, _reference
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.prune import leaf_sizes, prune, prune_to
@@ -179,7 +179,7 @@ def test_out_of_bag_intervals_of_pruned_trees_are_those_of_the_pruned_forest(
         bases = [Base(f, k, 0.8) for f in alone.families for k in ("hdi", "averaged")]
         found = pruned.intervals(pruned.usable, bases)
         assert_array_equal(found, alone.intervals(alone.usable, bases))
-        raw = ("intervals", whole.usable, [0.8])
+        raw = (LeafIndex.intervals, whole.usable, [0.8])
         assert_array_equal(pruned.query_raw(*raw), alone.query_raw(*raw))
 
 
