@@ -109,7 +109,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
         Returns
         -------
         (n,) or (n, n_outputs) float64, or table
-            In the unit of y. The scikit-learn forest's own if `hdiforest.inspection.predict_matches_forest`.
+            In the unit of y. The scikit-learn forest's own if
+            `hdiforest.inspection.predict_matches_forest` says so.
 
         Notes
         -----

@@ -362,7 +362,7 @@ def expected(path, rows):
     except ValueError:
         return None
     model = HDIForestRegressor()
-    model._fitted = fitted
+    model._fitted, model.n_features_in_ = fitted, fitted.n_features
     return model.predict_interval(rows, 0.8)
 
 
