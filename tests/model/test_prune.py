@@ -14,7 +14,8 @@ from hdicore import Scorer, _reference
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.prune import leaf_sizes, prune, prune_to
-from hdiforest.calibration._bases import KINDS, Base
+from hdiforest._utils.kinds import BASE_KINDS
+from hdiforest.calibration._bases import Base
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -187,7 +188,7 @@ def test_out_of_bag_intervals_do_not_see_their_own_rows():
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     whole = prune(model.fitted_forest(), 5)
     chosen, families = np.arange(0, N, 40), ("raw", "centred")
-    bases = [Base(*each, 0.8) for each in product(families, KINDS)]
+    bases = [Base(*each, 0.8) for each in product(families, BASE_KINDS)]
     found = OutOfBagIntervals(whole, 1).intervals(chosen, bases)
     for k, row in enumerate(chosen):
         other = Y.copy()

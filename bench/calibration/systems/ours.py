@@ -10,8 +10,9 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
 from hdiforest._model import calibrate
+from hdiforest._utils.kinds import BASE_KINDS
 from hdiforest.calibration import CVPlus
-from hdiforest.calibration._bases import KINDS, Base
+from hdiforest.calibration._bases import Base
 
 from .interface import Intervals, System, Training
 
@@ -66,7 +67,7 @@ def three_kinds(training: Training) -> Intervals:
     """Let HDIs and equal-tailed intervals compete with the averaged ones of the default."""
 
     def widened(bases: Sequence[Base]) -> tuple[Base, ...]:
-        return tuple(base._replace(kind=kind) for base in bases for kind in reversed(KINDS))
+        return tuple(base._replace(kind=kind) for base in bases for kind in reversed(BASE_KINDS))
 
     ends, candidates = calibrate._ends_and_quantiles, calibrate._candidates
     with patch.multiple(
