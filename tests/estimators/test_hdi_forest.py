@@ -601,6 +601,7 @@ def test_forks_after_scoring_still_score():
     program = """
 import multiprocessing, numpy as np
 from sklearn.ensemble import RandomForestRegressor
+from hdiforest import HDIForestRegressor
 X = np.random.default_rng(0).normal(size=(500, 3))
 model = HDIForestRegressor(RandomForestRegressor(5), calibration=False, n_jobs=2).fit(X, X[:, 0])
 model.predict_interval(X)

@@ -200,10 +200,14 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
         return super().predict_interval(X, given, **options, output=output)
 
     def _source(self, X: Any) -> NewRows:
-        check_is_fitted(self)
-        rows = NewRows(self.best_estimator_, X)
+        rows = NewRows(self._best(), X)
         rows.prefix = "best_estimator_."
         return rows
+
+    def _best(self) -> HDIForestRegressor:
+        """Return the model that was kept, or raise NotFittedError."""
+        check_is_fitted(self)
+        return self.best_estimator_
 
     @property
     def _fitted(self) -> FittedForest:  # type: ignore[override]
