@@ -17,7 +17,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from hdiforest import HDIForestRegressor, LeafModel, fit_table
 from hdiforest.calibration import CVPlus
 from hdiforest.monitoring import recalibrate
-from hdiforest.serving._parts import Parts, as_facts, as_text
+from hdiforest.serving._parts import Origin, Parts, as_facts, as_text
 from hdiforest.serving._serialization import from_arrays
 
 from ...model_files import arrays_of, rewritten, with_array, with_text, with_value
@@ -357,13 +357,13 @@ def expected(path, rows):
         lean[f"{prefix}training_digest"] = as_text("0" * 32)
         if f"{prefix}calibration.numbers" in arrays:
             lean[f"{prefix}calibration.facts"] = facts_of(arrays[f"{prefix}calibration.numbers"])
-    try:
-        fitted = from_arrays(Parts(lean))
+    model = HDIForestRegressor()
+    try:  # what large arrays hold is checked by queries, as in C
+        fitted = from_arrays(Parts(lean, origin=Origin(str(path), lazy=True)))
+        model._fitted, model.n_features_in_ = fitted, fitted.n_features
+        return model.predict_interval(rows, 0.8)
     except ValueError:
         return None
-    model = HDIForestRegressor()
-    model._fitted, model.n_features_in_ = fitted, fitted.n_features
-    return model.predict_interval(rows, 0.8)
 
 
 def facts_of(numbers):
