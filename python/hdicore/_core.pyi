@@ -1878,7 +1878,7 @@ class CalibratedScorer:
     def __reduce__(self) -> tuple[type[CalibratedScorer], tuple[object, ...]]: ...
 
 def read_calibration(numbers: ArrayLike) -> dict[str, Any]:
-    """Parts that a calibration in a model file is made of.
+    """Read the parts of a calibration from its array in a model file.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ constexpr std::array<std::int64_t, place::n_places> most = {
 constexpr std::string_view known[] = {
     "numbers", "feature_names", "target_names", "feature_range", "training_digest", "forest.",
     "index.",  "training.",     "calibration.", "centred.",      "mean.",           "jackknife.",
-    "boxes.",  "reference.",    "encoder",      "steps",         "only_python"};
+    "boxes.",  "reference.",    "encoder",      "steps",         "not_in_c"};
 constexpr std::string_view of_file[] = {"digests", "objects"};
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
@@ -126,8 +126,8 @@ ModelFacts ModelFacts::read(const TensorFile& file, const std::string& prefix) {
         refuse("a part of a model must be without folds and outputs");
     }
     require_known(file, prefix, facts);
-    if (file.tensors.contains(prefix + "only_python")) {
-        refuse("the file holds a model " + printable(bytes_of(file, prefix + "only_python"), 300));
+    if (file.tensors.contains(prefix + "not_in_c")) {
+        refuse("the file holds a model " + printable(bytes_of(file, prefix + "not_in_c"), 300));
     }
     return facts;
 }

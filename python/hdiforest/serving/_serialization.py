@@ -93,7 +93,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         n_folds=len(fitted.folds),
         n_outputs=len(fitted.outputs),
     )
-    only_python, is_steps = _only_python(encoder), isinstance(encoder, TableSteps)
+    not_in_c, is_steps = _not_in_c(encoder), isinstance(encoder, TableSteps)
     facts = None if encoder is None else as_facts(encoder.facts())
     own: dict[str, Any] = {
         "numbers": np.array(numbers, dtype=np.int64),
@@ -101,7 +101,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         "target_names": as_texts(fitted.target_names, "target"),
         "training_digest": as_text(fitted.training_digest),
         "feature_range": fitted.feature_range,
-        "only_python": None if only_python is None else as_text(only_python),
+        "not_in_c": None if not_in_c is None else as_text(not_in_c),
         "steps" if is_steps else "encoder": facts,
     }
     arrays = {name: array for name, array in own.items() if array is not None}
@@ -172,7 +172,7 @@ def _forest(parts: Parts) -> FittedForest:
         jackknife = _jackknife(parts.group("jackknife"), forest)
     if parts.has("reference"):
         reference = _reference(parts.group("reference"), numbers.n_features)
-    _ = parts.text("only_python")
+    _ = parts.text("not_in_c")
     fitted = partial(
         FittedForest,
         scorer=Scorer(forest, index),
@@ -214,7 +214,7 @@ def _part(
     return _forest(part)
 
 
-def _only_python(encoder: TableEncoder | TableSteps | None) -> str | None:
+def _not_in_c(encoder: TableEncoder | TableSteps | None) -> str | None:
     """Say why the rows of a model are not made in C, behind "the file holds a model"."""
     if isinstance(encoder, TableSteps):
         return (

@@ -24,7 +24,7 @@ TEXTS = [
     *('{"levels": []}', '{"columns": [], "ids": []}', '{"n": 1e999}'),
 ]
 TEXTUAL = [
-    *("feature_names", "target_names", "training_digest", "encoder", "steps", "only_python"),
+    *("feature_names", "target_names", "training_digest", "encoder", "steps", "not_in_c"),
     "calibration.facts",
 ]
 DTYPES = ["<u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "<f8"]
