@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <string_view>
 
 #include "base/refusal.hpp"
@@ -43,15 +44,14 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
     });
 }
 
-// Whether a name is of a fold or an output that there is.
-bool is_of_part(std::string_view name, const ModelFacts& facts) {
-    const auto begins = [&](const char* kind, std::size_t n) {
-        for (std::size_t i = 0; i < n; ++i) {
-            if (name.starts_with(kind + std::to_string(i) + ".")) return true;
-        }
-        return false;
-    };
-    return begins("fold", facts.n_folds) || begins("output", facts.n_outputs);
+// Whether a name is of one of n parts of a kind: fold0., fold1., ...
+bool is_of_part(std::string_view name, std::string_view kind, std::size_t n) {
+    const std::size_t dot = name.find('.');
+    if (!name.starts_with(kind) || dot == name.npos) return false;
+    const std::string_view digits = name.substr(kind.size(), dot - kind.size());
+    std::size_t part = n;
+    std::from_chars(digits.data(), digits.data() + digits.size(), part);
+    return part < n && digits == std::to_string(part);
 }
 
 void require_known(const TensorFile& file, const std::string& prefix, const ModelFacts& facts) {
@@ -60,7 +60,8 @@ void require_known(const TensorFile& file, const std::string& prefix, const Mode
         const std::string_view name = std::string_view(at->first).substr(prefix.size());
         const bool is_whole = prefix.empty();
         if (is_one_of(known, name) || (is_whole && is_one_of(of_file, name)) ||
-            (is_whole && is_of_part(name, facts))) {
+            (is_whole && (is_of_part(name, "fold", facts.n_folds) ||
+                          is_of_part(name, "output", facts.n_outputs)))) {
             continue;
         }
         refuse("it has the tensor " + printable(at->first) +
