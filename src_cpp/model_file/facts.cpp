@@ -117,8 +117,11 @@ ModelFacts ModelFacts::read(const TensorFile& file, const std::string& prefix) {
                      size(place::folds),
                      size(place::outputs),
                      texts(file, prefix + "feature_names"),
-                     texts(file, prefix + "target_names").size()};
-    if (!facts.feature_names.empty() &&
+                     std::nullopt};
+    if (file.tensors.contains(prefix + "target_names")) {
+        facts.n_target_names = texts(file, prefix + "target_names").size();
+    }
+    if (file.tensors.contains(prefix + "feature_names") &&
         facts.feature_names.size() != static_cast<std::size_t>(facts.n_features)) {
         refuse("it names " + std::to_string(facts.feature_names.size()) + " features of " +
                std::to_string(facts.n_features));

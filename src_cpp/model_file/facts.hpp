@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct ModelFacts {
     std::size_t n_folds;
     std::size_t n_outputs;                   // that have a calibration of their own
     std::vector<std::string> feature_names;  // none: fitted without names
-    std::size_t n_target_names;
+    std::optional<std::size_t> n_target_names;
 
     // Of the arrays whose names begin with `prefix`. Throws std::invalid_argument if they are
     // missing, unknown or out of range, and if only Python makes rows of such a model.

@@ -169,8 +169,8 @@ ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const Mo
     if (facts.scalar_output && index_->n_outputs() != 1) {
         refuse("scalar_output must be false for an index of several outputs");
     }
-    if (facts.n_target_names > 0 && facts.n_target_names != index_->n_outputs()) {
-        refuse("it names " + std::to_string(facts.n_target_names) + " targets of " +
+    if (facts.n_target_names && *facts.n_target_names != index_->n_outputs()) {
+        refuse("it names " + std::to_string(*facts.n_target_names) + " targets of " +
                std::to_string(index_->n_outputs()));
     }
     Family family = Family::raw;

@@ -533,6 +533,8 @@ CHANGES = {
     "no flag": ("leaf_1", with_value("numbers", 4, 2)),
     "names without an end": ("leaf_1", with_text("feature_names", "a\0b\0c\0d")),
     "three names": ("leaf_1", with_text("feature_names", "a\0b\0c\0")),
+    "no name of a feature": ("leaf_1", with_text("feature_names", "")),
+    "no name of a target": ("leaf_1", with_text("target_names", "")),
     "one name of two targets": ("two_outputs", with_text("target_names", "a\0")),
     "residuals of another forest": (
         "centred", with_changed("centred.leaf_means", lambda own: own[1:])

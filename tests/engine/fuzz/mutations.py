@@ -60,7 +60,7 @@ def mutate(data: bytes, random: Random) -> bytes:
 
 def _parts(data: bytes) -> tuple[Format[Any], Tensors] | None:
     try:
-        tensors = {name: np.array(array) for name, array in load(data).items()}
+        tensors = {name: np.array(array) for name, array in sorted(load(data).items())}
         (size,) = struct.unpack("<Q", data[:8])
         metadata = json.loads(data[8 : 8 + size])["__metadata__"]
         del tensors["digests"]
