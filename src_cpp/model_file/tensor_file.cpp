@@ -92,7 +92,7 @@ void check_version(std::string_view written, std::string_view header) {
         format = versions.take(in_word);
         versions.skip(" ");
         writer = versions.take(in_word);
-        if (format == std::to_string(format_version) && versions.skip(" ") &&
+        if (format == std::to_string(format_version) && !writer.empty() && versions.skip(" ") &&
             !versions.take(in_word).empty() && versions.left().empty()) {
             return;
         }

@@ -537,7 +537,9 @@ def test_older_formats_name_their_version(path, version):
         HDIForestRegressor.load(path)
 
 
-@pytest.mark.parametrize("value", ["", "3", "3 0.1", "3 0.1 1.5 x", "x", "{", "-3 0.1 1.5"])
+@pytest.mark.parametrize(
+    "value", ["", "3", "3 0.1", "3 0.1 ", "3  1.5", "3 0.1 1.5 x", "x", "{", "-3 0.1 1.5"]
+)
 def test_versions_that_are_none(path, value):
     with_metadata(path, value)
     with pytest.raises(ValueError, match=r"has format .*, written by hdicore .*; this version"):

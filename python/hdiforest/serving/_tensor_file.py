@@ -202,7 +202,8 @@ def _header(
 def _versions(path: Path, form: Format[Any], written: str, text: str) -> Versions:
     """Return what wrote a file; ValueError if it is of another version of the format."""
     words = written.split(" ")
-    if len(words) == len(Versions._fields) and words[0] == str(FORMAT_VERSION):
+    is_whole = len(words) == len(Versions._fields) and all(words)
+    if is_whole and words[0] == str(FORMAT_VERSION):
         return Versions(FORMAT_VERSION, *words[1:])
     how = "upgrade hdicore"
     if written.startswith("{"):  # until format 2 all facts stood here, as JSON within JSON

@@ -582,7 +582,9 @@ def test_what_python_alone_reads_changes_no_answer(files, ask, tmp_path):
         same(found.intervals, whole.intervals)
 
 
-@pytest.mark.parametrize("version", ["99 9.9 2.0", '{"facts": {"format_version": 2}}', "3", ""])
+@pytest.mark.parametrize(
+    "version", ["99 9.9 2.0", '{"facts": {"format_version": 2}}', "3", "3 0.1 ", "3  1.5", ""]
+)
 def test_other_versions_are_told(version, files, ask, tmp_path):
     whole = files("leaf_1").read_bytes()
     start = 8 + int.from_bytes(whole[:8], "little")
