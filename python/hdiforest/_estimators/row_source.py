@@ -17,6 +17,7 @@ from hdiforest._tables import names as table_names
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array
 from hdiforest._utils.checks import as_written, check_choice, check_flag
+from hdiforest._utils.kinds import ONE_SIDED
 from hdiforest.calibration import _distribution as distributions
 
 # What answers: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
@@ -131,7 +132,7 @@ def _read_interval(
     if kind == "calibrated":
         return source.calibrated_interval(coverage, by, joint, with_mean)
     bounds = None
-    if kind in ("lower", "upper"):
+    if kind in ONE_SIDED:
         bounds = readings_of_bounds(source.fitted.calibration, kind, coverage)
     if bounds is not None:
         ends = source.read_bases(bounds)
