@@ -25,7 +25,7 @@ from hdiforest._tables.forms import THOUSANDS, DateForm, Written
 from hdiforest._tables.read import BATCH_ROWS, TextForm
 from hdiforest._utils.checks import CallError, alternatives, percentage_hint
 from hdiforest._utils.files import is_stream
-from hdiforest._utils.kinds import ENDS
+from hdiforest._utils.kinds import ENDS, TWO_SIDED
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._selection import OBJECTIVES
 
@@ -163,6 +163,7 @@ _TYPES |= {f"whole from {least}": partial(whole, least=least) for least in (0, 2
 _TYPES["coverages up to 1"] = partial(coverages, one=True)
 _CHOICES = {
     "kinds": ("calibrated", *ENDS),
+    "kinds with two ends": ("calibrated", *TWO_SIDED),
     # No option of the forest constrains it to be monotonic.
     "weightings": [name for name in WEIGHTINGS if name != "monotonic"],
     "objectives": OBJECTIVES,

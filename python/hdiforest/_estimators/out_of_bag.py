@@ -65,8 +65,8 @@ class OutOfBagRows(RowSource):
         def answer(part: FittedForest, _: int) -> Array:
             calibration = _calibration_of(part)
             positions = calibration.positions(coverage)
-            calibration = calibration.first(int(positions.max(initial=0)) + 1)
-            ends = self._base_intervals(part, calibration.bases)
+            bases = calibration.bases[: int(positions.max(initial=0)) + 1]
+            ends = self._base_intervals(part, bases)
             labels = by
             if by is None and part.by is not None and calibration.method == "oob":
                 labels = part.by.array
