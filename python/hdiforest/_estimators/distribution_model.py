@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from hdiforest._estimators import row_source
 from hdiforest._estimators.row_source import RowSource
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Interpolation
 from hdiforest._utils.checks import known_arguments
+from hdiforest.calibration._predict import AnyKind
 from hdiforest.serving._serialization import IndexedLeaves
 
 # What a model holds: a forest, or training rows by leaf.

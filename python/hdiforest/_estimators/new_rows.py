@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,20 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from hdicore import Scorer
-from hdiforest._estimators.folds import check_labels, warn_of_new_groups
-from hdiforest._estimators.input_rows import Block, checked_blocks, concatenated, is_plain
+from hdiforest._estimators.input_rows import (
+    Block,
+    check_labels,
+    checked_blocks,
+    concatenated,
+    is_plain,
+    warn_of_new_groups,
+)
 from hdiforest._estimators.row_source import Query, Readings, RowSource, join_columns, query_of
-from hdiforest._model import predict
 from hdiforest._model.fitted import FittedForest
 from hdiforest._utils import Array
 from hdiforest._utils.hints import digest_of, warn_caller
+from hdiforest.calibration import _predict as predict
+from hdiforest.exceptions import TrainingRowsWarning
 
 
 class NewRows(RowSource):
@@ -44,23 +50,24 @@ class NewRows(RowSource):
         return self.by_block(answer, values)
 
     def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
-        """Ask the calibrated scorer, with the rows for the forests of folds and their groups."""
-        fitted, X = self.fitted, self.X
-        groups = (*fitted.outputs, fitted)[0].groups
-        if not with_mean and by is None and groups is None and is_plain(X, self.model, fitted):
-            n_threads = self.model._n_threads(len(X))
-            return predict.predict_calibrated(fitted, X, coverage, n_threads, joint=joint)
+        """Ask the calibration, with the rows for the forests of folds and their groups."""
+        fitted, X, calibrated = self.fitted, self.X, predict.require_calibrated(self.fitted)
+        at = calibrated.result.positions(coverage)
+        if joint:
+            calibrated = predict.boxes_of(calibrated)
+        is_grouped = by is not None or calibrated.groups is not None
+        if not (with_mean or is_grouped) and is_plain(X, self.model, fitted):
+            return calibrated.intervals(X, at, self.model._n_threads(len(X)))
         of_new_groups: list[NDArray[np.bool_]] = []
 
         def answer(block: Block, n_threads: int) -> Array:
-            shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
+            shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(calibrated.outputs)]
             mean = np.empty(shape) if with_mean else None
             of_folds = [steps.rows(block.given) for steps in fitted.steps_of_folds]
-            codes = fitted.group_codes(block.rows, *block.per_row)
+            codes = calibrated.group_codes(block.rows, *block.per_row)
             if codes is not None:
                 of_new_groups.append(codes < 0)
-            args = block.rows, coverage, n_threads, mean, of_folds, codes, joint
-            ends = predict.predict_calibrated(fitted, *args)
+            ends = calibrated.intervals(block.rows, at, n_threads, mean, of_folds, codes)
             return ends if mean is None else join_columns(mean, ends)
 
         answers = self.by_block(answer, check_labels(by, X))
@@ -107,15 +114,16 @@ class NewRows(RowSource):
         """Warn, once a model, if X, which was scored, holds the rows of the fit in their order."""
         fitted, X = self.fitted, self.X
         is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
-        if is_read or len(X) != fitted.n_training_rows or not fitted.to_warn:
+        is_told = self.model._warned_of_training_rows
+        if is_read or is_told or len(X) != fitted.n_training_rows:
             return
         call = fitted.out_of_bag_call
         blocks = checked_blocks(self.model, X, fitted)
-        if digest_of(block.rows for block in blocks) == fitted.training_digest:
-            with suppress(IndexError):  # another thread has warned meanwhile
-                warn_caller(
-                    "X holds the rows of the fit: intervals cover more of their targets than of "
-                    f"those of new rows; use {call and self.prefix + call}rows that took no part "
-                    "in the fit",
-                    fitted.to_warn.pop(),
-                )
+        if digest_of(block.rows for block in blocks) == fitted.facts.training_digest:
+            self.model._warned_of_training_rows = True
+            warn_caller(
+                "X holds the rows of the fit: intervals cover more of their targets than of "
+                f"those of new rows; use {call and self.prefix + call}rows that took no part "
+                "in the fit",
+                TrainingRowsWarning,
+            )

@@ -54,7 +54,7 @@ class CentredForest:
 
     @property
     def family(self) -> str:
-        """Which of `hdiforest.calibration.FAMILIES` its intervals are."""
+        """Which of `FAMILIES` its intervals are."""
         return "centred" if self.mean is None else "stacked"
 
     @cached_property

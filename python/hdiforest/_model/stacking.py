@@ -198,10 +198,11 @@ def _check_frozen(frozen: FrozenEstimator, kind: str, fitted: FittedForest) -> N
             f"mean must be a model of the {fitted.n_features} features of the forest, and the "
             f"{kind} in the FrozenEstimator has {n_features}"
         )
-    if names is not None and fitted.feature_names is not None:
+    if names is not None and fitted.facts.feature_names is not None:
         # CatBoost numbers features of arrays, and LightGBM has no blanks in names.
         expected, found = (
-            [str(name).replace(" ", "_") for name in each] for each in (fitted.feature_names, names)
+            [str(name).replace(" ", "_") for name in each]
+            for each in (fitted.facts.feature_names, names)
         )
         if found not in (expected, [str(j) for j in range(n_features)]):
             j = next(j for j, name in enumerate(found) if name != expected[j])

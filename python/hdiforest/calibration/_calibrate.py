@@ -11,13 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils import Array
-from hdiforest.calibration import Calibration, CrossCalibration, CrossCheck, FixedLevel, Level
 from hdiforest.calibration import _selection as selection
-from hdiforest.calibration._bases import Candidates
+from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._groups import Groups, divide
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
 from hdiforest.calibration._recalibrate import scores_to_start
+from hdiforest.calibration._result import (
+    Calibration,
+    CrossCalibration,
+    CrossCheck,
+    FixedLevel,
+    Level,
+)
 from hdiforest.calibration._selection import Objective, Selected, calibrated_intervals
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 

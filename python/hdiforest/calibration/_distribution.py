@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import hdicore
+from hdiforest._model.bases import BASE_LEVELS
 from hdiforest._utils import Array
 from hdiforest._utils.checks import reals
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._quantiles import BASE_LEVELS, rank
+from hdiforest.calibration._quantiles import rank
 
 # Levels that are known exactly, of more rows; others have the next larger one.
 _N_KNOTS = 500

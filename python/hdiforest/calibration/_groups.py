@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import hdicore
+from hdiforest._model.fitted import FittedForest
 from hdiforest._utils import Array
 
 _N_DRAWS = 1000  # of what chance alone gives
@@ -76,14 +78,49 @@ class Groups:
             f"of the groups' rows; chance alone gives {least:.2f} to {most:.2f}."
         )
 
-    def first(self, k: int) -> Groups:
-        """Return the groups with the lowest k coverages."""
-        return replace(self, q_hat=self.q_hat[:, :k], coverage=self.coverage[:, :k])
-
     def __str__(self) -> str:
         n_small = np.isnan(self.q_hat).any(axis=1).sum()
         small = f", of which {n_small} have too few rows for some coverages" if n_small else ""
         return f"{len(self.labels)} groups with quantiles of their own{small}"
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSource:
+    """Where the groups of rows come from: one of the three."""
+
+    feature: int | None = None
+    function: Callable[[NDArray[Any]], ArrayLike] | None = None  # of rows (n, n_features)
+    array: NDArray[Any] | None = None  # (n,), of the calibration rows, or of all training rows
+
+    @classmethod
+    def of(cls, by: Any, forest: FittedForest) -> GroupSource:
+        """Return where `calibrate` is told to find groups, or raise ValueError."""
+        if isinstance(by, str | int):
+            return cls(feature=column_number(forest, "by", by))
+        return cls(function=by) if callable(by) else cls(array=np.asarray(by))
+
+    def labels(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the labels (n,) of rows X, or raise ValueError if there are not as many."""
+        if self.feature is not None:
+            return X[:, self.feature]
+        labels = self.array if self.function is None else np.asarray(self.function(X))
+        shape = None if labels is None else labels.shape
+        if labels is None or shape != (len(X),):
+            raise ValueError(f"by must give one group for each of {len(X)} rows, got shape {shape}")
+        return labels
+
+
+def column_number(forest: FittedForest, name: str, column: str | int) -> int:
+    """Return the number of a feature, by its name or number, or raise ValueError."""
+    names = forest.columns or ()
+    if isinstance(column, str):
+        if column not in names or len(names) != forest.n_features:
+            feature = "a column that is a feature of the forest"
+            raise ValueError(f"{name} must be the name of {feature}, got {column!r}")
+        return names.index(column)
+    if not 0 <= column < forest.n_features:
+        raise ValueError(f"{name} must be a column from 0 to {forest.n_features - 1}, got {column}")
+    return int(column)
 
 
 def divide(labels: ArrayLike) -> tuple[list[Label], NDArray[np.intp]]:

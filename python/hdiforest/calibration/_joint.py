@@ -9,11 +9,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._tables.names import names_of_targets
 from hdiforest._utils import Array
-from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._calibrate import measure_cross_check
+from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._quantiles import conformal_quantile
-from hdiforest.calibration._result import Calibration, JointCalibration, Level, output_names
+from hdiforest.calibration._result import Calibration, JointCalibration, Level
 from hdiforest.calibration._selection import Selected, calibrated_intervals, scores_of
 from hdiforest.metrics._intervals import coverage_score, mean_width_score
 
@@ -85,7 +86,7 @@ def calibrate_jointly(
         check = measure_cross_check(y_checked[:, j], checked[..., j], weights)
         levels.append(Level(coverage, width, covered, check))
     q_hat = np.array([each.quantiles(t) for each in own]).T
-    named, n = output_names(names, len(own)), calibrations[0].n
+    named, n = names_of_targets(names, len(own)), calibrations[0].n
     return JointCalibration(tuple(calibrations), tuple(levels), q_hat, named, method, n)
 
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import hdicore
+from hdiforest._model.bases import Base, check_base
 from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     CallError,
@@ -25,9 +26,8 @@ from hdiforest._utils.checks import (
     shares,
     significant,
 )
-from hdiforest.calibration._bases import Base, check_base
 from hdiforest.calibration._distribution import PredictiveDistribution
-from hdiforest.calibration._groups import Groups
+from hdiforest.calibration._groups import Groups, GroupSource
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rank, rows_needed, weight_needed
 
@@ -223,23 +223,10 @@ class CalibrationResult(ABC):
         """
         return self.levels[self._position(coverage)]
 
-    def first(self, k: int) -> Self:
-        """Return the calibration of the lowest coverages.
-
-        Parameters
-        ----------
-        k : int
-            Number of them.
-
-        Returns
-        -------
-        Calibration or CrossCalibration
-            Of the same class.
-        """
-        return cast("Self", replace(cast("Any", self), **self._of_first(k)))
-
-    def _of_first(self, k: int) -> dict[str, Any]:
-        return {"levels": self.levels[:k]}
+    @property
+    def finite_coverages(self) -> tuple[float, ...]:
+        """The coverages whose intervals are finite: there were rows enough for them."""
+        return self.coverages
 
     def _find(self, coverage: float) -> int | None:
         for position, calibrated in enumerate(self.coverages):
@@ -458,13 +445,22 @@ class Calibration(CalibrationResult):
             which, known = self.history[-1].method, self.history[-1]._asdict()
         return _GUARANTEES[which].format(**known)
 
-    def _of_first(self, k: int) -> dict[str, Any]:
-        groups, recent = self.groups, self.recent
-        if groups is not None:
-            groups = groups.first(k)
-        if recent is not None:
-            recent = replace(recent, scores=recent.scores[:, :k], misses=recent.misses[:k])
-        return super()._of_first(k) | {"groups": groups, "recent": recent}
+    @property
+    def finite_coverages(self) -> tuple[float, ...]:
+        """The coverages whose intervals are finite: there were rows enough for them."""
+        return tuple(level.coverage for level in self.levels if math.isfinite(level.q_hat))
+
+    def with_checks(self, name: str, checks: Sequence[CrossCheck | None]) -> Calibration:
+        """Return the calibration with another `cross_check` or `later` of each coverage."""
+        others: Any = [{name: check} for check in checks]
+        pairs = zip(self.levels, others, strict=True)
+        return replace(self, levels=tuple(replace(level, **other) for level, other in pairs))
+
+    def by_feature(self, by: GroupSource | None) -> Calibration:
+        """Return the calibration with the feature that tells the groups, if there is one."""
+        if by is None or self.groups is None:
+            return self
+        return replace(self, groups=replace(self.groups, feature=by.feature))
 
     def intervals(self, ends: Array, codes: NDArray[np.intp] | None = None) -> Array:
         """Return calibrated intervals of any rows.
@@ -586,12 +582,6 @@ class CrossCalibration(CalibrationResult):
         clipped = f", less {2 / (n + 1):.2g} for the clipping" if self.postprocess.clip else ""
         return _GUARANTEES[which].format(n=n, loss=loss, clipped=clipped)
 
-    def _of_first(self, k: int) -> dict[str, Any]:
-        return super()._of_first(k) | {
-            "scores": tuple(scores[:, :k] for scores in self.scores),
-            "weights": self.weights and tuple(weights[:, :k] for weights in self.weights),
-        }
-
     def intervals(self, ends: Array) -> Array:
         """Return calibrated intervals of any rows.
 
@@ -690,9 +680,11 @@ class JointCalibration(CalibrationResult):
 
         return tuple(map(side, self.outputs, self.q_hat.T.tolist()))
 
-    def _of_first(self, k: int) -> dict[str, Any]:
-        outputs = tuple(each.first(k) for each in self.outputs)
-        return super()._of_first(k) | {"outputs": outputs, "q_hat": self.q_hat[:k]}
+    @property
+    def finite_coverages(self) -> tuple[float, ...]:
+        """The coverages whose boxes are finite: there were rows enough for them."""
+        is_finite = np.asarray(np.isfinite(self.q_hat).all(axis=1))
+        return tuple(np.array(self.coverages)[is_finite].tolist())
 
     def _rows(self) -> list[tuple[str, ...]]:
         head, *together = super()._rows()
@@ -704,6 +696,4 @@ class JointCalibration(CalibrationResult):
         return f"q_hat {', '.join(map(significant, self.q_hat[self.levels.index(level)].tolist()))}"
 
 
-def output_names(names: Sequence[str] | None, n: int) -> tuple[str, ...]:
-    """Return names of n outputs, by default y0, y1, ..."""
-    return tuple(names or (f"y{output}" for output in range(n)))
+AnyCalibration = Calibration | CrossCalibration | JointCalibration

@@ -10,11 +10,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._model.bases import BASE_LEVELS, Base, Group
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice
-from hdiforest.calibration._bases import Base, Candidates, Group
+from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._quantiles import BASE_LEVELS, conformal_quantile
+from hdiforest.calibration._quantiles import conformal_quantile
 from hdiforest.metrics._intervals import interval_scores, weighted_mean
 
 Objective = Literal["balanced", "width", "interval_score"]

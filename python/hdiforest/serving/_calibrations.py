@@ -11,9 +11,10 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 
 from hdicore import kinds, read_calibration
+from hdiforest._model.bases import FAMILIES, Base
+from hdiforest._tables.names import names_of_targets
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, check_whole_number
-from hdiforest.calibration._bases import FAMILIES, Base
 from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import Lattice, PostProcess
@@ -30,7 +31,6 @@ from hdiforest.calibration._result import (
     Recalibrating,
     Recent,
     Step,
-    output_names,
 )
 from hdiforest.serving._parts import Arrays, Facts, Parts, as_facts, as_written
 
@@ -166,12 +166,8 @@ def boxes_arrays(calibration: JointCalibration) -> Arrays:
     return {"q_hat": calibration.q_hat, "facts": as_facts(facts)}
 
 
-def boxes_of(
-    parts: Parts, outputs: Sequence[Any], names: Sequence[str] | None
-) -> JointCalibration | None:
-    """Return the calibrations of several outputs together; None of one."""
-    if not outputs:
-        return None
+def boxes_of(parts: Parts, outputs: Sequence[Any], names: Sequence[str] | None) -> JointCalibration:
+    """Return the calibrations of several outputs together."""
     own = [each.calibration for each in outputs]
     if not all(isinstance(each, Calibration) for each in own):
         raise ValueError("each of several outputs must have a calibration that is not by folds")
@@ -181,7 +177,7 @@ def boxes_of(
         raise ValueError("the coverages of boxes must be those of each output")
     q_hat = np.array(parts.array("q_hat", "float64", (len(levels), len(own))))
     parts.require_empty()
-    shared = output_names(names, len(own)), own[0].method, own[0].n
+    shared = names_of_targets(names, len(own)), own[0].method, own[0].n
     return JointCalibration(tuple(own), levels, q_hat, *shared)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -13,13 +13,17 @@ import numpy as np
 from hdicore import Forest, LeafIndex, Scorer
 from hdicore.means import BoostedMean
 from hdiforest._model import residuals
-from hdiforest._model.fitted import FittedForest, Jackknife
+from hdiforest._model.fitted import Calibrated, FitFacts, FittedForest
 from hdiforest._model.reference import Reference
 from hdiforest._model.table_steps import TableFacts, TableSteps
 from hdiforest._model.training_rows import WEIGHTINGS, TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._utils.checks import alternatives
-from hdiforest.calibration._result import Calibration, JointCalibration
+from hdiforest.calibration._cv_plus import FoldIntervals
+from hdiforest.calibration._jackknife import JackknifeIntervals, JackknifePlus
+from hdiforest.calibration._outputs import OutputIntervals
+from hdiforest.calibration._result import Calibration, CrossCalibration
+from hdiforest.calibration._widened import WidenedIntervals
 from hdiforest.serving._calibrations import (
     boxes_arrays,
     boxes_of,
@@ -78,53 +82,64 @@ class Numbers(NamedTuple):
 
 def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     """Return what `from_arrays` makes an equal model of; ValueError if its rows are damaged."""
-    forest, index = fitted.scorer.forest, fitted.scorer.index
+    forest, index, facts = fitted.scorer.forest, fitted.scorer.index, fitted.facts
     has_rows = training_rows and fitted.training_rows is not None
     rows = fitted.require_training_rows() if has_rows else None
-    encoder, calibration = fitted.encoder, fitted.calibration
+    encoder, calibrated = fitted.encoder, fitted.calibrated
     numbers = Numbers(
         n_features=forest.n_features,
-        n_training_rows=fitted.n_training_rows,
-        weights=_WEIGHTINGS.index(fitted.weights),
-        allow_nan=fitted.allow_nan,
-        matches_forest=fitted.matches_forest,
+        n_training_rows=facts.n_training_rows,
+        weights=_WEIGHTINGS.index(facts.weights),
+        allow_nan=facts.allow_nan,
+        matches_forest=facts.matches_forest,
         scalar_output=index.scalar_output,
         counts_are_weighted=rows is not None and rows.counts_are_weighted,
-        n_folds=len(fitted.folds),
-        n_outputs=len(fitted.outputs),
+        n_folds=0 if calibrated is None else len(calibrated.folds),
+        n_outputs=0 if calibrated is None else len(calibrated.outputs),
     )
     not_in_c, is_steps = _not_in_c(encoder), isinstance(encoder, TableSteps)
-    facts = None if encoder is None else as_facts(encoder.facts())
+    steps = None if encoder is None else as_facts(encoder.facts())
     own: dict[str, Any] = {
         "numbers": np.array(numbers, dtype=np.int64),
-        "feature_names": as_texts(fitted.feature_names, "feature"),
-        "target_names": as_texts(fitted.target_names, "target"),
-        "training_digest": as_text(fitted.training_digest),
-        "feature_range": fitted.feature_range,
+        "feature_names": as_texts(facts.feature_names, "feature"),
+        "target_names": as_texts(facts.target_names, "target"),
+        "training_digest": as_text(facts.training_digest),
+        "feature_range": facts.feature_range,
         "not_in_c": None if not_in_c is None else as_text(not_in_c),
-        "steps" if is_steps else "encoder": facts,
+        "steps" if is_steps else "encoder": steps,
     }
     arrays = {name: array for name, array in own.items() if array is not None}
     arrays |= within("forest", forest.arrays()) | within("index", index.arrays())
     objects = {"steps": encoder.pipeline} if isinstance(encoder, TableSteps) else {}
     if rows is not None:
         arrays |= within("training", rows.arrays())
-    if isinstance(calibration, JointCalibration):
-        arrays |= within("boxes", boxes_arrays(calibration))
-    elif calibration is not None:
-        arrays |= within("calibration", calibration_arrays(calibration))
-    if (centred := fitted.centred) is not None:
+    if fitted.reference is not None:
+        arrays |= within("reference", _reference_arrays(fitted.reference))
+    if calibrated is not None:
+        of_calibration = _calibrated_arrays(calibrated)
+        arrays |= of_calibration.arrays
+        objects |= of_calibration.objects
+    return Parts(arrays, objects)
+
+
+def _calibrated_arrays(calibrated: Calibrated) -> Parts:
+    """Return what `_calibrated` makes an equal calibration of."""
+    arrays: Arrays = {}
+    objects: dict[str, Any] = {}
+    if isinstance(calibrated, OutputIntervals):
+        arrays |= within("boxes", boxes_arrays(calibrated.result))
+    else:
+        arrays |= within("calibration", calibration_arrays(calibrated.result))
+    if (centred := calibrated.centred) is not None:
         arrays |= within("centred.index", centred.scorer.index.arrays())
         arrays["centred.leaf_means"] = centred.leaf_means
         arrays |= within("mean", _mean_arrays(centred))
         if isinstance(centred.mean, residuals.RegressorMean):
             objects["mean"] = centred.mean.regressor
-    if fitted.reference is not None:
-        arrays |= within("reference", _reference_arrays(fitted.reference))
-    if (jackknife := fitted.jackknife) is not None:
-        arrays |= within("jackknife.index", jackknife.index.arrays())
-        arrays["jackknife.drawn"] = jackknife.drawn.astype(np.uint8)
-    for kind, forests in (("fold", fitted.folds), ("output", fitted.outputs)):
+    if isinstance(calibrated, JackknifeIntervals):
+        arrays |= within("jackknife.index", calibrated.index.arrays())
+        arrays["jackknife.drawn"] = calibrated.drawn.astype(np.uint8)
+    for kind, forests in (("fold", calibrated.folds), ("output", calibrated.outputs)):
         for i, each in enumerate(forests):
             part = to_arrays(each, training_rows=False)
             arrays |= within(f"{kind}{i}", part.arrays)
@@ -151,51 +166,59 @@ def _forest(parts: Parts) -> FittedForest:
     most_atoms = max(len(index.atoms(output)) for output in range(index.n_outputs))
     if numbers.weights != _MONOTONIC and most_atoms > numbers.n_training_rows:
         raise ValueError("leaves hold more distinct targets than there were training rows")
-    rows, check_rows = None, None
     training = parts.group("training").arrays
-    if training:
-        rows, check_rows = _training_rows(training, parts, numbers, forest, index)
-    folds = tuple(_part(parts, f"fold{i}") for i in range(numbers.n_folds))
-    outputs = [_part(parts, f"output{i}", training, i, numbers) for i in range(numbers.n_outputs)]
     names = parts.texts("feature_names", numbers.n_features, "feature")
-    targets = parts.texts("target_names", index.n_outputs, "target")
-    calibration: Any = boxes_of(parts.group("boxes"), outputs, targets)
-    if parts.has("calibration"):
-        try:
-            calibration = calibration_of(parts.group("calibration"))
-        except ValueError as error:
-            raise ValueError(f"calibration: {error}") from None
-    centred, jackknife, reference = None, None, None
-    if parts.has("centred"):
-        centred = _centred(parts, forest, numbers)
-    if parts.has("jackknife"):
-        jackknife = _jackknife(parts.group("jackknife"), forest)
-    if parts.has("reference"):
-        reference = _reference(parts.group("reference"), numbers.n_features)
-    _ = parts.text("not_in_c")
-    fitted = partial(
-        FittedForest,
-        scorer=Scorer(forest, index),
+    facts = FitFacts(
         weights=_WEIGHTINGS[numbers.weights],
         n_training_rows=numbers.n_training_rows,
         allow_nan=bool(numbers.allow_nan),
         matches_forest=bool(numbers.matches_forest),
         training_digest=_digest(parts),
-        feature_names=None if names is None else np.array(names, dtype=object),
-        target_names=targets,
-        training_rows=rows,
-        check_rows=check_rows,
         feature_range=np.array(parts.array("feature_range", "float32", (2, numbers.n_features))),
-        calibration=calibration,
-        centred=centred,
-        folds=folds,
-        outputs=tuple(outputs),
-        jackknife=jackknife,
-        encoder=_encoder(parts, numbers),
-        reference=reference,
+        feature_names=None if names is None else np.array(names, dtype=object),
+        target_names=parts.texts("target_names", index.n_outputs, "target"),
     )
+    rows, reference = None, None
+    if training:
+        rows = _training_rows(training, parts, numbers, forest, index)
+    if parts.has("reference"):
+        reference = _reference(parts.group("reference"), numbers.n_features)
+    _ = parts.text("not_in_c")
+    own = rows, _encoder(parts, numbers), reference
+    fitted = FittedForest(Scorer(forest, index), facts, *own)
+    calibrated = _calibrated(fitted.without_rows(), parts, training, numbers)
+    if numbers.n_folds != (0 if calibrated is None else len(calibrated.folds)):
+        raise ValueError("the calibration does not fit the folds of the model")
+    if calibrated is not None:
+        fitted = fitted.with_calibration(calibrated)
     parts.require_empty()
-    return fitted()
+    return fitted
+
+
+def _calibrated(
+    forest: FittedForest, parts: Parts, training: Arrays, numbers: Numbers
+) -> Calibrated | None:
+    """Return the calibration of a forest, whose parts are those of its method; None: none."""
+    folds = tuple(_part(parts, f"fold{i}") for i in range(numbers.n_folds))
+    outputs = tuple(
+        _part(parts, f"output{i}", training, i, numbers) for i in range(numbers.n_outputs)
+    )
+    if outputs:
+        boxes = boxes_of(parts.group("boxes"), outputs, forest.facts.target_names)
+        return OutputIntervals(forest, boxes, outputs)
+    if not parts.has("calibration"):
+        return None
+    try:
+        result = calibration_of(parts.group("calibration"))
+    except ValueError as error:
+        raise ValueError(f"calibration: {error}") from None
+    if isinstance(result, Calibration):
+        trees = forest.scorer.forest
+        centred = _centred(parts, trees, numbers) if parts.has("centred") else None
+        return WidenedIntervals(forest, result, centred)
+    if result.method == JackknifePlus.name:
+        return _jackknife(forest, result, parts.group("jackknife"))
+    return FoldIntervals(forest, result, folds)
 
 
 def _part(
@@ -254,8 +277,8 @@ def _made(
 
 def _training_rows(
     arrays: Arrays, parts: Parts, numbers: Numbers, forest: Forest, index: LeafIndex
-) -> tuple[TrainingRows, Any]:
-    """Return the training rows, and a function that checks what they hold."""
+) -> TrainingRows:
+    """Return the training rows; what those of a file hold is checked at their first use."""
     n = numbers.n_training_rows
     outputs = () if numbers.scalar_output else (index.n_outputs,)
     own = Parts(dict(arrays), prefix=f"{parts.prefix}training.")
@@ -276,8 +299,8 @@ def _training_rows(
 
     if not is_lazy:
         check_rows()
-    rows = TrainingRows.from_arrays(found, bool(numbers.counts_are_weighted))
-    return rows, check_rows if is_lazy else None
+    is_weighted = bool(numbers.counts_are_weighted)
+    return TrainingRows.from_arrays(found, is_weighted, check_rows)
 
 
 def _check_training_values(arrays: dict[str, Any], index: LeafIndex, numbers: Numbers) -> None:
@@ -358,11 +381,11 @@ def _mean(parts: Parts, numbers: Numbers) -> tuple[residuals.Mean, float]:
     return residuals.RegressorMean(regressor), share
 
 
-def _jackknife(parts: Parts, forest: Forest) -> Jackknife:
-    drawn = parts.array("drawn", "uint8", (None, forest.n_trees)) != 0
+def _jackknife(forest: FittedForest, result: CrossCalibration, parts: Parts) -> JackknifeIntervals:
+    drawn = parts.array("drawn", "uint8", (None, forest.scorer.forest.n_trees)) != 0
     index = _made(parts, LeafIndex, "index")
     parts.require_empty()
-    return Jackknife.checked(forest, index, drawn)
+    return JackknifeIntervals(forest, result, index, drawn)
 
 
 def _reference_arrays(reference: Reference) -> Arrays:
