@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import fit_table
-from hdiforest._model.predict import predict_mean_and_intervals
+from hdiforest.calibration._predict import predict_mean_and_intervals
 from hdiforest.serving import BatchScorer
 
 RECORD = {f"x{j}": 0.5 for j in range(5)} | {

@@ -167,7 +167,7 @@ USER_ROOMS = (
     "_cli",
     "face",
 )
-MAX_FLOORS_OF_ROOMS, MAX_FLOORS_OF_FILES = 8, 18
+MAX_FLOORS_OF_ROOMS, MAX_FLOORS_OF_FILES = 8, 21
 
 
 def room_of(module):

@@ -453,7 +453,7 @@ def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
     bagging = BaggingRegressor(n_estimators=5, random_state=0)
     model = HDIForestRegressor(bagging, calibration=False).fit(pd.DataFrame(X, columns=NAMES), Y)
     model.save(tmp_path / "model.hdi")
-    if HDIForestRegressor.load(tmp_path / "model.hdi")._fitted.allow_nan:
+    if HDIForestRegressor.load(tmp_path / "model.hdi")._fitted.facts.allow_nan:
         pytest.skip("this scikit-learn's bagging takes missing values")
     scorer = BatchScorer(tmp_path / "model.hdi")
     with pytest.raises(ValueError, match=r"no missing values, but column 'b c' has .* in row 3"):

@@ -933,7 +933,7 @@ def used(model):
     """Everything a model of some kind can be asked, as arrays."""
     if isinstance(model, LeafModel):
         return {"interval": model.predict_interval(X), "mean": model.predict(X)}
-    if model._fitted.folds:
+    if model._fitted.calibrated.folds:
         return {"interval": model.predict_interval(X, 0.8), "scores": model.calibration_.scores[0]}
     return contents(model)
 
