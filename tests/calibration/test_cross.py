@@ -407,7 +407,7 @@ def jackknifed():
 def test_the_jackknife_leaves_each_row_out(jackknifed):
     """By definition: for row i a forest of the trees that did not draw it, read by numpy."""
     forest, calibration = jackknifed.estimator_, jackknifed.calibration_
-    drawn = jackknifed._fitted.jackknife.drawn
+    drawn = jackknifed._fitted.calibrated.drawn
     counts = np.array([np.bincount(bag, minlength=400) for bag in forest.estimators_samples_]).T
     rows = [int(np.flatnonzero(((counts > 0) == own).all(axis=1))[0]) for own in drawn]
     assert len(set(rows)) == calibration.n == 60
@@ -459,14 +459,17 @@ def test_a_jackknife_needs_trees_that_leave_rows_out():
 
 
 def test_a_stored_jackknife_is_checked(jackknifed):
-    drawn = jackknifed._fitted.jackknife.drawn.astype(np.uint8)
+    drawn = jackknifed._fitted.calibrated.drawn.astype(np.uint8)
     for wrong, message in (
         (drawn[:, 1:], r"drawn must be uint8 of shape \(any, 60\)"),
-        (drawn[1:], "does not fit"),
+        (drawn[1:], r"drawn must be bool of shape \(60, 60\)"),
     ):
         with pytest.raises(ValueError, match=message):
             restored(jackknifed, arrays={"jackknife.drawn": wrong})
-    for group, message in (("jackknife", "does not fit"), ("jackknife.index", "arrays must")):
+    for group, message in (
+        ("jackknife", "jackknife.drawn is missing"),
+        ("jackknife.index", "arrays must"),
+    ):
         with pytest.raises(ValueError, match=message):
             restored(jackknifed, without=group)
 

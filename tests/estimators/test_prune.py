@@ -31,6 +31,10 @@ def calibrated(model, size):
         return model.calibrate()
 
 
+def calibrated_by(method):
+    return imported().calibrate(coverage=0.9, method=method).calibration_
+
+
 def n_leaves(model):
     return int(model.scorer_.forest.n_leaves.sum())
 

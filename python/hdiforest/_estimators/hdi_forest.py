@@ -46,7 +46,7 @@ from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._groups import GroupSource
 from hdiforest.calibration._method import Method, Refit, Request
 from hdiforest.calibration._methods import METHODS, resolve_method
-from hdiforest.exceptions import MeansWarning
+from hdiforest.exceptions import MeansWarning, TrainingRowsWarning
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._parts import Parts
 from hdiforest.serving._serialization import from_arrays, to_arrays
@@ -151,10 +151,11 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
     True
     """
 
-    # Of the last fit; not in pickles.
+    # Of the last fit; not in pickles. Warnings that are given once, until they are: copies of the
+    # model as it is now share the list.
+    _to_warn: list[type[Warning]]
     _training_table: Any = None  # if there are steps
     _row_labels: Any = None  # index of pandas
-    _warned_of_training_rows = False
 
     @known_arguments
     def __init__(
@@ -279,7 +280,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             target_names=frame_of(y, "y").names,
         )
         self._fitted = FittedForest(Scorer(forest, index), facts, rows, fit.steps)
-        self._warned_of_training_rows = False
+        self._to_warn = [TrainingRowsWarning]
         if self.weights != "monotonic" and (reason := why_no_means(fit.forest)) is not None:
             warn_caller(f"the forest {reason}", MeansWarning)
         if blocks is not None:
@@ -626,7 +627,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         facts, sizes = fitted.facts, (fitted.n_features, fitted.n_outputs)
         own = fitted.scorer.forest.n_trees, *sizes, facts.n_training_rows, facts.allow_nan
         model = cls(StoredForest(*own), weights=facts.weights, n_jobs=n_jobs)
-        model._fitted = fitted
+        model._fitted, model._to_warn = fitted, [TrainingRowsWarning]
         names: Any = facts.feature_names
         n_features: int | None = fitted.n_features
         if (steps := fitted.steps) is not None:
@@ -649,7 +650,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
-        for name in ("_training_table", "_row_labels", "_warned_of_training_rows"):
+        for name in ("_training_table", "_row_labels", "_to_warn"):
             state.pop(name, None)
         if "_fitted" in state:
             state["_fitted"] = to_arrays(self._fitted_forest()).state()
@@ -659,6 +660,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         state = dict(state)
         if "_fitted" in state:
             state["_fitted"] = from_arrays(Parts(**state["_fitted"]))
+            state["_to_warn"] = [TrainingRowsWarning]
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Tags:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._utils import Array
 from hdiforest._utils.hints import digest_of, warn_caller
 from hdiforest.calibration import _predict as predict
-from hdiforest.exceptions import TrainingRowsWarning
 
 
 class NewRows(RowSource):
@@ -114,16 +114,15 @@ class NewRows(RowSource):
         """Warn, once a model, if X, which was scored, holds the rows of the fit in their order."""
         fitted, X = self.fitted, self.X
         is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
-        is_told = self.model._warned_of_training_rows
-        if is_read or is_told or len(X) != fitted.n_training_rows:
+        if is_read or len(X) != fitted.n_training_rows or not self.model._to_warn:
             return
         call = fitted.out_of_bag_call
         blocks = checked_blocks(self.model, X, fitted)
         if digest_of(block.rows for block in blocks) == fitted.facts.training_digest:
-            self.model._warned_of_training_rows = True
-            warn_caller(
-                "X holds the rows of the fit: intervals cover more of their targets than of "
-                f"those of new rows; use {call and self.prefix + call}rows that took no part "
-                "in the fit",
-                TrainingRowsWarning,
-            )
+            with suppress(IndexError):  # another thread has warned meanwhile
+                warn_caller(
+                    "X holds the rows of the fit: intervals cover more of their targets than of "
+                    f"those of new rows; use {call and self.prefix + call}rows that took no part "
+                    "in the fit",
+                    self.model._to_warn.pop(),
+                )
