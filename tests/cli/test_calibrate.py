@@ -462,7 +462,7 @@ def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
     [
         (
             ["--objective", "interval_score", "--calibrate", "none"],
-            "--objective must not be given with --calibrate none",
+            "--objective needs --calibrate oob or split or cv\\+, got --calibrate none",
         ),
         (["--by", "site"], "--by must be a column that the forest is fitted on, got 'site'; they"),
         (["--by", "noise", "--calibrate", "cv+"], "--by needs --calibrate oob or split, got"),

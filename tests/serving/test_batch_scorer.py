@@ -22,7 +22,7 @@ from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 from hdiforest import HDIForestRegressor, fit_table
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import frame_of
-from hdiforest.calibration import CVPlus, JackknifePlus
+from hdiforest.calibration import CVPlus, JackknifePlus, OutOfBag
 from hdiforest.exceptions import ModelReplacedError
 from hdiforest.serving import BatchScorer
 
@@ -88,7 +88,7 @@ def test_many_rows_are_scored_in_blocks(scorer, monkeypatch):
 
 CALIBRATIONS = {
     "boosted mean": {"mean": "boosting", "random_state": 0},
-    "raw": {"objective": "interval_score"},
+    "raw": {"method": OutOfBag(objective="interval_score")},
     "folds": {"method": CVPlus(2)},
     "jackknife": {"method": JackknifePlus(30)},
 }
