@@ -297,7 +297,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             if isinstance(self.calibration, bool | str):
                 calibrated = OutOfBag().fit_finite(self._fitted, request)
             else:
-                calibrated = OutOfBag().fit(self._fitted, None, request)
+                calibrated = OutOfBag().fit(self._fitted, request)
         except ValueError as error:
             if isinstance(self.calibration, str):
                 warn_caller(
@@ -497,14 +497,14 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         request = Request(
             coverages,
             self._n_threads(),
+            self._checked_calibration_rows(X, y, forest) if how.needs_rows else None,
             None if by is None else GroupSource.of(by, forest),
             mean,
             seed := checks.checked_seed(random_state),
             lambda what: self._refitting(forest, what, seed),
         )
-        rows = self._checked_calibration_rows(X, y, forest) if how.needs_rows else None
         with self._told():
-            return self._attach(how.fit(forest, rows, request))
+            return self._attach(how.fit(forest, request))
 
     def _checked_calibration_rows(
         self, X: Any, y: Any, fitted: FittedForest

@@ -20,7 +20,7 @@ from hdiforest._estimators.input_rows import (
     warn_of_new_groups,
 )
 from hdiforest._estimators.row_source import Query, Readings, RowSource, join_columns, query_of
-from hdiforest._model.fitted import FittedForest
+from hdiforest._model.fitted import FittedForest, IntervalQuery
 from hdiforest._utils import Array
 from hdiforest._utils.hints import digest_of, warn_caller
 from hdiforest.calibration import _predict as predict
@@ -57,7 +57,7 @@ class NewRows(RowSource):
             calibrated = predict.boxes_of(calibrated)
         is_grouped = by is not None or calibrated.groups is not None
         if not (with_mean or is_grouped) and is_plain(X, self.model, fitted):
-            return calibrated.intervals(X, at, self.model._n_threads(len(X)))
+            return calibrated.intervals(IntervalQuery(X, at, self.model._n_threads(len(X))))
         of_new_groups: list[NDArray[np.bool_]] = []
 
         def answer(block: Block, n_threads: int) -> Array:
@@ -67,7 +67,8 @@ class NewRows(RowSource):
             codes = calibrated.group_codes(block.rows, *block.per_row)
             if codes is not None:
                 of_new_groups.append(codes < 0)
-            ends = calibrated.intervals(block.rows, at, n_threads, mean, of_folds, codes)
+            query = IntervalQuery(block.rows, at, n_threads, mean, of_folds, codes)
+            ends = calibrated.intervals(query)
             return ends if mean is None else join_columns(mean, ends)
 
         answers = self.by_block(answer, check_labels(by, X))
@@ -114,7 +115,7 @@ class NewRows(RowSource):
         """Warn, once a model, if X, which was scored, holds the rows of the fit in their order."""
         fitted, X = self.fitted, self.X
         is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
-        if is_read or len(X) != fitted.n_training_rows or not self.model._to_warn:
+        if is_read or len(X) != fitted.facts.n_training_rows or not self.model._to_warn:
             return
         call = fitted.out_of_bag_call
         blocks = checked_blocks(self.model, X, fitted)

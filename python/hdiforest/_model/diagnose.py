@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._model.bases import Base
-from hdiforest._model.fitted import FittedForest
+from hdiforest._model.fitted import FittedForest, IntervalQuery
 from hdiforest._model.reference import Reference
 from hdiforest._tables.names import DIAGNOSIS, names_of_targets
 from hdiforest._utils import Array
@@ -93,7 +93,7 @@ def _of_leaves(
     ends = whole
     if calibrated is not None:
         at = calibrated.result.positions(coverage)
-        ends = calibrated.intervals(X, at, n_threads, None, of_folds, codes)
+        ends = calibrated.intervals(IntervalQuery(X, at, n_threads, None, of_folds, codes))
     is_even = np.arange(leaves.shape[1]) % 2 == 0
     half = read([base], leaves=np.where(is_even, leaves, np.int32(-1)))[..., 0]
     # Of half the terms of a mean, (half - whole)^2 has the variance of the whole as expectation.

@@ -281,6 +281,22 @@ def _check_range(feature_range: NDArray[Any], n_features: int) -> None:
         )
 
 
+class IntervalQuery(NamedTuple):
+    """Rows whose calibrated intervals are asked for."""
+
+    X: Rows
+    at: NDArray[np.intp]  # positions of the coverages, () or (k,)
+    n_threads: int
+    mean: Array | None = None  # (n,) that is filled with means
+    of_folds: Sequence[Rows] = ()  # for the forest of each fold, if not X
+    codes: NDArray[np.intp] | None = None  # (n,) by `Calibrated.group_codes`
+
+    def fill_mean(self, forest: FittedForest) -> None:
+        """Fill the means, if they are asked for."""
+        if self.mean is not None:
+            forest.scorer.mean(self.X, out=self.mean, n_threads=self.n_threads)
+
+
 @dataclass(frozen=True, eq=False)
 class Calibrated(ABC):
     """A forest that a method has calibrated: it answers intervals that cover what they say."""
@@ -289,20 +305,8 @@ class Calibrated(ABC):
     result: Any  # the coverages, as `calibration_` shows them
 
     @abstractmethod
-    def intervals(
-        self,
-        X: Rows,
-        at: NDArray[np.intp],
-        n_threads: int,
-        mean: Array | None = None,
-        of_folds: Sequence[Rows] = (),
-        codes: NDArray[np.intp] | None = None,
-    ) -> Array:
-        """Return intervals (n, 2) or (n, 2, k) of rows, at positions () or (k,) of coverages.
-
-        An array `mean` (n,) is filled with means. `of_folds` are the rows for the forest of each
-        fold, if not X; `codes` are `group_codes`.
-        """
+    def intervals(self, query: IntervalQuery) -> Array:
+        """Return intervals, (n, 2) for a position of one coverage, (n, 2, k) for k."""
 
     def bases(self, coverage: float) -> tuple[Base, ...]:  # noqa: ARG002
         """Return the bases up to that of a coverage; empty: intervals are no widened bases."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._model.bases import FIXED_RAW
-from hdiforest._model.fitted import Calibrated, FittedForest, Rows
+from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, check_whole_number
@@ -18,7 +18,7 @@ from hdiforest._utils.hints import steps
 from hdiforest.calibration import _selection as select
 from hdiforest.calibration._calibrate import calibrate_cross
 from hdiforest.calibration._groups import is_missing
-from hdiforest.calibration._method import LabelledRows, Method, Request
+from hdiforest.calibration._method import Method, Request
 from hdiforest.calibration._out_of_bag import OutOfBag
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import CrossCalibration
@@ -54,12 +54,7 @@ class CVPlus(Method):
         check_whole_number("n_folds", self.n_folds, 2)
         check_choice("objective", self.objective, select.OBJECTIVES)
 
-    def fit(
-        self,
-        forest: FittedForest,
-        rows: LabelledRows | None,  # noqa: ARG002
-        request: Request,
-    ) -> Calibrated:
+    def fit(self, forest: FittedForest, request: Request) -> Calibrated:
         """Fit and score each fold.
 
         Scores are those of the calibrated intervals of each fold, to which the rows held out gave
@@ -148,18 +143,10 @@ class FoldIntervals(Calibrated):
         ):
             raise ValueError("the calibration does not fit the folds of the model")
 
-    def intervals(
-        self,
-        X: Rows,
-        at: NDArray[np.intp],
-        n_threads: int,
-        mean: Array | None = None,
-        of_folds: Sequence[Rows] = (),
-        codes: NDArray[np.intp] | None = None,  # noqa: ARG002
-    ) -> Array:
+    def intervals(self, query: IntervalQuery) -> Array:
         """Return what the scores of all rows widen the intervals of their forests to."""
-        if mean is not None:
-            self.forest.scorer.mean(X, out=mean, n_threads=n_threads)
+        X, at, n_threads, _, of_folds, _ = query
+        query.fill_mean(self.forest)
         pairs = list(zip(self.folds, of_folds or [X] * len(self.folds), strict=True))
         intervals, k = np.empty((len(X), 2, at.size)), int(at.max()) + 1
         step = max(1, _ENDS_AT_ONCE // len(self.folds))
@@ -176,4 +163,4 @@ def _of_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
     if fold.calibrated is None:
         ends = fold.base_intervals(X, [FIXED_RAW], n_threads)
         return np.broadcast_to(ends, (len(X), 2, k))
-    return fold.calibrated.intervals(X, np.arange(k), n_threads)
+    return fold.calibrated.intervals(IntervalQuery(X, np.arange(k), n_threads))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -11,12 +10,12 @@ from numpy.typing import NDArray
 
 from hdicore import LeafIndex
 from hdiforest._model.bases import FIXED_RAW
-from hdiforest._model.fitted import Calibrated, FittedForest, Rows
+from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery
 from hdiforest._model.training_rows import draw_rows
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_whole_number
 from hdiforest.calibration._calibrate import calibrate_cross
-from hdiforest.calibration._method import LabelledRows, Method, Request, require_out_of_bag
+from hdiforest.calibration._method import Method, Request, require_out_of_bag
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import CrossCalibration
 
@@ -43,12 +42,7 @@ class JackknifePlus(Method):
     def __post_init__(self) -> None:
         check_whole_number("max_rows", self.max_rows, 1)
 
-    def fit(
-        self,
-        forest: FittedForest,
-        rows: LabelledRows | None,  # noqa: ARG002
-        request: Request,
-    ) -> Calibrated:
+    def fit(self, forest: FittedForest, request: Request) -> Calibrated:
         """Score some training rows, each by the trees that did not draw it.
 
         The base is not chosen by the rows, and leaves count rows as the trees drew them, so that a
@@ -95,18 +89,10 @@ class JackknifeIntervals(Calibrated):
         if self.drawn.dtype != np.bool_ or self.drawn.shape != shape:
             raise ValueError(f"drawn must be bool of shape {shape}")
 
-    def intervals(
-        self,
-        X: Rows,
-        at: NDArray[np.intp],
-        n_threads: int,
-        mean: Array | None = None,
-        of_folds: Sequence[Rows] = (),  # noqa: ARG002
-        codes: NDArray[np.intp] | None = None,  # noqa: ARG002
-    ) -> Array:
+    def intervals(self, query: IntervalQuery) -> Array:
         """Return what the scores of all rows widen the intervals of their forests to."""
-        if mean is not None:
-            self.forest.scorer.mean(X, out=mean, n_threads=n_threads)
+        X, at, n_threads, *_ = query
+        query.fill_mean(self.forest)
         intervals, m = np.empty((len(X), 2, at.size)), len(self.drawn)
         step = max(1, _MERGES_AT_ONCE // m)
         for begin in range(0, len(X), step):

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.fitted import FittedForest
+from hdiforest._model.fitted import FittedForest, IntervalQuery
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.forms import ISO_DATE, ColumnError, form_of
 from hdiforest._utils import Array
@@ -89,7 +89,8 @@ def check_later_rows(
         with ignore_infinite_intervals():
             calibrated = calibrate(fitted, own)[0]
         at, codes = np.arange(len(request.coverages)), calibrated.group_codes(scored, labels)
-        ends = calibrated.intervals(scored, at, request.n_threads, codes=codes)
+        query = IntervalQuery(scored, at, request.n_threads, codes=codes)
+        ends = calibrated.intervals(query)
         finite = ~np.isnan(ends).any(axis=(1, 2))
         blocks.append((block[finite], ends[finite]))
     of_blocks, all_ends = zip(*blocks, strict=True)

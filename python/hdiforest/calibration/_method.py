@@ -30,6 +30,7 @@ class Request(NamedTuple):
 
     coverages: tuple[float, ...]  # ascending
     n_threads: int
+    rows: LabelledRows | None = None  # that took no part in the fit
     by: GroupSource | None = None
     mean: Any = None
     random_state: int | None = 0
@@ -56,7 +57,7 @@ class Method(ABC):
     takes_several_outputs: ClassVar[bool] = False
 
     @abstractmethod
-    def fit(self, forest: FittedForest, rows: LabelledRows | None, request: Request) -> Calibrated:
+    def fit(self, forest: FittedForest, request: Request) -> Calibrated:
         """Calibrate a forest, which stays as it is; ValueError if that cannot be."""
 
 

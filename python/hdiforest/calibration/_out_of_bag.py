@@ -22,7 +22,6 @@ from hdiforest.calibration._calibrate import CrossFit, calibrate_oob
 from hdiforest.calibration._candidates import LEVELS, Candidates
 from hdiforest.calibration._later import check_later_rows, order_of_rows, warn_of_later_rows
 from hdiforest.calibration._method import (
-    LabelledRows,
     Method,
     Request,
     ignore_infinite_intervals,
@@ -70,12 +69,7 @@ class OutOfBag(Method):
         check_whole_number("max_rows", self.max_rows, 1)
         check_choice("objective", self.objective, select.OBJECTIVES)
 
-    def fit(
-        self,
-        forest: FittedForest,
-        rows: LabelledRows | None,  # noqa: ARG002
-        request: Request,
-    ) -> Calibrated:
+    def fit(self, forest: FittedForest, request: Request) -> Calibrated:
         """Select and widen intervals on the training rows; see `cross_fit`."""
         if request.by is not None:
             request.by.labels(forest.require_training_rows().X)  # raises before any work is done

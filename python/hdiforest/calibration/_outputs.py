@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._model.fitted import Calibrated, FittedForest, Rows
+from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
 from hdiforest._utils import Array
 from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._joint import calibrate_jointly
@@ -47,21 +47,11 @@ class OutputIntervals(Calibrated):
         joint = calibrate_jointly(results, known, in_first, forest.facts.target_names)
         return cls(forest.without_rows(), joint, tuple(outputs))
 
-    def intervals(
-        self,
-        X: Rows,
-        at: NDArray[np.intp],
-        n_threads: int,
-        mean: Array | None = None,
-        of_folds: Sequence[Rows] = (),
-        codes: NDArray[np.intp] | None = None,
-    ) -> Array:
+    def intervals(self, query: IntervalQuery) -> Array:
         """Return intervals (n, n_outputs, 2) or (n, n_outputs, 2, k) of rows."""
-        if mean is not None:
-            self.forest.scorer.mean(X, out=mean, n_threads=n_threads)
-        options: Any = {"of_folds": of_folds, "codes": codes}
-        parts = [self._of(part).intervals(X, at, n_threads, **options) for part in self.outputs]
-        return np.stack(parts, axis=1)
+        query.fill_mean(self.forest)
+        of_part = query._replace(mean=None)
+        return np.stack([self._of(part).intervals(of_part) for part in self.outputs], axis=1)
 
     @cached_property
     def boxes(self) -> OutputIntervals:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest._model.fitted import Calibrated, FittedForest, Rows
+from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
 from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import CallError, check_choice, shares
 from hdiforest._utils.kinds import ENDS, ONE_SIDED
@@ -54,12 +54,12 @@ def predict_mean_and_intervals(
     n_threads: int,
     of_folds: Sequence[Rows] = (),
 ) -> tuple[Array, Array]:
-    """Return means (n,) and intervals (n, 2, k) of one target; see `Calibrated.intervals`."""
+    """Return means (n,) and intervals (n, 2, k) of one target; see `IntervalQuery`."""
     mean = np.empty(len(X) if fitted.scorer.index.scalar_output else (len(X), 1))
     if kind == "calibrated":
         calibrated = require_calibrated(fitted)
         at, codes = calibrated.result.positions(levels), calibrated.group_codes(X)
-        intervals = calibrated.intervals(X, at, n_threads, mean, of_folds, codes)
+        intervals = calibrated.intervals(IntervalQuery(X, at, n_threads, mean, of_folds, codes))
     elif (bounds := readings_of_bounds(fitted.calibration, kind, levels)) is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
         intervals = read_distributions(fitted, X, bounds[0], n_threads)

@@ -58,9 +58,9 @@ class Split(Method):
             one_share("confidence", self.confidence)
         check_choice("objective", self.objective, select.OBJECTIVES)
 
-    def fit(self, forest: FittedForest, rows: LabelledRows | None, request: Request) -> Calibrated:
+    def fit(self, forest: FittedForest, request: Request) -> Calibrated:
         """Select bases out of bag, if trees leave rows out, and widen them by other rows."""
-        X, y = cast("LabelledRows", rows)
+        X, y = cast("LabelledRows", request.rows)
         if request.by is not None:
             request.by.labels(X)  # raises before any work is done
         training = forest.require_training_rows()

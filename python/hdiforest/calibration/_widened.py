@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdicore import CalibratedScorer
 from hdiforest._model.bases import Base
-from hdiforest._model.fitted import Calibrated, FittedForest, Rows
+from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
 from hdiforest._model.residuals import CentredForest
 from hdiforest._utils import Array
 from hdiforest.calibration._groups import Groups, GroupSource
@@ -37,27 +36,21 @@ class WidenedIntervals(Calibrated):
         if self.groups is not None and (self.groups.feature or 0) >= self.forest.n_features:
             raise ValueError("the groups of the calibration must be those of a feature")
 
-    def intervals(
-        self,
-        X: Rows,
-        at: NDArray[np.intp],
-        n_threads: int,
-        mean: Array | None = None,
-        of_folds: Sequence[Rows] = (),  # noqa: ARG002
-        codes: NDArray[np.intp] | None = None,
-    ) -> Array:
+    def intervals(self, query: IntervalQuery) -> Array:
         """Return the base intervals of rows, widened."""
+        X, at, n_threads, mean, _, codes = query
         options: dict[str, Any] = {"n_threads": n_threads}
-        if self.groups is not None and codes is not None:
-            options["q_hat"] = self.groups.quantiles(codes, self.result.q_hat)
+        groups = self.result.groups
+        if groups is not None and codes is not None:
+            options["q_hat"] = groups.quantiles(codes, self.result.q_hat)
         positions, centred = at.reshape(-1), self.centred
         if centred is None:
             means = None if mean is None else mean.reshape(-1)
             ends = self.engine.intervals(X, positions, mean=means, **options)
         else:
-            if mean is not None:
-                self.forest.scorer.mean(X, out=mean, n_threads=n_threads)
-            options["shifts"] = centred.shifts(X, n_threads)
+            query.fill_mean(self.forest)
+            if centred.mean is not None:
+                options["shifts"] = centred.shifts(X, n_threads)
             ends = centred.read(self.engine.intervals, X, positions, **options)
         return ends.reshape(len(X), 2, *at.shape)
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdicore.explain import heaviest_atoms, intervals_without_each
 from hdiforest._model.bases import Base
-from hdiforest._model.fitted import FittedForest, Rows
+from hdiforest._model.fitted import FittedForest, IntervalQuery, Rows
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._tables.frames import BLOCK_CELLS
 from hdiforest._utils import Array, BaseKind
@@ -290,7 +290,8 @@ class Explanation:
         if calibrated is None:
             return self._fitted.scorer.intervals(X, self._coverage, n_threads=n_threads)
         at = calibrated.result.positions(self._coverage)
-        return calibrated.intervals(X, at, n_threads, codes=self._codes(X, of))
+        query = IntervalQuery(X, at, n_threads, codes=self._codes(X, of))
+        return calibrated.intervals(query)
 
 
 def _joined(tables: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
