@@ -780,7 +780,7 @@ def test_what_is_not_installed_is_named(missing, monkeypatch, tmp_path):
         (with_facts("steps", lambda facts: facts.pop("texts")), "steps must have the entries"),
         (with_facts("steps", lambda facts: facts.update(texts=3)), "its facts are not"),
         (with_facts("steps", lambda facts: facts.update(columns=3)), "its facts are not"),
-        (with_number("n_features", 9), r"X .* shape \(240, 9\)"),
+        (with_number("n_features", 9), r"feature_range must be float32 of shape \(2, 9\)"),
         (with_text("encoder", '{"columns": [], "ids": []}'), "it has the tensor 'encoder', which"),
         (
             lambda arrays: arrays.update(objects=np.zeros(9, np.uint8)),
