@@ -14,6 +14,25 @@ PAGES = ("tour", "intervals", "honest", "choosing", "file_format", "production",
 LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "crepes"}
 
 
+# What names paths of the tree, and the folders that it takes them from.
+NAMING = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "developers").glob("*.md")),
+    *sorted((ROOT / "bench").rglob("README.md")),
+]
+BASES = [ROOT / name for name in (".", "src_cpp", "src_cpp/include", "hdicore", "python", "tests")]
+FOLDERS = {path.name for base in BASES for path in base.iterdir() if path.is_dir()} - {"build"}
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_that_a_page_names_exist(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    words = {word for code in re.findall(r"`([^`]+)`", text) for word in code.split()}
+    paths = {word.partition("::")[0] for word in words if word.partition("/")[0] in FOLDERS}
+    assert {path for path in paths if not any((base / path).exists() for base in BASES)} == set()
+
+
 def text_of(page):
     return (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
 
