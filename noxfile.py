@@ -214,7 +214,7 @@ def coverage(session: nox.Session) -> None:
     hits = ("--gcov-suspicious-hits-threshold", "0")  # inner loops count to billions
     hits += ("--gcov-ignore-parse-errors=negative_hits.warn_once_per_file",)  # of threads
     session.run("gcovr", *folders, *hits, "--json", "gcovr.json")
-    session.run("python", "bench/lines_reached.py", "coverage.json", "gcovr.json", "-o", "lines.md")
+    session.run("python", ".ci/lines_reached.py", "coverage.json", "gcovr.json", "-o", "lines.md")
     session.log(f"Lines that no test reaches: {Path.cwd() / 'lines.md'}")
 
 
