@@ -31,12 +31,13 @@ MARKERS = {
     "engine/fuzz/": "compiled",
     "engine/stress/": "stress",
     "engine/test_": "engine",
-    "repository/test_release.py": "compiled",
     "repository/test_wheels.py": "compiled",
     "repository/": "style",
 }
-# CONTRIBUTING.md says what each needs and how to run it.
+# docs/developers/tasks.md says what each needs and how to run it.
 TASKS = {*MARKERS.values(), "slow"} - {"engine"}
+# What no change of the package breaks for a user; `nox -s all` runs it at night.
+NIGHTLY = {"bench", "clusters", "cross", "docs", "peers"}
 NO_TASK = "not task"
 
 
@@ -76,8 +77,11 @@ def pytest_collection_modifyitems(items):
             item.add_marker(marker)
         if {"wheel", "sdist", "sanitized_engine"} & set(item.fixturenames):
             item.add_marker("compiled")
-        if TASKS & {marker.name for marker in item.iter_markers()}:
+        markers = {marker.name for marker in item.iter_markers()}
+        if TASKS & markers:
             item.add_marker("task")
+        if NIGHTLY & markers:
+            item.add_marker("nightly")
 
 
 @pytest.fixture(scope="session")

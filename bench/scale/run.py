@@ -123,7 +123,7 @@ def main() -> None:
     parser = study.parser(__doc__, FOLDER)
     parser.add_argument("--rows", nargs=2, type=int)
     parser.add_argument("--repeats", type=int, default=5)
-    few = {"N_ROWS": [2000, 20_000], "N_TRAINING_ROWS": 2000}
+    few = {"N_ROWS": [30_000, 60_000], "N_TRAINING_ROWS": 2000}
     options = study.chosen(parser, globals(), **few)
     n_rows_of = options.rows or N_ROWS
     repeats = 1 if options.quick else options.repeats

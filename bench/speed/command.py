@@ -27,7 +27,7 @@ LEVELS = ("0.8", "0.9", "0.95")
 
 
 def main() -> None:
-    study.chosen(study.parser(__doc__), globals(), N_ROWS=2000)
+    study.chosen(study.parser(__doc__), globals(), N_ROWS=10_000)
     print("| data | rows/s, raw | calibrated | memory, raw | calibrated | model |")
     print("|---|---:|---:|---:|---:|---:|")
     for name in ("power_plant", "protein"):
@@ -57,7 +57,9 @@ def _scored(folder: Path, kind: str) -> tuple[str, str]:
     call = ("score", folder / "model", *tables, "--kind", kind, "--coverage", *LEVELS)
     printed, memory = _run(*call)
     found = re.search(r"\(([\d,]+) rows/s\)", printed)
-    return found[1] if found else "in less than a second", f"{memory / 1e6:.0f} MB"
+    if found is None:
+        raise RuntimeError(f"no speed in {printed!r}")
+    return found[1], f"{memory / 1e6:.0f} MB"
 
 
 def _run(*arguments: object) -> tuple[str, int]:

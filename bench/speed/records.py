@@ -28,14 +28,14 @@ from hdiforest.serving import BatchScorer
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import study
 
-N_ROWS = 3000
+N_ROWS, N_BATCHES = 3000, 200
 RECORD = {f"x{j}": 0.5 for j in range(5)} | {
     "rooms": 3, "town": "Lyon", "heating": "gas", "lift": True, "sold": datetime(2021, 3, 4),
 }  # fmt: skip
 
 
 def main() -> None:
-    study.chosen(study.parser(__doc__), globals(), N_ROWS=300)
+    study.chosen(study.parser(__doc__), globals(), N_ROWS=300, N_BATCHES=3)
     model = fit_table(_table(N_ROWS), "price", estimator=ExtraTreesRegressor(bootstrap=True))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.hdi"
@@ -59,7 +59,7 @@ def _times(scorer: BatchScorer) -> dict[str, object]:
 def _microseconds(work: Callable[[], object]) -> float:
     """Return the tenth percentile of the time of a call."""
     seconds = []
-    for _ in range(200):
+    for _ in range(N_BATCHES):
         start = time.process_time()
         for _ in range(10):
             work()

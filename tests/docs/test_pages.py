@@ -1,5 +1,6 @@
 """The code of the site's pages runs, prints what they show, and links find their targets."""
 
+import importlib
 import re
 import shlex
 from pathlib import Path
@@ -141,3 +142,20 @@ def test_calls_of_other_libraries_and_ours_run(library, capsys):
         if library in LIBRARIES:
             exec(theirs, names)
         exec(ours, names)
+
+
+def test_speed_in_the_readme_is_that_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    reports = importlib.import_module("reports")
+    path = ROOT / "bench" / "speed" / "results" / "table.md"
+    section = "How many times as long others take"
+    head, rows = reports.table_of(reports.paragraphs_of(path, section))
+    columns = ["case", "scikit-learn, mean / HDI", "ONNX Runtime, mean / HDI"]
+    columns += [f"quantile-forest, {kind} / HDI" for kind in ("exact", "default")]
+    _, medians = reports.selected(head, rows, columns, only=("threads", "2"), medians=True)
+    measured = {case: figures for case, *figures in medians}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| (\d+),000 \| (\d+) \| (.*) \|$", readme, re.M)
+    assert shown
+    for thousands, leaf, figures in shown:
+        assert figures.split(" | ") == measured[f"friedman_{thousands}k_leaf{leaf}"]
