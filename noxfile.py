@@ -1,4 +1,4 @@
-"""Named tasks: `nox --list` shows them, `nox -s all` runs what tests; what follows `--` is handed on.
+"""Named tasks, one a session: `nox --list` shows them; what follows `--` is handed on.
 
 Each task has an environment of its own. Tests use an editable install of the checkout.
 """

@@ -64,9 +64,14 @@ def built_tree(revision: str) -> Path:
     return tree
 
 
+def packages_of(tree: Path) -> Path:
+    """Return the folder of a tree that holds the packages."""
+    return tree / "python" if (tree / "python").is_dir() else tree
+
+
 def start(tree: Path, *arguments: str | Path, **environment: str) -> Process:
     """Start Python in a fresh process that imports the package from `tree`."""
-    paths = os.pathsep.join(map(str, (ROOT / "bench" / "startup", tree / "python", tree)))
+    paths = os.pathsep.join(map(str, (ROOT / "bench" / "startup", packages_of(tree), tree)))
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": paths} | environment,
