@@ -14,7 +14,7 @@ from zipfile import ZipFile
 import numpy as np
 import pandas as pd
 
-from study import HOW_TO_GET
+from study import NotHereError
 
 FOLDER = Path(__file__).parent / "data"
 NAMES = (
@@ -180,9 +180,9 @@ def load(name: str, *, whole: bool = False) -> DataSet:
     else:
         archive = FOLDER / ("small.zip" if is_small or name in WHOLE_IN_TREE else "sets.zip")
         if not archive.exists():
-            raise FileNotFoundError(
-                f"{archive} is not there, so {name} has no more than the {N_SMALL:,} rows of a "
-                f"small run (--quick). {HOW_TO_GET}."
+            raise NotHereError(
+                f"{archive} is not there, and without it {name} has the {N_SMALL:,} rows of a "
+                "small run at most (--quick)."
             )
         with ZipFile(archive) as sets, sets.open(f"{name}.csv") as file:
             table = pd.read_csv(file)

@@ -26,12 +26,25 @@ from threadpoolctl import threadpool_limits
 
 from hdiforest._utils.files import replacing
 
-BENCH = Path(__file__).parent
 HOW_TO_GET = (
     "The archive of a release holds what this version was measured with: "
     "python bench/archive.py unpack, or with --data FILE"
 )
 Key = tuple[str, int]  # name, and seed of the split
+
+
+class NotHereError(Exception):
+    """Says in one sentence which rows or results are not in the tree."""
+
+
+def _in_one_sentence(kind: Any, error: BaseException, trace: Any) -> None:
+    if isinstance(error, NotHereError):
+        print(f"{Path(sys.argv[0]).name}: {error} {HOW_TO_GET}.", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _in_one_sentence
 
 
 def parser(about: str, folder: Path | None = None) -> argparse.ArgumentParser:
@@ -204,6 +217,8 @@ def _attempt(unit: Unit) -> tuple[str, float, str]:
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             unit.work()
+    except NotHereError:
+        raise
     except Exception:
         failure = traceback.format_exc()
     return str(unit), time.perf_counter() - start, failure

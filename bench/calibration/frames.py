@@ -30,10 +30,7 @@ def read_scores(folder: Path, names: Sequence[str] = EVALUATION.sets) -> pd.Data
                 measures = {key: value for key, value in found.items() if key != "by"}
                 rows.append({**keys, **shared, **measures, **strata})
     if not rows:
-        raise ValueError(
-            f"{folder} was expected to hold results, but has none. {study.HOW_TO_GET}; run.py "
-            "measures them again."
-        )
+        raise study.NotHereError(f"{folder} holds no results; run.py measures them.")
     frame = pd.DataFrame(rows)
     return frame.assign(
         set=pd.Categorical(frame["set"], names, ordered=True),

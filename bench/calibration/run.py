@@ -47,7 +47,7 @@ class Unit(NamedTuple):
 
 def main() -> None:
     options = study.chosen(_parser(), globals(), EVALUATION=QUICK)
-    scale = FULL_SIZE if options.full_size else EVALUATION
+    scale = FULL_SIZE if options.full_size and not options.quick else EVALUATION
     folder = options.results
     if options.full_size and folder == RESULTS / "evaluation":
         folder = RESULTS / scale.name

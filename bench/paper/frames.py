@@ -46,10 +46,7 @@ def read_scores(folder: Path) -> pd.DataFrame:
                 }
             )
     if not rows:
-        raise ValueError(
-            f"{folder} was expected to hold results, but has none. {study.HOW_TO_GET}; run.py "
-            "measures them again."
-        )
+        raise study.NotHereError(f"{folder} holds no results; run.py measures them.")
     return _ordered(pd.DataFrame(rows))
 
 

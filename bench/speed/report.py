@@ -26,9 +26,7 @@ def report(folder: Path) -> None:
     """Render all results of a folder, on the terminal and into it."""
     found = study.read(study.path_of(folder, "results"))
     if not found:
-        raise ValueError(
-            f"{folder} was expected to hold results, but has none. {study.HOW_TO_GET}."
-        )
+        raise study.NotHereError(f"{folder} holds no results; run.py measures them.")
     results = list(found.values())
     tables = tables_of(results)
     remarks = [HOW, *remarks_on(results)]

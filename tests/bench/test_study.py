@@ -86,9 +86,7 @@ def test_an_archive_brings_back_what_was_packed(bench, tmp_path, monkeypatch, ca
 def test_whole_data_that_are_not_there_are_asked_for(bench, tmp_path, monkeypatch):
     (tmp_path / "small.zip").write_bytes((ROOT / "bench" / "data" / "small.zip").read_bytes())
     monkeypatch.setattr(bench.datasets, "FOLDER", tmp_path)
-    with pytest.raises(
-        FileNotFoundError, match=r"protein has no more than the 1,500 rows .*unpack"
-    ):
+    with pytest.raises(bench.study.NotHereError, match=r"without it protein has the 1,500 rows"):
         bench.datasets.load("protein")
     assert bench.datasets.load("energy").X.shape == (768, 8)
     monkeypatch.setenv("HDICORE_SMALL_DATA", "1")
@@ -102,3 +100,10 @@ def test_results_that_are_not_there_are_asked_for(bench, tmp_path, capsys):
     (tmp_path / "tables.md").write_text("figures")
     bench.study.say_if_empty(tmp_path)
     assert "has tables without results; all is measured anew" in capsys.readouterr().out
+    pytest.importorskip("crepes")
+    report = (sys.executable, ROOT / "bench" / "calibration" / "report.py", tmp_path)
+    done = subprocess.run(report, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"report.py: {tmp_path} holds no results; run.py measures them. {bench.study.HOW_TO_GET}.\n"
+    )
