@@ -64,7 +64,7 @@ def engine(session: nox.Session) -> None:
 # Sessions that run the tests with a marker: the marker, groups beside "test", what they do.
 MARKED = {
     "slow": ("slow", "", "Run single tests of the package that take more than about ten seconds."),
-    "style": ("style", "style", "Check format, style, types, layers and what the pages name."),
+    "style": ("style", "style", "Check format, style, types, layers and metadata."),
     "compiled": ("compiled", "compiled", "Compile the engine alone, its fuzz targets and a wheel."),
     "peers": ("peers", "peers", "Compare with other libraries, and run the recipes for them."),
     "clusters": ("clusters", "clusters", "Run the recipes on local clusters and an object store."),
