@@ -189,7 +189,7 @@ def restored(model, arrays=(), without=None):
 
 def leaf_sizes(*sizes):
     """A context in which calibrations compare trees with these leaves."""
-    return patch("hdiforest._model.calibrate.LEAF_SIZES", sizes)
+    return patch("hdiforest.calibration._out_of_bag.LEAF_SIZES", sizes)
 
 
 def families(*families):

@@ -78,7 +78,10 @@ def calibrate(
         if rows and not isinstance(model, LeafModel):
             rows["method"] = "split"
         return model.calibrate(coverage=coverage, **rows, **options)
-    own = {METHOD_OPTIONS[name]: options.pop(name) for name in METHOD_OPTIONS if name in options}
+    known = METHOD_OPTIONS
+    if not takes(HDIForestRegressor.calibrate, "objective"):
+        known = known | {"objective": "objective"}
+    own = {known[name]: options.pop(name) for name in known if name in options}
     if own:
         name = options.pop("method", "split" if rows else "oob")
         options["method"] = getattr(hdiforest.calibration, METHODS[name])(**own)

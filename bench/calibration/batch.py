@@ -28,6 +28,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import HDIForestRegressor
 from hdiforest.allocation import allocate_coverage
+from hdiforest.calibration import OutOfBag
 from hdiforest.metrics import coverage_score
 from hdiforest.regions import calibrate_region
 
@@ -76,7 +77,7 @@ def measured(name: str, n_train: int, min_samples_leaf: int, split: int) -> dict
             "hdi": _scores(y, model.predict_interval(X, COVERAGE, kind="hdi"), unit),
             "batch": _scores(y, allocate_coverage(model, X, COVERAGE).interval, unit),
         }
-        model.calibrate(coverage=COVERAGE, objective="width", random_state=0)
+        model.calibrate(coverage=COVERAGE, method=OutOfBag(objective="width"), random_state=0)
         found["width"] = _scores(y, model.predict_interval(X, COVERAGE), unit)
         for way, max_pieces in {"one piece": 1, "region": 2}.items():
             known = calibrate_region(model, coverage=COVERAGE, max_pieces=max_pieces)

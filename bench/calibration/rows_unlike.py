@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from hdiforest import HDIForestRegressor
+from hdiforest.calibration import OutOfBag
 from hdiforest.metrics import coverage_score, mean_width_score
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -57,7 +58,7 @@ def in_time(name: str) -> dict[str, object]:
     rows = np.random.default_rng(0).permutation(first)[:MAX_ROWS]
     model = HDIForestRegressor(calibration=False, random_state=0)
     model.fit(data.X[rows], data.y[rows]).calibrate(
-        coverage=COVERAGE, order=time[rows], random_state=0
+        coverage=COVERAGE, method=OutOfBag(order=time[rows]), random_state=0
     )
     (level,) = model.calibration_.levels
     ends = model.predict_interval(data.X[last], COVERAGE)

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from hdiforest import HDIForestRegressor
+from hdiforest.calibration import OutOfBag
 from hdiforest.metrics import coverage_score, interval_score, mean_width_score
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -61,7 +62,7 @@ def one_step_ahead(name: str) -> Iterator[dict[str, object]]:
         ("lags, difference", with_lags, data.y - lags[:, 0]),
     ):
         model = HDIForestRegressor(calibration=False, random_state=0).fit(X[rows], y[rows])
-        model.calibrate(coverage=COVERAGE, order=time[rows], random_state=0)
+        model.calibrate(coverage=COVERAGE, method=OutOfBag(order=time[rows]), random_state=0)
         (level,) = model.calibration_.levels
         ends = model.predict_interval(X[last], COVERAGE)
         older, newest = np.split(rows, [4 * len(rows) // 5])

@@ -63,7 +63,7 @@ def main() -> None:
 
 def _count(model: HDIForestRegressor, X: np.ndarray) -> None:
     columns = TableEncoder.of_numbers(f"x{j}" for j in range(X.shape[1])).ordered
-    count_rows(X, columns, model._fitted_forest().feature_range)
+    count_rows(X, columns, model._fitted_forest().facts.feature_range)
 
 
 def _row(

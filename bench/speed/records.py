@@ -22,7 +22,7 @@ import pandas as pd
 from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import fit_table
-from hdiforest._model.predict import predict_mean_and_intervals
+from hdiforest.calibration._predict import predict_mean_and_intervals
 from hdiforest.serving import BatchScorer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

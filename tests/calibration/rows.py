@@ -4,7 +4,7 @@ import numpy as np
 
 from hdiforest._utils.checks import checked_coverages
 from hdiforest.calibration import _calibrate
-from hdiforest.calibration._bases import Candidates
+from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import Selected, reselected, rule_for
 

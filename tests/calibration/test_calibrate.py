@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hdiforest._model.bases import Base
 from hdiforest.calibration import _calibrate
-from hdiforest.calibration._bases import Base, Candidates
 from hdiforest.calibration._calibrate import CrossFit, best_by_half
+from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.exceptions import InfiniteIntervalsWarning

@@ -15,7 +15,6 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
 from hdiforest import HDIForestRegressor
-from hdiforest._estimators.folds import split_folds
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import CVPlus, JackknifePlus
 from hdiforest.calibration._calibrate import calibrate_cross
@@ -149,14 +148,12 @@ def test_intervals_are_those_of_the_definition():
             [np.concatenate([e, e[..., :1]], axis=2) for e in ends], y, coverages, postprocess
         )
     assert warned[0].filename == __file__
-    calibration = calibration.first(4)
-    coverages = coverages[:4]
     assert calibration.n == 23
-    new = np.sort(rng.normal(size=(3, 20, 2, 4)), axis=2)
+    new = np.sort(rng.normal(size=(3, 20, 2, 5)), axis=2)
     found = calibration.intervals(new)
     for i in range(20):
         inner = (math.inf, -math.inf)
-        for j, coverage in enumerate(coverages):
+        for j, coverage in enumerate(coverages[:4]):
             scores = [
                 [max(low - t, t - high) for (low, high), t in zip(e[..., j], targets, strict=True)]
                 for e, targets in zip(ends, y, strict=True)
@@ -166,7 +163,6 @@ def test_intervals_are_those_of_the_definition():
             assert_allclose(found[i, :, j], inner, atol=1e-12)
     assert calibration.level(0.6).cross_check is not None
     assert calibration.level(0.95).cross_check is None  # the second fold leaves 12 rows
-    assert_array_equal(calibration.first(2).intervals(new[..., :2]), found[..., :2])
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, 0.0, -1.0])
@@ -211,7 +207,7 @@ def test_a_model_covers_and_its_intervals_are_nested(model):
 
 def test_blocks_and_threads_change_no_bit(model, monkeypatch):
     whole = model.predict_interval(X_NEW, COVERAGES)
-    monkeypatch.setattr("hdiforest._model.predict._ENDS_AT_ONCE", 4 * 77)
+    monkeypatch.setattr("hdiforest.calibration._cv_plus._ENDS_AT_ONCE", 4 * 77)
     model.n_jobs = 2
     assert_array_equal(model.predict_interval(X_NEW, COVERAGES), whole)
 
@@ -247,7 +243,7 @@ def test_groups_make_intervals_that_cover_new_groups():
     assert coverage() > 0.7
     assert "new groups" in model.calibration_.guarantee
     model.calibrate(coverage=0.8)
-    assert model._fitted.folds == ()
+    assert model._fitted.calibrated.folds == ()
 
 
 def rows_of(n, weight=None):
@@ -256,7 +252,7 @@ def rows_of(n, weight=None):
 
 @pytest.mark.parametrize("names", [list("abcabcabcd"), [1, 2, 3, 1, 2, 3, 1, 2, 3, "x"]])
 def test_folds_keep_groups_together(names):
-    held_out = [test for _, test in split_folds(rows_of(10), CVPlus(4, names), 0)]
+    held_out = [test for _, test in CVPlus(4, names)._split(rows_of(10), 0)]
     assert sorted(np.concatenate(held_out)) == list(range(10))
     for test in held_out:
         assert len({names[i] for i in test}) == 1
@@ -265,7 +261,7 @@ def test_folds_keep_groups_together(names):
 @pytest.mark.parametrize("groups", [None, np.arange(40) // 4])
 def test_folds_are_of_rows_with_weight(groups):
     weight = np.where(np.arange(40) < 16, 1.0, 0.0)
-    folds = list(split_folds(rows_of(40, weight), CVPlus(4, groups), 0))
+    folds = list(CVPlus(4, groups)._split(rows_of(40, weight), 0))
     assert [len(test) for _, test in folds] == [4] * 4
     for fit, test in folds:
         assert sorted([*fit, *test]) == list(range(16))
@@ -380,7 +376,7 @@ def test_refused_arguments():
     with pytest.raises(ValueError, match=r"X and y must be None with method='cv\+'"):
         model.calibrate(X, Y, method="cv+")
     with pytest.raises(ValueError, match="objective must be 'balanced', 'width'"):
-        model.calibrate(method="cv+", objective="speed")
+        model.calibrate(method=CVPlus(objective="speed"))
 
 
 def test_a_missing_group_of_pandas():
@@ -411,7 +407,7 @@ def jackknifed():
 def test_the_jackknife_leaves_each_row_out(jackknifed):
     """By definition: for row i a forest of the trees that did not draw it, read by numpy."""
     forest, calibration = jackknifed.estimator_, jackknifed.calibration_
-    drawn = jackknifed._fitted.jackknife.drawn
+    drawn = jackknifed._fitted.calibrated.drawn
     counts = np.array([np.bincount(bag, minlength=400) for bag in forest.estimators_samples_]).T
     rows = [int(np.flatnonzero(((counts > 0) == own).all(axis=1))[0]) for own in drawn]
     assert len(set(rows)) == calibration.n == 60
@@ -463,14 +459,17 @@ def test_a_jackknife_needs_trees_that_leave_rows_out():
 
 
 def test_a_stored_jackknife_is_checked(jackknifed):
-    drawn = jackknifed._fitted.jackknife.drawn.astype(np.uint8)
+    drawn = jackknifed._fitted.calibrated.drawn.astype(np.uint8)
     for wrong, message in (
         (drawn[:, 1:], r"drawn must be uint8 of shape \(any, 60\)"),
-        (drawn[1:], "does not fit"),
+        (drawn[1:], r"drawn must be bool of shape \(60, 60\)"),
     ):
         with pytest.raises(ValueError, match=message):
             restored(jackknifed, arrays={"jackknife.drawn": wrong})
-    for group, message in (("jackknife", "does not fit"), ("jackknife.index", "arrays must")):
+    for group, message in (
+        ("jackknife", "jackknife.drawn is missing"),
+        ("jackknife.index", "arrays must"),
+    ):
         with pytest.raises(ValueError, match=message):
             restored(jackknifed, without=group)
 

@@ -1,12 +1,14 @@
 """Boxes of several outputs against their definition, one row at a time, and their guarantee."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from hdiforest._model.bases import FIXED_RAW
 from hdiforest.calibration import JointCalibration
-from hdiforest.calibration._bases import FIXED_RAW, Candidates
+from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._joint import OutputRows, calibrate_jointly, joint_quantiles
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import Selected, first_half
@@ -128,7 +130,13 @@ def test_calibrations_that_do_not_fit_are_refused():
     found = calibrated(np.stack([y - 1, y + 0.5], axis=2), y, y)
     parts = found.levels, found.q_hat, found.names, found.method, found.n
     with pytest.raises(ValueError, match="of the same coverages"):
-        JointCalibration((found.outputs[0], found.outputs[1].first(1)), *parts)
+        JointCalibration(
+            (
+                found.outputs[0],
+                replace(found.outputs[1], levels=found.outputs[1].levels[:1], recent=None),
+            ),
+            *parts,
+        )
     for wrong in (found.q_hat[:, :1], found.q_hat * np.nan):
         with pytest.raises(ValueError, match="the quantiles of boxes must be"):
             JointCalibration(found.outputs, found.levels, wrong, *parts[2:])

@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest._model.bases import Base
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest.calibration._bases import Base, Candidates
+from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import best
 

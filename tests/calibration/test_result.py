@@ -139,14 +139,6 @@ def test_a_record_of_pruned_trees():
     assert "pruned" not in repr(RECORD)
 
 
-def test_the_lowest_coverages_of_a_record_have_the_same_intervals():
-    record = pruned()
-    ends = np.sort(np.random.default_rng(0).normal(size=(30, 2, 3)), axis=1)
-    whole = record.intervals(ends)
-    for k in (1, 2, 3):
-        np.testing.assert_array_equal(record.first(k).intervals(ends[..., :k]), whole[..., :k])
-
-
 def test_arrays_hold_splits():
     for options in ({"confidence": 0.9}, {"weights": np.ones(60)}, {}):
         record = split(**options)

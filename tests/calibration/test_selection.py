@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest.calibration._bases import Base, Candidates
+from hdiforest._model.bases import Base
+from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import (
     OBJECTIVES,

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest._tables.names import DIAGNOSIS
 from hdiforest._utils.checks import significant
-from hdiforest.calibration import Split
+from hdiforest.calibration import OutOfBag, Split
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.monitoring import recalibrate
 from hdiforest.serving import BatchScorer
@@ -440,7 +440,7 @@ def test_fit_boosts(tmp_path, folder, capsys):
     expected.calibrate(coverage=LEVELS, mean="boosting", random_state=0)
     model = HDIForestRegressor.load(tmp_path / "m")
     assert model.calibration_ == expected.calibration_
-    assert model._fitted.centred.mean is not None
+    assert model._fitted.calibrated.centred.mean is not None
     NEW.to_csv(tmp_path / "new.csv", index=False)
     call = ["calibrate", tmp_path / "m", tmp_path / "new.csv", "--target", "target"]
     levels = ["--coverage", 0.5, 0.8]
@@ -453,7 +453,7 @@ def test_fit_boosts(tmp_path, folder, capsys):
 def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
     fit(folder / "train.csv", tmp_path / "m", "--objective", "interval_score", "--training-rows")
     expected = HDIForestRegressor.load(folder / "model")
-    expected.calibrate(coverage=LEVELS, objective="interval_score", random_state=0)
+    expected.calibrate(coverage=LEVELS, method=OutOfBag(objective="interval_score"), random_state=0)
     assert HDIForestRegressor.load(tmp_path / "m").calibration_ == expected.calibration_
 
 
@@ -462,7 +462,7 @@ def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
     [
         (
             ["--objective", "interval_score", "--calibrate", "none"],
-            "--objective must not be given with --calibrate none",
+            "--objective needs --calibrate oob or split or cv\\+, got --calibrate none",
         ),
         (["--by", "site"], "--by must be a column that the forest is fitted on, got 'site'; they"),
         (["--by", "noise", "--calibrate", "cv+"], "--by needs --calibrate oob or split, got"),

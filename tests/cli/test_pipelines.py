@@ -137,7 +137,8 @@ def test_missing_cells_are_refused_if_the_forest_takes_none(tmp_path, capsys):
     model = HDIForestRegressor(RandomForestRegressor(5, random_state=0), calibration=False).fit(
         rows, TARGET
     )
-    model._fitted = replace(model._fitted, allow_nan=False)  # as forests of other versions
+    facts = model._fitted.facts._replace(allow_nan=False)  # as forests of other versions
+    model._fitted = replace(model._fitted, facts=facts)
     model.save(tmp_path / "m.hdi")
     FRAME.to_csv(tmp_path / "rows.csv", index=False)
     call = ["score", tmp_path / "m.hdi", tmp_path / "rows.csv", "-o", tmp_path / "out.csv"]

@@ -168,7 +168,7 @@ REPEATED = {
     "jackknife": {"method": JackknifePlus(50), "coverage": 0.9},
     "boosting": {"mean": "boosting", "coverage": 0.9},
     "regressor without a seed": {"mean": make_pipeline(RandomForestRegressor(5)), "coverage": 0.9},
-    "order": {"order": np.arange(900), "coverage": 0.9},
+    "order": {"method": OutOfBag(order=np.arange(900)), "coverage": 0.9},
 }
 
 
@@ -375,7 +375,6 @@ def test_arguments_out_of_range_are_named(model):
         ({"X": X_NEW}, "X and y must be given"),
         ({"X": X_NEW, "method": OutOfBag()}, "must be None with method='oob'"),
         ({"method": Split}, "or an object of one of the classes OutOfBag, Split, CVPlus, Jack"),
-        ({"objective": "mean"}, "objective must be"),
         ({"method": "split", "X": X_TRAIN, "y": Y_TRAIN}, "900 of 900 are training rows"),
         ({"method": "split", "X": X_NEW, "y": Y_NEW[1:]}, r"y must have shape \(700,\)"),
     ]
@@ -388,6 +387,9 @@ def test_arguments_out_of_range_are_named(model):
                 method(count)
     with pytest.raises(ValueError, match="confidence must be above 0"):
         Split(2)
+    for method in (OutOfBag, Split, CVPlus):
+        with pytest.raises(ValueError, match="objective must be"):
+            method(objective="mean")
     with pytest.raises(ValueError, match="20 trees"):
         fresh(10).calibrate()
     with pytest.raises(ValueError, match=r"coverage must be above 0 and below 1, got 1"):

@@ -180,7 +180,7 @@ def test_out_of_bag_distributions(calibrated):
 
 def test_another_mean_has_no_calibrated_distributions_out_of_bag():
     model = raw_model().calibrate(mean="boosting", random_state=0)
-    if model._fitted_forest().centred is None:
+    if model._fitted_forest().calibrated.centred is None:
         pytest.skip("the raw distribution was kept")
     assert_array_equal(model.oob_.cdf(), model.oob_.cdf(kind="raw"))
     with pytest.raises(ValueError, match="kind must not be 'calibrated' out of bag"):

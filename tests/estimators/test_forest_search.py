@@ -22,7 +22,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
-from hdiforest._estimators.hdi_forest import calibrate_with_cross_fit
+from hdiforest.calibration import OutOfBag
+from hdiforest.calibration._method import Request
 from hdiforest.metrics import interval_score
 
 from ..oracle import SKLEARN, families
@@ -120,7 +121,8 @@ def test_the_cross_check_is_of_the_choice_too(search):
     for forest in search.results_["forest"]:
         model = HDIForestRegressor(forest, calibration=False).fit(X_TRAIN, Y_TRAIN)
         seed = forest.random_state
-        rows, fit = calibrate_with_cross_fit(model, 0.9, "balanced", seed)
+        request = Request((0.9,), 1, random_state=seed)
+        _, rows, fit = OutOfBag().cross_fit(model._fitted_forest(), request)
         fits.append((rows, fit))
     common = reduce(np.intersect1d, [rows for rows, _ in fits])
     fits = [fit.of_rows(np.searchsorted(rows, common)) for rows, fit in fits]
@@ -179,7 +181,7 @@ def test_the_interval_score_chooses_if_asked():
     best = HDIForestRegressor(search.results_["forest"][search.best_index_], calibration=False).fit(
         rows, targets
     )
-    best.calibrate(coverage=0.9, objective="interval_score")
+    best.calibrate(coverage=0.9, method=OutOfBag(objective="interval_score"))
     assert without_check(search) == without_check(best)
 
 

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
+from hdiforest.calibration import OutOfBag
 from hdiforest.calibration._groups import Groups, divide
 from hdiforest.exceptions import NewGroupsWarning
 from hdiforest.inspection import diagnose, explain
@@ -196,10 +197,15 @@ def test_intervals_by_groups_are_nested(plain):
         ({"by": NAMES[:7]}, r"by must give one group for each of 1600 rows, got shape \(7,\)"),
         ({"by": 3}, "by must be a column from 0 to 2, got 3"),
         ({"by": 0, "method": "cv+"}, "by must be None with method='cv\\+'"),
-        ({"order": NAMES[:7]}, r"order must have shape \(1600,\), got \(7,\)"),
-        ({"order": 0, "method": "jackknife+"}, "order must be None with method='jackknife\\+'"),
-        ({"order": [None, *range(1, N)]}, "1 of 1600 are missing, the first in row 0"),
-        ({"order": [*range(N - 1), "last"]}, "order holds numbers such as '0', but 'last'; give"),
+        ({"method": OutOfBag(order=NAMES[:7])}, r"order must have shape \(1600,\), got \(7,\)"),
+        (
+            {"method": OutOfBag(order=[None, *range(1, N)])},
+            "1 of 1600 are missing, the first in row 0",
+        ),
+        (
+            {"method": OutOfBag(order=[*range(N - 1), "last"])},
+            "order holds numbers such as '0', but 'last'; give",
+        ),
     ],
 )
 def test_bad_groups_and_orders(plain, options, message):
@@ -296,7 +302,7 @@ def test_by_needs_a_calibration_by_groups(plain):
 def test_later_rows_like_the_others_are_covered_alike(plain, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plain.calibrate(order=np.arange(N))
+        plain.calibrate(method=OutOfBag(order=np.arange(N)))
     for level in plain.calibration_.levels:
         error = np.hypot(level.later.standard_error, level.cross_check.standard_error)
         assert abs(level.later.coverage - level.cross_check.coverage) < 4 * error
@@ -324,7 +330,7 @@ def test_missing_times_are_refused(plain):
     times = np.datetime64("2020-01-01", "ns") + np.arange(N)
     times[5] = np.datetime64("NaT")
     with pytest.raises(ValueError, match="1 of 1600 are missing, the first in row 5"):
-        plain.calibrate(order=times)
+        plain.calibrate(method=OutOfBag(order=times))
 
 
 def test_order_needs_a_forest_to_fit_before_anything_is_done(plain, tmp_path):
@@ -332,7 +338,7 @@ def test_order_needs_a_forest_to_fit_before_anything_is_done(plain, tmp_path):
     plain.save(tmp_path / "model")
     loaded = HDIForestRegressor.load(tmp_path / "model")
     with pytest.raises(ValueError, match="order fits the forest again"):
-        loaded.calibrate(order=0)
+        loaded.calibrate(method=OutOfBag(order=0))
     assert loaded.calibration_.coverages == (0.8,)
 
 
@@ -350,7 +356,7 @@ def test_a_shift_in_time_is_told(kind):
     with pytest.warns(
         UserWarning, match=r"of later rows, by forests of the rows before them \(0.* in 4 blocks\)"
     ):
-        model.calibrate(order=order[at_random])
+        model.calibrate(method=OutOfBag(order=order[at_random]))
     later = model.calibration_.level(0.9).later
     assert later.coverage < 0.9
     assert min(later.blocks) < 0.6 < max(later.blocks)
@@ -358,12 +364,12 @@ def test_a_shift_in_time_is_told(kind):
 
 def test_texts_are_ordered_as_the_dates_they_are(plain):
     days = np.datetime64("2023-10-01") + np.arange(N)
-    plain.calibrate(order=days)
+    plain.calibrate(method=OutOfBag(order=days))
     expected = plain.calibration_
     texts = [f"{day[8:]}.{day[5:7]}.{day[:4]}" for day in days.astype(str)]
-    plain.calibrate(order=texts)
+    plain.calibrate(method=OutOfBag(order=texts))
     assert plain.calibration_ == expected
-    plain.calibrate(order=days.astype(str))
+    plain.calibrate(method=OutOfBag(order=days.astype(str)))
     assert plain.calibration_ == expected
 
 
@@ -383,11 +389,11 @@ def test_texts_are_ordered_as_the_dates_they_are(plain):
 )
 def test_texts_that_are_no_dates_are_no_order(plain, cells, message):
     with pytest.raises(ValueError, match=message):
-        plain.calibrate(order=cells * (N // len(cells)))
+        plain.calibrate(method=OutOfBag(order=cells * (N // len(cells))))
 
 
 def test_order_and_groups_together(plain):
-    plain.calibrate(order=X[TRAIN, 1], by=CODES[TRAIN])
+    plain.calibrate(method=OutOfBag(order=X[TRAIN, 1]), by=CODES[TRAIN])
     assert plain.calibration_.groups is not None
     assert plain.calibration_.level(0.9).later.coverage > 0.8
 

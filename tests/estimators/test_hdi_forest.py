@@ -454,7 +454,7 @@ def test_missing_values_are_refused_where_the_forest_refuses_them():
     if get_tags(tree).input_tags.allow_nan:
         pytest.skip("this scikit-learn says that such a tree takes missing values")
     model = HDIForestRegressor.from_forest(tree, X, Y)
-    assert not model._fitted.allow_nan
+    assert not model._fitted.facts.allow_nan
     rows = X_NEW.copy()
     rows[1, 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):

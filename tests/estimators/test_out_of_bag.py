@@ -13,8 +13,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import Scorer, _reference
 from hdiforest import HDIForestRegressor
+from hdiforest._model.bases import Base
 from hdiforest.calibration import CVPlus
-from hdiforest.calibration._bases import Base
 from hdiforest.exceptions import OutOfBagWarning
 from hdiforest.inspection import predict_matches_forest
 from hdiforest.metrics import coverage_score
@@ -144,13 +144,10 @@ def base_by_definition(weights, forest, i, base):
 
 def with_levels(model, *changes):
     """The model with other facts of the coverages of its calibration."""
-    fitted = model._fitted
-    levels = [
-        replace(level, **change)
-        for level, change in zip(fitted.calibration.levels, changes, strict=True)
-    ]
-    model._fitted = replace(fitted, calibration=replace(fitted.calibration, levels=tuple(levels)))
-    return model
+    calibration, calibrated = model.calibration_, model._fitted.calibrated
+    pairs = zip(calibration.levels, changes, strict=True)
+    levels = tuple(replace(level, **change) for level, change in pairs)
+    return model._attach(replace(calibrated, result=replace(calibration, levels=levels)))
 
 
 LARGER = RandomForestRegressor(80, min_samples_leaf=3, random_state=0).fit(X, Y)

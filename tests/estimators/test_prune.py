@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 
 from hdiforest import HDIForestRegressor
+from hdiforest.calibration import OutOfBag
 from hdiforest.inspection import predict_matches_forest
 
 from ..oracle import leaf_sizes
@@ -28,6 +29,10 @@ def calibrated(model, size):
     """Calibrated with leaves of one size alone."""
     with leaf_sizes(size):
         return model.calibrate()
+
+
+def calibrated_by(method):
+    return imported().calibrate(coverage=0.9, method=method).calibration_
 
 
 def n_leaves(model):
@@ -112,7 +117,9 @@ def test_models_that_cannot_be_pruned(tmp_path):
 
 def test_objectives():
     levels = {
-        name: imported().calibrate(coverage=0.9, objective=name).calibration_.levels[0]
+        name: imported()
+        .calibrate(coverage=0.9, method=OutOfBag(objective=name))
+        .calibration_.levels[0]
         for name in ("width", "interval_score", "balanced")
     }
     least_width = min(level.mean_width for level in levels.values())

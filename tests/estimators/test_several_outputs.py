@@ -9,7 +9,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LinearRegression
 
 from hdiforest import HDIForestRegressor, from_leaves
-from hdiforest.calibration import CVPlus
+from hdiforest.calibration import CVPlus, OutOfBag
 from hdiforest.displays import CalibrationDisplay, DistributionDisplay
 
 RNG = np.random.default_rng(0)
@@ -75,7 +75,7 @@ def test_few_rows_leave_out_coverages():
 def test_each_output_is_calibrated_as_if_it_were_alone(raw):
     """Each output's part of the trees is a model of one target."""
     raw.calibrate(coverage=COVERAGES)
-    for output, part in enumerate(raw._fitted_forest().outputs):
+    for output, part in enumerate(raw._fitted_forest().calibrated.outputs):
         alone = fitted()
         alone._fitted = alone._fitted.of_output(output, 1)
         alone.calibrate(coverage=COVERAGES)
@@ -250,7 +250,10 @@ def test_what_is_refused(raw):
         ({"method": "cv+"}, "method must be 'oob' or 'split' for a model of several targets"),
         ({"method": CVPlus(3)}, "method must be 'oob' or 'split' for a model of several targets"),
         ({"method": "jackknife+"}, "method must be 'oob' or 'split'"),
-        ({"order": 0}, "order must be None for a model of several targets, this has 2"),
+        (
+            {"method": OutOfBag(order=0)},
+            "order must be None for a model of several targets, this has 2",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             raw.calibrate(**options)

@@ -12,10 +12,10 @@ from sklearn.tree import DecisionTreeRegressor
 
 from hdicore import LeafIndex, Scorer, _reference
 from hdiforest import HDIForestRegressor
+from hdiforest._model.bases import Base
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.prune import leaf_sizes, prune, prune_to
 from hdiforest._utils.kinds import BASE_KINDS
-from hdiforest.calibration._bases import Base
 from hdiforest.inspection import predict_matches_forest
 
 RNG = np.random.default_rng(0)

@@ -26,11 +26,11 @@ from sklearn.preprocessing import StandardScaler
 from hdicore import weighted_hdi
 from hdicore.means import BoostedMean
 from hdiforest import HDIForestRegressor
+from hdiforest._model.bases import Base
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.residuals import RegressorMean
 from hdiforest._model.stacking import RidgeAndBoosting, boosted_mean, is_plain_boosting
 from hdiforest.calibration import CVPlus, OutOfBag
-from hdiforest.calibration._bases import Base
 from hdiforest.exceptions import FrozenMeanWarning
 from hdiforest.serving import BatchScorer
 
@@ -162,7 +162,7 @@ def test_intervals_of_rows_far_away_stay_within_the_targets_and_are_not_empty():
         RandomForestRegressor(80, random_state=0), n_jobs=1, calibration=False
     )
     model.fit(X, source).calibrate(coverage=0.9, mean="boosting", random_state=0)
-    assert model._fitted.centred.share > 0.8
+    assert model._fitted.calibrated.centred.share > 0.8
     ends = model.predict_interval(np.array([[1e30] * 6, [-1e30] * 6, [50.0] * 6]), 0.9)
     assert (source.min() <= ends).all()
     assert (ends <= source.max()).all()
@@ -330,7 +330,7 @@ def test_a_frozen_model_is_fitted_nowhere(method):
     model = fitted().calibrate(*rows, coverage=0.8, mean=FrozenEstimator(linear), **how)
     assert Counting.n_fits == n_fits
     assert_array_equal(linear.coef_, coefficients)
-    parts = model._fitted.folds or (model._fitted,)
+    parts = [part.calibrated for part in model._fitted.calibrated.folds or (model._fitted,)]
     for mean in (part.centred.mean for part in parts if part.centred is not None):
         assert mean.regressor.estimator is linear
 

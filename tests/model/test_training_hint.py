@@ -295,7 +295,9 @@ def test_check_says_so_in_one_line(capsys, tmp_path):
 def test_a_wrong_digest_in_a_file_is_refused(model, tmp_path):
     for wrong in ("", "z" * 32, "0" * 31):
         model_with = HDIForestRegressor.load(_saved(model, tmp_path / "right.hdi"))
-        model_with._fitted = replace(model_with._fitted, training_digest=wrong)
+        fitted = model_with._fitted
+        facts = fitted.facts._replace(training_digest=wrong)
+        model_with._fitted = replace(fitted, facts=facts)
         path = _saved(model_with, tmp_path / "wrong.hdi")
         with pytest.raises(ValueError, match="training_digest must be 32 hexadecimal"):
             HDIForestRegressor.load(path)

@@ -95,9 +95,7 @@ def naive(model, rows, y, window, method, rate):
 
 
 def base_ends(model, rows):
-    from hdiforest._model.fitted import base_intervals
-
-    return base_intervals(model._fitted_forest(), np.float32(rows), model.calibration_.bases, 1)
+    return model._fitted_forest().base_intervals(np.float32(rows), model.calibration_.bases, 1)
 
 
 @pytest.mark.parametrize("method", ["rolling", "aci"])

@@ -156,9 +156,9 @@ USER_ROOMS = (
     "_utils",
     "metrics",
     "_tables",
-    "calibration",
     "displays",
     "_model",
+    "calibration",
     "serving",
     "_estimators",
     "allocation",
@@ -196,7 +196,7 @@ def test_each_room_imports_from_rooms_below_it_only():
 
 
 # What a reader has to know of the user layer; a change that needs more says so here.
-MAX_CODE_LINES, MAX_NAMES, MAX_METHODS, MAX_PARAMETERS = 13_950, 19, 12, 13
+MAX_CODE_LINES, MAX_NAMES, MAX_METHODS, MAX_PARAMETERS = 14_150, 19, 12, 13
 OPTIONS_OF_THE_COMMAND = {"fit_table"}  # takes them as parameters
 
 
@@ -237,7 +237,7 @@ def test_no_import_of_the_user_layer_runs_in_a_circle():
     graph = user_layer_imports()
     # Of a package, of a name in a module, and inside a function.
     assert "hdiforest.serving._model_file" in graph["hdiforest._cli.report"]
-    assert "hdiforest._model.predict" in graph["hdiforest._cli.fit_report"]
+    assert "hdiforest.calibration._predict" in graph["hdiforest._cli.fit_report"]
     assert "hdiforest._estimators.hdi_forest" in graph["hdiforest._cli.inputs"]
     try:
         TopologicalSorter(graph).prepare()

@@ -22,7 +22,7 @@ from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 from hdiforest import HDIForestRegressor, fit_table
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import frame_of
-from hdiforest.calibration import CVPlus, JackknifePlus
+from hdiforest.calibration import CVPlus, JackknifePlus, OutOfBag
 from hdiforest.exceptions import ModelReplacedError
 from hdiforest.serving import BatchScorer
 
@@ -88,7 +88,7 @@ def test_many_rows_are_scored_in_blocks(scorer, monkeypatch):
 
 CALIBRATIONS = {
     "boosted mean": {"mean": "boosting", "random_state": 0},
-    "raw": {"objective": "interval_score"},
+    "raw": {"method": OutOfBag(objective="interval_score")},
     "folds": {"method": CVPlus(2)},
     "jackknife": {"method": JackknifePlus(30)},
 }
@@ -453,7 +453,7 @@ def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
     bagging = BaggingRegressor(n_estimators=5, random_state=0)
     model = HDIForestRegressor(bagging, calibration=False).fit(pd.DataFrame(X, columns=NAMES), Y)
     model.save(tmp_path / "model.hdi")
-    if HDIForestRegressor.load(tmp_path / "model.hdi")._fitted.allow_nan:
+    if HDIForestRegressor.load(tmp_path / "model.hdi")._fitted.facts.allow_nan:
         pytest.skip("this scikit-learn's bagging takes missing values")
     scorer = BatchScorer(tmp_path / "model.hdi")
     with pytest.raises(ValueError, match=r"no missing values, but column 'b c' has .* in row 3"):

@@ -17,7 +17,7 @@ from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 from hdicore import _core
 from hdiforest import HDIForestRegressor, LeafModel, from_leaves
 from hdiforest._cli.report import contents as described
-from hdiforest.calibration import CVPlus
+from hdiforest.calibration import CrossCalibration, CVPlus
 from hdiforest.exceptions import ModelReplacedError
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._serialization import Numbers
@@ -131,13 +131,12 @@ def test_file_without_training_rows(model, tmp_path):
     assert not any(name.startswith("training.") for name in load_file(tmp_path / "lean"))
 
 
-def test_models_with_and_without_training_rows_are_shown_without_indexing_them(model, tmp_path):
+def test_models_with_and_without_training_rows_are_shown(model, tmp_path):
     model.save(tmp_path / "whole")
     model.save(tmp_path / "lean", training_rows=False)
     for name in ("whole", "lean"):
         loaded = HDIForestRegressor.load(tmp_path / name)
         assert "HDIForestRegressor" in loaded._repr_html_()
-        assert loaded._fitted._row_scorers == []
 
 
 def test_column_names_are_kept(tmp_path):
@@ -933,7 +932,7 @@ def used(model):
     """Everything a model of some kind can be asked, as arrays."""
     if isinstance(model, LeafModel):
         return {"interval": model.predict_interval(X), "mean": model.predict(X)}
-    if model._fitted.folds:
+    if isinstance(getattr(model, "calibration_", None), CrossCalibration):
         return {"interval": model.predict_interval(X, 0.8), "scores": model.calibration_.scores[0]}
     return contents(model)
 

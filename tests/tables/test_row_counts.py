@@ -116,12 +116,12 @@ def test_the_range_is_that_of_training_rows_that_weigh_anything():
     X = np.array([[1.0, np.nan], [5, np.nan], [3, np.nan], [2**24 + 1, 7]])
     y, weight = np.arange(4.0), np.array([1.0, 2, 1, 0])
     model = HDIForestRegressor(FOREST, calibration=False).fit(X, y, sample_weight=weight)
-    assert_array_equal(model._fitted.feature_range, np.float32([[1, np.nan], [5, np.nan]]))
+    assert_array_equal(model._fitted.facts.feature_range, np.float32([[1, np.nan], [5, np.nan]]))
     model = HDIForestRegressor(FOREST, calibration=False).fit(X, y)
-    assert model._fitted.feature_range.dtype == np.float32
-    assert_array_equal(model._fitted.feature_range, [[1, 7], [2**24, 7]])
+    assert model._fitted.facts.feature_range.dtype == np.float32
+    assert_array_equal(model._fitted.facts.feature_range, [[1, 7], [2**24, 7]])
     again = pickle.loads(pickle.dumps(model))
-    assert_array_equal(again._fitted.feature_range, model._fitted.feature_range)
+    assert_array_equal(again._fitted.facts.feature_range, model._fitted.facts.feature_range)
 
 
 def test_a_scorer_counts_dates_booleans_and_categories(path):

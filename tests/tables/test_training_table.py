@@ -112,7 +112,9 @@ def test_fit_table_prints_it_if_asked(capsys):
     printed = capsys.readouterr().out
     assert re.search(r"^dates \(1\) +built \(1999-12-31 to 2001-09-14\)$", printed, re.M)
     assert re.search(r"^left out +hull \(dropped\)$", printed, re.M)
-    assert re.search(r"^later rows +calibrate\(order=\.\.\.\) by built ", printed, re.M)
+    assert re.search(
+        r"^later rows +calibrate\(method=OutOfBag\(order=\.\.\.\)\) by built ", printed, re.M
+    )
 
 
 SHUFFLED = BOATS[["length", "hull", "price"]].sort_values("price").sample(frac=0.7, random_state=1)

@@ -8,8 +8,8 @@ from sklearn.ensemble import RandomForestRegressor
 
 import hdicore
 from hdiforest import HDIForestRegressor, from_leaves, quantile_views
+from hdiforest._model.bases import check_base
 from hdiforest.calibration import Base
-from hdiforest.calibration._bases import check_base
 from hdiforest.metrics import make_coverage_scorer, make_interval_scorer
 
 KINDS = hdicore.kinds()

@@ -9,10 +9,10 @@ from unittest.mock import patch
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
-from hdiforest._model import calibrate
+from hdiforest._model.bases import Base
 from hdiforest._utils.kinds import BASE_KINDS
-from hdiforest.calibration import CVPlus
-from hdiforest.calibration._bases import Base
+from hdiforest.calibration import CVPlus, OutOfBag
+from hdiforest.calibration import _out_of_bag as out_of_bag
 
 from .interface import Intervals, System, Training
 
@@ -69,9 +69,9 @@ def three_kinds(training: Training) -> Intervals:
     def widened(bases: Sequence[Base]) -> tuple[Base, ...]:
         return tuple(base._replace(kind=kind) for base in bases for kind in reversed(BASE_KINDS))
 
-    ends, candidates = calibrate._ends_and_quantiles, calibrate._candidates
+    ends, candidates = out_of_bag._ends_and_quantiles, out_of_bag._candidates
     with patch.multiple(
-        calibrate,
+        out_of_bag,
         _ends_and_quantiles=lambda source, rows, bases: ends(source, rows, widened(bases)),
         _candidates=lambda source, rows, bases, known: candidates(
             source, rows, widened(bases), known
@@ -91,7 +91,7 @@ SYSTEMS = (
             (DEFAULT, 4, lambda t: calibrated(extra_trees(t), t)),
             (THREE_KINDS, 1, three_kinds),
             ("HDI, extra trees, by score", 4,
-             lambda t: calibrated(extra_trees(t), t, objective="interval_score")),
+             lambda t: calibrated(extra_trees(t), t, method=OutOfBag(objective="interval_score"))),
             ("HDI, tuned", 4, lambda t: calibrated(searched(t), t)),
             ("HDI, extra trees, boosted", 4,
              lambda t: calibrated(extra_trees(t), t, mean="boosting")),

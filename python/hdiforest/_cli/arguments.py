@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 from hdicore import __version__, instructions
 from hdiforest._cli.console import report_error
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import AnyKind, resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING
 from hdiforest._tables.forms import THOUSANDS, DateForm, Written
@@ -26,7 +25,8 @@ from hdiforest._tables.read import BATCH_ROWS, TextForm
 from hdiforest._utils.checks import CallError, alternatives, percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest._utils.kinds import ENDS, TWO_SIDED
-from hdiforest.calibration._bases import DEFAULT_COVERAGES
+from hdiforest.calibration._candidates import DEFAULT_COVERAGES
+from hdiforest.calibration._predict import AnyKind, resolve_kind_and_levels
 from hdiforest.calibration._selection import OBJECTIVES
 
 _MOST = 2**32 - 1  # as a seed may be

@@ -54,7 +54,7 @@ def facts_of(fitted: FittedForest) -> dict[str, str]:
         "trees": f"{forest.n_trees:,}",
         "leaves": count_text(int(forest.n_leaves.sum())),
         "training rows": count_text(fitted.n_training_rows),
-        "weights": f"{fitted.weights}: {WEIGHTINGS[fitted.weights]}",
+        "weights": f"{fitted.facts.weights}: {WEIGHTINGS[fitted.facts.weights]}",
     }
 
 

@@ -24,13 +24,14 @@ from hdiforest._cli.arguments import (
 from hdiforest._cli.console import say, stages
 from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
-from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import Roles, TrainingTable, read_training_tables
 from hdiforest._utils.checks import CallError, count_text, printable, size_text, time_text
 from hdiforest._utils.optional import need
-from hdiforest.calibration import Calibration, CVPlus, Split
-from hdiforest.calibration._bases import DEFAULT_COVERAGES
+from hdiforest.calibration import Calibration, CVPlus, OutOfBag, Split
+from hdiforest.calibration._candidates import DEFAULT_COVERAGES
+from hdiforest.calibration._method import ignore_infinite_intervals
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.exceptions import InfiniteIntervalsWarning
 from hdiforest.monitoring import recalibrate
@@ -59,7 +60,7 @@ def run_fit(options: Any) -> None:
     with stages():
         not_calibrated = _fit_and_calibrate(model, table, options)
     report = Report(model, not_calibrated)
-    attach_encoder(model, table.encoder)
+    model._read_by(table.encoder)
     model.save(options.output, **_given(options, "training_rows", "diagnostics"))
     size = size_text(options.output.stat().st_size)
     written = f"Model written to {printable(options.output)} ({size})"
@@ -90,14 +91,16 @@ def _check_calibration(options: Any) -> None:
     """Raise UsageError if options of the calibration do not go together."""
     method = options.calibrate
     needs = {"groups": ["cv+", "split"], "folds": ["cv+"], "by": ["oob", "split"], "order": ["oob"]}
+    if options.objective != OutOfBag.objective:
+        needs["objective"] = ["oob", "split", "cv+"]
     for name, methods in needs.items():
         if getattr(options, name) is not None and method not in methods:
             needed = f"--calibrate {' or '.join(methods)}"
             raise UsageError(f"--{name} needs {needed}, got --calibrate {method}")
     if options.mean is not None and options.weights != "all":
         raise UsageError(f"--mean needs --weights all, got --weights {options.weights}")
-    for name, unset in {"coverage": None, "mean": None, "objective": "balanced"}.items():
-        if method == "none" and getattr(options, name) != unset:
+    for name in ("coverage", "mean"):
+        if method == "none" and getattr(options, name) is not None:
             raise UsageError(f"--{name} must not be given with --calibrate none")
 
 
@@ -125,8 +128,11 @@ def _training_table(options: Any) -> TrainingTable:
 
 def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options: Any) -> str:
     """Fit and calibrate a model; say in a line why, or at which levels, that could not be done."""
-    how = _given(options, "objective", "mean", "by", "order")
+    how = _given(options, "mean", "by")
     how |= {"method": options.calibrate, "random_state": options.seed}
+    own = _given(options, "objective")
+    if options.calibrate == "oob":
+        how["method"] = OutOfBag(**own, order=options.order)
     n_rows = n = len(table.y)
     groups, what = np.arange(n), "rows"  # that are not divided
     if table.groups is not None:
@@ -137,13 +143,13 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
         splitter = GroupShuffleSplit(1, test_size=1 / 5, random_state=options.seed)
         kept, held_out = next(splitter.split(groups, groups=groups))
         table, apart, n_rows = table.rows(kept), table.rows(held_out), len(held_out)
-        how |= {"X": apart.X, "y": apart.y}
+        how |= {"X": apart.X, "y": apart.y, "method": Split(**own)}
     elif options.calibrate == "cv+":
         n_folds = 10 if options.folds is None else options.folds
         if n_folds > n:
             most = f"at most the number of {what} of {options.tables}, {n:,}"
             raise UsageError(f"--folds must be {most}, got {n_folds:,}")
-        how["method"] = CVPlus(n_folds, table.groups)
+        how["method"] = CVPlus(n_folds, table.groups, **own)
     _require_rows(options.coverage, n_rows)
     model.fit(table.X, table.y, sample_weight=table.weights)
     if options.calibrate == "none":
@@ -168,15 +174,18 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
     """Calibrate at the `DEFAULT_COVERAGES` that rows allow; returns as `_fit_and_calibrate`."""
     usual = [coverage for coverage in DEFAULT_COVERAGES if rows_needed(coverage) <= n_rows]
     try:
-        n_rows = calibrate_as_far(model, coverage=usual, **how)
+        with ignore_infinite_intervals():
+            calibration = model.calibrate(coverage=usual, **how).calibration_
+            finite = calibration.finite_coverages or usual[:1]
+            if len(finite) < len(usual):
+                model.calibrate(coverage=finite, **how)
     except ValueError as error:
-        if how["method"] != "oob":
+        if not isinstance(how["method"], OutOfBag):
             raise
         return f"Not calibrated: {in_options(error)}\n"
-    calibration = model._fitted_forest().calibration
-    known = () if calibration is None else calibration.coverages
+    known = model.calibration_.coverages
     left_out = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES if level not in known)
-    told = f"Not calibrated at {left_out}: {n_rows} calibration rows are too few\n"
+    told = f"Not calibrated at {left_out}: {calibration.n} calibration rows are too few\n"
     return told if left_out else ""
 
 
@@ -201,7 +210,8 @@ def run_calibrate(options: Any) -> None:
     X, y, counts, _ = read_labelled_tables(model, options)
     _require_rows(options.coverage, len(y), options.confidence)
     usual = DEFAULT_COVERAGES if fitted.calibration is None else fitted.calibration.coverages
-    how = _given(options, "objective", "mean") | {"method": Split(options.confidence)}
+    method = Split(options.confidence, options.objective)
+    how = _given(options, "mean") | {"method": method}
     with _words_of_the_command(options), stages():
         model.calibrate(X, y, coverage=options.coverage or usual, random_state=0, **how)
     _write(model, options, counts)

@@ -17,12 +17,12 @@ import numpy as np
 from hdicore import __version__
 from hdiforest._cli.console import facts_of, thirds
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
-from hdiforest._model.predict import resolve_kind_and_levels
 from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, html_table, printable, significant
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
-from hdiforest.calibration._bases import DEFAULT_COVERAGES
+from hdiforest.calibration._candidates import DEFAULT_COVERAGES
+from hdiforest.calibration._predict import resolve_kind_and_levels
 from hdiforest.calibration._result import CalibrationResult
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import OneTarget, OutOfBag, out_of_bag_of, percent, plain, svg_of

@@ -221,7 +221,9 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
     loaded = model_file.load(path, verify=True, trusted=trusted)
     versions, fitted, n_bytes = loaded.versions, loaded.content, path.stat().st_size
     forest, index, encoder = fitted.scorer.forest, fitted.scorer.index, fitted.encoder
-    names = None if fitted.feature_names is None else list(map(str, fitted.feature_names))
+    names = (
+        None if fitted.facts.feature_names is None else list(map(str, fitted.facts.feature_names))
+    )
     made, has_rows = fitted.calibration, fitted.training_rows is not None
     atoms = [index.atoms(output) for output in range(fitted.n_outputs)]
     if as_json:
@@ -233,7 +235,7 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
             "leaves": int(forest.n_leaves.sum()),
             "training_rows": fitted.n_training_rows,
             "has_training_rows": has_rows,
-            "weights": fitted.weights,
+            "weights": fitted.facts.weights,
             "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
             "targets": [{"min": a[0], "max": a[-1], "n_distinct": len(a)} for a in atoms],
             "n_features": fitted.n_features,
@@ -260,6 +262,6 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
     told["calibration"], told["features"] = levels, f"{fitted.n_features}: {encoder or features}"
     if names is not None:
         own = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
-        told |= own.described(fitted.feature_range)
+        told |= own.described(fitted.facts.feature_range)
     shown = aligned([*told.items()], left=2)
     return shown if made is None else f"{shown}\n\n{made!r}"

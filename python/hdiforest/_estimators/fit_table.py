@@ -11,7 +11,7 @@ from typing import Any
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
-from hdiforest._estimators.hdi_forest import CalibrationOfFit, HDIForestRegressor, attach_encoder
+from hdiforest._estimators.hdi_forest import CalibrationOfFit, HDIForestRegressor
 from hdiforest._estimators.input_rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn
@@ -132,14 +132,16 @@ def fit_table(
     options |= {"random_state": random_state, "verbose": verbose}
     model = HDIForestRegressor(estimator, **options)
     if verbose:
-        print(read.told("calibrate(order=...) by {} measures their coverage"), flush=True)
+        print(
+            read.told("calibrate(method=OutOfBag(order=...)) by {} measures their coverage"),
+            flush=True,
+        )
     model.fit(read.X, read.y, sample_weight=row_weights)
     numbers = TableEncoder(tuple(map(NumberColumn, read.X.schema.names)))
     labels = frame_of(table).index
     if labels is not None and not read.has_target.all():
         labels = labels[read.has_target]
-    attach_encoder(model, read.encoder or numbers, labels)
-    return model
+    return model._read_by(read.encoder or numbers, labels)
 
 
 def _words(missing: Any) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,21 +16,21 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from hdiforest._estimators import hdi_forest
 from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.input_rows import one_column_as_1d
 from hdiforest._estimators.new_rows import NewRows
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output, frame_of
 from hdiforest._utils import checks
 from hdiforest._utils.checks import known_arguments
 from hdiforest._utils.hints import printing
 from hdiforest._utils.meta_estimators import layers
-from hdiforest.calibration import FixedLevel
+from hdiforest.calibration import FixedLevel, OutOfBag
 from hdiforest.calibration._calibrate import CrossFit, best_by_half
-from hdiforest.calibration._selection import OBJECTIVES, Objective, loss
+from hdiforest.calibration._method import Request
+from hdiforest.calibration._predict import AnyKind
+from hdiforest.calibration._selection import Objective, loss
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
@@ -133,12 +134,13 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
         forests = self._candidates()
         _check_forests(forests)
         coverage = checks.one_share("coverage", self.coverage)
-        checks.check_choice("objective", self.objective, OBJECTIVES)
+        method = OutOfBag(objective=self.objective)
         X = frame_of(X).sliceable().native  # streams can be read once
         if y is not None:
             y = column_or_1d(one_column_as_1d(np.asarray(y)))
         seed = int(checks.checked_random_state(self.random_state).randint(2**31 - 1))
 
+        of_rows = 0 if self.random_state is None else seed
         best_index, least = 0, np.inf
         table: list[dict[str, Any]] = []
         fits: list[tuple[NDArray[np.intp], CrossFit]] = []
@@ -148,26 +150,27 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
             with printing(type(self).__name__, self.verbose, 1):
                 model.fit(X, y, sample_weight)
                 try:
-                    own = coverage, self.objective, 0 if self.random_state is None else seed
-                    fit = hdi_forest.calibrate_with_cross_fit(model, *own)
+                    request = Request((coverage,), model._n_threads(), random_state=of_rows)
+                    calibrated, rows, fit = method.cross_fit(model._fitted_forest(), request)
                 except ValueError as error:
-                    told = f"cannot be calibrated on {model.n_training_rows_} sample(s): {error}"
-                    raise ValueError(f"forests[{index}], {candidate!r}, {told}") from error
-            fits.append(fit)
-            entry = _entry(forest, model, start)
+                    message = f"cannot be calibrated on {model.n_training_rows_} sample(s): {error}"
+                    raise ValueError(f"forests[{index}], {candidate!r}, {message}") from error
+            fits.append((rows, fit))
+            entry = _entry(forest, calibrated.result.levels[0], start)
             table.append(entry)
             if self.verbose:
                 of_all = f"forest {index + 1} of {len(forests)}"
                 print(f"[{type(self).__name__}] {of_all}: {_summary(entry)}", flush=True)
             of_model = float(loss(entry["width"], entry["interval_score"], self.objective))
             if index == 0 or of_model < least:
-                best, best_index, least = model, index, of_model
-            del model  # before the next is fitted
-        rows = reduce(np.intersect1d, [own for own, _ in fits], fits[0][0])
-        same_rows = [each.of_rows(np.searchsorted(own, rows)) for own, each in fits]
+                best, chosen, best_index, least = model, calibrated, index, of_model
+            del model, calibrated  # before the next is fitted
+        rows = reduce(np.intersect1d, [rows_of_fit for rows_of_fit, _ in fits], fits[0][0])
+        same_rows = [each.of_rows(np.searchsorted(rows_of_fit, rows)) for rows_of_fit, each in fits]
         if len(rows) > 0:
-            fit_of_best = best_by_half(same_rows, self.objective)
-            hdi_forest.replace_levels(best, "cross_check", fit_of_best.checks())
+            checked = best_by_half(same_rows, self.objective).checks()
+            chosen = replace(chosen, result=chosen.result.with_checks("cross_check", checked))
+        best._attach(chosen)
         self.best_estimator_, self.best_index_, self.coverage_ = best, best_index, coverage
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
@@ -247,9 +250,8 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
         return tags
 
 
-def _entry(forest: Any, model: HDIForestRegressor, start: float) -> dict[str, Any]:
-    """Return what `results_` says of a calibrated model, which was begun at a time."""
-    level = cast("FixedLevel", model.calibration_.levels[0])
+def _entry(forest: Any, level: FixedLevel, start: float) -> dict[str, Any]:
+    """Return what `results_` says of a calibrated forest, which was begun at a time."""
     return {
         "forest": forest,
         "width": level.mean_width,

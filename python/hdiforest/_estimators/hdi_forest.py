@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -17,35 +18,35 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
 from hdicore.explain import feature_importances
-from hdiforest._estimators import folds, input_rows, row_source, training
+from hdiforest._estimators import input_rows, row_source, training
 from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.input_rows import checked_blocks, checked_rows
 from hdiforest._estimators.new_rows import NewRows
 from hdiforest._estimators.out_of_bag import OutOfBagPredictions
-from hdiforest._model import calibrate as calibrating
-from hdiforest._model import predict
-from hdiforest._model.fitted import AnyCalibration, FittedForest
+from hdiforest._model.fitted import Calibrated, FitFacts, FittedForest
 from hdiforest._model.prune import prune
 from hdiforest._model.sklearn_forest import why_no_means
+from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, TreeBlock, Weighting
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output, frame_of
 from hdiforest._utils import Array, checks
-from hdiforest._utils.checks import known_arguments, thread_count
+from hdiforest._utils.checks import CallError, alternatives, known_arguments, thread_count
 from hdiforest._utils.hints import digest_of, printing, warn_caller
 from hdiforest._utils.meta_estimators import layers, pipelines, seeded_clone
-from hdiforest.calibration import Calibration, CVPlus, JackknifePlus, OutOfBag, Split
-from hdiforest.calibration._bases import DEFAULT_COVERAGES
-from hdiforest.calibration._calibrate import CrossFit
+from hdiforest.calibration import OutOfBag
+from hdiforest.calibration import _predict as predict
+from hdiforest.calibration._candidates import DEFAULT_COVERAGES
 from hdiforest.calibration._distribution import Reading
-from hdiforest.calibration._methods import Method, resolve_method
-from hdiforest.calibration._selection import Objective
-from hdiforest.exceptions import MeansWarning
+from hdiforest.calibration._groups import GroupSource
+from hdiforest.calibration._method import Method, Refit, Request
+from hdiforest.calibration._methods import METHODS, resolve_method
+from hdiforest.exceptions import MeansWarning, TrainingRowsWarning
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._parts import Parts
 from hdiforest.serving._serialization import from_arrays, to_arrays
@@ -150,7 +151,9 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
     True
     """
 
-    # Of the last fit; not in pickles.
+    # Of the last fit; not in pickles. Warnings that are given once, until they are: copies of the
+    # model as it is now share the list.
+    _to_warn: list[type[Warning]]
     _training_table: Any = None  # if there are steps
     _row_labels: Any = None  # index of pandas
 
@@ -266,56 +269,63 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         forest, rows, index = training.import_training_forest(
             fit, self.weights, self._n_threads(), blocks
         )
-        self._fitted = FittedForest(
-            scorer=Scorer(forest, index),
+        facts = FitFacts(
             weights=self.weights,
-            matches_forest=training.matches_forest(fit, self.weights, rows),
             n_training_rows=len(rows.y),
             allow_nan=fit.allow_nan,
+            matches_forest=training.matches_forest(fit, self.weights, rows),
+            training_digest=digest_of([rows.X]),
+            feature_range=rows.feature_range,
             feature_names=None if fit.steps else getattr(self, "feature_names_in_", None),
             target_names=frame_of(y, "y").names,
-            encoder=fit.steps,
-            training_rows=rows,
-            feature_range=rows.feature_range,
-            training_digest=digest_of([rows.X]),
         )
+        self._fitted = FittedForest(Scorer(forest, index), facts, rows, fit.steps)
+        self._to_warn = [TrainingRowsWarning]
         if self.weights != "monotonic" and (reason := why_no_means(fit.forest)) is not None:
             warn_caller(f"the forest {reason}", MeansWarning)
         if blocks is not None:
-            self._fitted = self._calibrate_fit(self._fitted, coverages, blocks)
+            self._calibrate_fit(coverages, blocks)
 
     def _default_forest(self) -> ExtraTreesRegressor:
         # Objects that were made without the constructor have neither.
         options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
         return ExtraTreesRegressor(300, bootstrap=True, **options)
 
-    def _calibrate_fit(
-        self, fitted: FittedForest, coverages: Sequence[float], blocks: list[TreeBlock]
-    ) -> FittedForest:
-        settings = calibrating.Settings(tuple(coverages))
-        calibrate = calibrating.calibrate_out_of_bag
-        if isinstance(self.calibration, bool | str):
-            calibrate = calibrating.calibrate_finite_coverages
+    def _calibrate_fit(self, coverages: Sequence[float], blocks: list[TreeBlock]) -> None:
+        request = Request(tuple(coverages), self._n_threads(), blocks=blocks)
         try:
-            calibrating.check_calibration(fitted, settings)
-            result = calibrate(fitted, settings, self._n_threads(), blocks)
+            if isinstance(self.calibration, bool | str):
+                calibrated = OutOfBag().fit_finite(self._fitted, request)
+            else:
+                calibrated = OutOfBag().fit(self._fitted, request)
         except ValueError as error:
             if isinstance(self.calibration, str):
                 warn_caller(
                     f"intervals are not calibrated and may cover less than they say: {error}"
                 )
-                return fitted
+                return
             raise ValueError(
                 f"calibration must be 'auto' or False instead of {self.calibration!r}, because "
                 f"{error}"
             ) from None
-        done = cast("AnyCalibration", result.calibration)
+        self._attach(calibrated)
+        done = calibrated.result
         if left_out := [f"{level:g}" for level in coverages if level not in done.coverages]:
             warn_caller(
                 f"coverage {', '.join(left_out)} is not calibrated, because {done.n:,} calibration "
                 f"rows are too few; calibration={list(done.coverages)} asks for the others alone"
             )
-        return result
+
+    def _read_by(self, encoder: TableEncoder | None, labels: Any = None) -> Self:
+        """Take the encoder that made the features, and the index of pandas of the training rows."""
+        self._fitted = replace(self._fitted_forest(), encoder=encoder)
+        self._row_labels = labels
+        return self
+
+    def _attach(self, calibrated: Calibrated) -> Self:
+        """Take a calibration of the forest in the place of the present one."""
+        self._fitted = self._fitted_forest().with_calibration(calibrated)
+        return self
 
     @property
     def scorer_(self) -> Scorer:
@@ -351,7 +361,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
 
     def _blocks(self, X: Any, by: ArrayLike | None = None) -> Iterator[input_rows.Block]:
         """Yield rows to score in blocks, with the labels of their groups if `by` gives these."""
-        return checked_blocks(self, X, self._fitted_forest(), folds.check_labels(by, X))
+        return checked_blocks(self, X, self._fitted_forest(), input_rows.check_labels(by, X))
 
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
@@ -371,7 +381,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         fitted = self._fitted_forest()
         rows, scorer = checked_rows(self, X, fitted), fitted.row_scorer(self._n_threads)
         indptr, indices, data = scorer.weights(rows, n_threads=self._n_threads(len(rows)))
-        return csr_array((data, indices, indptr), shape=(len(rows), fitted.n_training_rows))
+        return csr_array((data, indices, indptr), shape=(len(rows), fitted.facts.n_training_rows))
 
     def sample(
         self,
@@ -426,10 +436,8 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         *,
         coverage: float | Sequence[float] = DEFAULT_COVERAGES,
         method: Method | Literal["oob", "split", "cv+", "jackknife+"] | None = None,
-        mean: Any = None,
-        objective: Objective = "balanced",
         by: Any = None,
-        order: Any = None,
+        mean: Any = None,
         random_state: int | RandomState | None = None,
     ) -> Self:
         """Select and widen intervals so that they cover what they say.
@@ -442,25 +450,20 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             Above 0 and below 1. Coverages do not depend on each other, but for the nesting of their
             intervals.
         method : OutOfBag, Split, CVPlus, JackknifePlus, or their name, optional
-            Classes in `hdiforest.calibration`, which say what they guarantee. By default "split" if
-            there are X and y, else "oob", the only ones of several outputs. "cv+" and `order` fit
-            again, for which loaded models have no forest, and unpickled ones with steps no table.
+            Classes in `hdiforest.calibration`, which say what they guarantee, and have the
+            arguments that one method alone takes, such as ``OutOfBag(order="date")``. By default
+            "split" if there are X and y, else "oob", the only ones of several outputs. "cv+" and an
+            order fit again, for which loaded models have no forest, and unpickled ones with steps
+            no table.
+        by : str, int, (n_rows,) array or callable, optional
+            Groups of the calibration rows, for "oob" and "split": a column of X, one label a row,
+            or a function of rows (n, n_features) that returns them. Files keep nothing but a
+            column; otherwise `predict_interval` needs the labels.
         mean : "boosting", regressor or FrozenEstimator, optional
             Another model of the mean, on which to centre intervals with the forest's: a ridge and
             boosted trees of its residuals; a regressor that is cloned, and fitted in five folds and
             on all rows, as arrays; or a fitted model that is taken as it is, to which the rows of
             the fit must be new (:doc:`/other_forests`). Needs ``weights="all"``.
-        objective : {"balanced", "width", "interval_score"}, default="balanced"
-            Which of eleven levels is widened, from 500 calibration rows on: that of the least mean
-            width W at equal coverage, mean interval score S, or log W + 1.5 log S.
-        by : str, int, (n_rows,) array or callable, optional
-            Groups of the calibration rows, for "oob" and "split": a column of X, one label a row,
-            or a function of rows (n, n_features) that returns them. Files keep nothing but a
-            column; otherwise `predict_interval` needs the labels.
-        order : str, int or (n_training_rows,) array, optional
-            What training rows are ordered by, such as their time, for "oob": a column, or numbers
-            or dates, perhaps as text. `calibration_` shows how a forest of the first 3/4 covers
-            later rows.
         random_state : int, RandomState or None, default=None
             Seed of folds, of the choice among too many rows, and of forests and regressors that are
             fitted for the calibration and have none. None is 0, so that a calibration repeats.
@@ -476,47 +479,32 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         warning, and later rows that are covered by more than four standard errors less than the
         cross-check says. O(entries of its leaves + atoms log atoms) for each row.
         """
-        fitted, how = self._fitted_forest().before_calibration(), resolve_method(method, X, y)
-        settings = calibrating.Settings(
-            checks.checked_coverages(coverage),
-            objective,
+        forest, how = self._fitted_forest().uncalibrated(), resolve_method(method, X, y)
+        coverages, n_outputs = checks.checked_coverages(coverage), forest.n_outputs
+        if mean is not None:
+            check_mean(mean, forest)
+            if (weights := forest.facts.weights) != "all":
+                must = "mean must be None"
+                raise CallError(f"{{no_mean}} with weights={weights!r}", no_mean=must)
+        if by is not None and not how.takes_groups:
+            names = alternatives(repr(e.name) for e in METHODS.values() if e.takes_groups)
+            raise ValueError(f"by must be None with method={how.name!r}; {names} take groups")
+        if n_outputs > 1 and not how.takes_several_outputs:
+            names = alternatives(repr(e.name) for e in METHODS.values() if e.takes_several_outputs)
+            raise ValueError(
+                f"method must be {names} for a model of several targets, this has {n_outputs}"
+            )
+        request = Request(
+            coverages,
+            self._n_threads(),
+            self._checked_calibration_rows(X, y, forest) if how.needs_rows else None,
+            None if by is None else GroupSource.of(by, forest),
             mean,
-            how.max_rows if isinstance(how, OutOfBag | JackknifePlus) else OutOfBag.max_rows,
-            checks.checked_seed(random_state),
-            None if by is None else folds.group_source(fitted, by, how),
+            seed := checks.checked_seed(random_state),
+            lambda what: self._refitting(forest, what, seed),
         )
-        calibrating.check_calibration(fitted, settings)
-        if fitted.n_outputs > 1 and (order is not None or not isinstance(how, OutOfBag | Split)):
-            what = "order must be None" if order is not None else "method must be 'oob' or 'split'"
-            raise ValueError(f"{what} for a model of several targets, this has {fitted.n_outputs}")
-        if order is not None:
-            rank = folds.order_of_rows(fitted, order, how)
-            refit = self._refit(fitted, "order", settings.random_state)
-        n_threads = self._n_threads()
         with self._told():
-            if isinstance(how, CVPlus):
-                refit = self._refit(fitted, "method='cv+'", settings.random_state)
-                calibration, forests = folds.fit_folds(*refit, settings, how, n_threads)
-                self._fitted = fitted.uncalibrated(calibration=calibration, folds=forests)
-            elif isinstance(how, Split):
-                rows = self._checked_calibration_rows(X, y, fitted)
-                if settings.by is not None:
-                    settings.by.labels(rows[0])  # raises before any work is done
-                args = rows, how.confidence, n_threads
-                self._fitted = calibrating.calibrate_by_split(fitted, settings, *args)
-            elif isinstance(how, JackknifePlus):
-                self._fitted = calibrating.calibrate_by_jackknife(fitted, settings, n_threads)
-            else:
-                self._fitted = calibrating.calibrate_out_of_bag(fitted, settings, n_threads)
-                if order is not None:
-                    later = folds.check_later_rows(*refit, settings, rank, n_threads)
-                    replace_levels(self, "later", later)
-                    folds.warn_of_later_rows(cast("Calibration", self.calibration_))
-        return self
-
-    def _replace_calibration(self, fitted: FittedForest, calibration: AnyCalibration) -> None:
-        """Give the model, which is as `fitted` until now, another calibration."""
-        self._fitted = replace(fitted, calibration=calibration)
+            return self._attach(how.fit(forest, request))
 
     def _checked_calibration_rows(
         self, X: Any, y: Any, fitted: FittedForest
@@ -541,13 +529,13 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             Another model, without a calibration. Trees that split off single rows near the root,
             as on heavy-tailed targets, may shrink to few leaves. Training rows are routed anew.
         """
-        fitted = self._fitted_forest().before_calibration()
+        fitted = self._fitted_forest().uncalibrated()
         model = copy.copy(self)
         model._fitted = prune(fitted, min_samples_leaf, self._n_threads())
         return model
 
-    def _refit(self, fitted: FittedForest, what: str, seed: int | None) -> tuple[Any, Any, Any]:
-        """Return an unfitted model of the same forest, and the table and rows to fit it on."""
+    def _refitting(self, fitted: FittedForest, what: str, seed: int | None) -> Refit:
+        """Return what fits the same forest to some of its training rows, or raise ValueError."""
         forest = getattr(self, "estimator_", None)
         if forest is None:
             raise ValueError(
@@ -561,8 +549,20 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
                 f"{what} fits the steps before the forest again, to the table of the fit, which "
                 "pickles do not hold; calibrate before pickling"
             )
-        options: Any = {"weights": fitted.weights, "calibration": False, "n_jobs": self.n_jobs}
-        return type(self)(seeded_clone(forest, seed), **options), X, rows
+        options: Any = {"weights": fitted.facts.weights, "n_jobs": self.n_jobs}
+        unfitted = type(self)(seeded_clone(forest, seed), **options, calibration=False)
+
+        def refit(
+            part: NDArray[np.intp], others: NDArray[np.intp]
+        ) -> tuple[FittedForest, NDArray[Any]]:
+            model = clone(unfitted)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MeansWarning)  # the fit on all rows warned of it
+                model.fit(_safe_indexing(X, part), rows.y[part], rows.weights_of(part))
+            fitted_again = model._fitted_forest()
+            return fitted_again, checked_rows(model, _safe_indexing(X, others), fitted_again)
+
+        return refit
 
     def save(
         self, path: str | os.PathLike[str], *, training_rows: bool = True, diagnostics: bool = False
@@ -624,11 +624,11 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         """
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content
-        sizes = fitted.n_features, fitted.n_outputs, fitted.n_training_rows
-        forest = StoredForest(fitted.scorer.forest.n_trees, *sizes, fitted.allow_nan)
-        model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
-        model._fitted = fitted
-        names: Any = fitted.feature_names
+        facts, sizes = fitted.facts, (fitted.n_features, fitted.n_outputs)
+        n_trees, about = fitted.scorer.forest.n_trees, (facts.n_training_rows, facts.allow_nan)
+        model = cls(StoredForest(n_trees, *sizes, *about), weights=facts.weights, n_jobs=n_jobs)
+        model._fitted, model._to_warn = fitted, [TrainingRowsWarning]
+        names: Any = facts.feature_names
         n_features: int | None = fitted.n_features
         if (steps := fitted.steps) is not None:
             names, n_features = steps.table.columns, getattr(steps.pipeline, "n_features_in_", None)
@@ -650,7 +650,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
-        for name in ("_training_table", "_row_labels"):
+        for name in ("_training_table", "_row_labels", "_to_warn"):
             state.pop(name, None)
         if "_fitted" in state:
             state["_fitted"] = to_arrays(self._fitted_forest()).state()
@@ -660,6 +660,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         state = dict(state)
         if "_fitted" in state:
             state["_fitted"] = from_arrays(Parts(**state["_fitted"]))
+            state["_to_warn"] = [TrainingRowsWarning]
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Tags:
@@ -671,43 +672,3 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         tags.input_tags.allow_nan = get_tags(reader).input_tags.allow_nan
         tags.target_tags.multi_output = True
         return tags
-
-
-def calibrate_as_far(model: HDIForestRegressor, **options: Any) -> int:
-    """Calibrate at those coverages that the rows allow, with options; return their number."""
-    with calibrating.ignore_infinite_intervals():
-        model.calibrate(**options)
-    n_rows: int = model.calibration_.n
-    if isinstance(model.calibration_, Calibration):
-        model._fitted = model._fitted_forest().with_finite_coverages()
-    return n_rows
-
-
-def calibrate_with_cross_fit(
-    model: HDIForestRegressor, coverage: float, objective: Objective, seed: int
-) -> tuple[NDArray[np.intp], CrossFit]:
-    """Calibrate a model out of bag; return the rows of its cross-fit, and the cross-fit."""
-    fitted = model._fitted_forest()
-    settings = calibrating.Settings((coverage,), objective=objective, random_state=seed)
-    calibrating.check_calibration(fitted, settings)
-    model._fitted, rows, fit = calibrating.calibrate_and_cross_fit(
-        fitted, settings, model._n_threads()
-    )
-    return rows, fit
-
-
-def replace_levels(model: HDIForestRegressor, field: str, of_levels: Sequence[Any]) -> None:
-    """Replace `cross_check` or `later` of the levels of a calibration."""
-    fitted = model._fitted_forest()
-    calibration = cast("Calibration", fitted.calibration)
-    pairs = zip(calibration.levels, of_levels, strict=True)
-    levels = tuple(replace(level, **{field: check}) for level, check in pairs)
-    model._replace_calibration(fitted, replace(calibration, levels=levels))
-
-
-def attach_encoder(
-    model: HDIForestRegressor, encoder: TableEncoder | None, labels: Any = None
-) -> None:
-    """Attach the encoder that made the features, and the index of pandas of the training rows."""
-    model._fitted = replace(model._fitted_forest(), encoder=encoder)
-    model._row_labels = labels

@@ -20,6 +20,7 @@ from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, not_numbers, 
 from hdiforest._tables.names import listed
 from hdiforest._utils.checks import check_weights
 from hdiforest._utils.hints import warn_caller
+from hdiforest.exceptions import NewGroupsWarning
 
 Rows = NDArray[np.floating[Any]]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -51,7 +52,7 @@ def checked_blocks(
         if not is_plain(X, model, fitted):
             options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
             rows = rows_for_sklearn(X, fitted.columns)
-            rows = _validated(model, rows, fitted.allow_nan, **options)
+            rows = _validated(model, rows, fitted.facts.allow_nan, **options)
         yield Block(rows, X, checked_per_row(per_row, len(rows), fitted.n_outputs))
     else:
         frame = frame_of(X)
@@ -100,10 +101,10 @@ def rows_for_sklearn(X: Any, names: Sequence[str] | None = None) -> Any:
     frame = frame_of(X)
     try:
         frame = frame.sliceable()
-        own, known = frame.names or (), names or ()
-        if known and {*known} < {*own}:  # what else is wrong with names says scikit-learn
-            more = listed(repr(name) for name in own if name not in known)
-            raise ValueError(f"X has unexpected columns: {more}; the fit had {listed(known)}")
+        given, names = frame.names or (), names or ()
+        if names and {*names} < {*given}:  # what else is wrong with names says scikit-learn
+            more = listed(repr(name) for name in given if name not in names)
+            raise ValueError(f"X has unexpected columns: {more}; the fit had {listed(names)}")
         rows = frame.numbers()
     except ImportError as error:
         if _has_names(frame.native):
@@ -126,8 +127,8 @@ def _has_names(X: Any) -> bool:
 
 def concatenated(answers: Iterable[NDArray[Any]]) -> NDArray[Any]:
     """Return the answers to one block or more as one array."""
-    found = list(answers)
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    parts = list(answers)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def checked_training_rows(
@@ -185,10 +186,10 @@ def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
         and X.dtype in _FLOATS
         and X.flags.c_contiguous
         and fitted.encoder is None
-        and fitted.feature_names is None
+        and fitted.facts.feature_names is None
         and X.ndim == 2
         and X.shape[1] == model.n_features_in_
-        and (fitted.allow_nan or bool(np.isfinite(X).all()))
+        and (fitted.facts.allow_nan or bool(np.isfinite(X).all()))
     )
 
 
@@ -216,3 +217,29 @@ def _are_numbers(cells: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def check_labels(by: ArrayLike | None, X: Any) -> NDArray[Any] | None:
+    """Return labels of the groups of the rows of X, or raise ValueError if they are not as many."""
+    if by is None:
+        return None
+    labels, n = np.asarray(by), frame_of(X).n_rows
+    if labels.ndim == 0:
+        raise ValueError(
+            f"by must give the group of each row, got {by!r}; groups that are a column of X are "
+            f"named by calibrate(by=...), and by=None then finds them in X"
+        )
+    if n is not None and labels.shape != (n,):
+        raise ValueError(f"by must give one group for each of {n} rows, got shape {labels.shape}")
+    return labels
+
+
+def warn_of_new_groups(is_new: Sequence[NDArray[np.bool_]]) -> None:
+    """Warn if rows, in blocks, are of groups that the calibration had no rows of."""
+    n_new, n = sum(int(block.sum()) for block in is_new), sum(map(len, is_new))
+    if n_new:
+        warn_caller(
+            f"{n_new:,} of {n:,} rows are of groups that the calibration had no rows of: they take "
+            "the conformal quantile of all rows, so nothing is promised of these groups",
+            NewGroupsWarning,
+        )

@@ -26,17 +26,17 @@ from hdiforest._estimators.row_source import (
     query_mean_and_intervals,
     query_of,
 )
+from hdiforest._model.bases import BASE_LEVELS, check_base
 from hdiforest._tables.frames import frame_of
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Kind, Weights, checks
 from hdiforest._utils.checks import thread_count
 from hdiforest._utils.kinds import TWO_SIDED
 from hdiforest.calibration import Base, Split
-from hdiforest.calibration import _bases as bases
 from hdiforest.calibration._calibrate import calibrate_split
+from hdiforest.calibration._candidates import DEFAULT_COVERAGES, Candidates
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._quantiles import BASE_LEVELS
 from hdiforest.calibration._result import with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.serving import _tensor_file as tensor_file
@@ -174,7 +174,7 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         X: Any,
         y: ArrayLike,
         *,
-        coverage: float | Sequence[float] = bases.DEFAULT_COVERAGES,
+        coverage: float | Sequence[float] = DEFAULT_COVERAGES,
         method: Split | Literal["split"] | None = None,
         base: tuple[Kind, float] = ("equal_tailed", 0.8),
         mean: None = None,
@@ -217,14 +217,14 @@ class LeafModel(DistributionModel[IndexedLeaves]):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         interval = Base("raw", *base)
         checks.check_choice("kind", interval.kind, TWO_SIDED)
-        bases.check_base(interval)
+        check_base(interval)
         checks.check_as_many("y", targets, frame_of(X).n_rows)
         rows = self._source(X)
         ends = rows.query(query_of("intervals", [interval.level], interval.kind))
         checks.check_no_interval_is_empty(ends)
         postprocess = PostProcess.from_targets(leaves.index.atoms(0))
         selected = [Selected(interval, c) for c in coverages]
-        candidates = bases.Candidates.checked([interval], ends, targets, postprocess)
+        candidates = Candidates.checked([interval], ends, targets, postprocess)
         calibration = calibrate_split(candidates, coverages, selected, how.confidence)
         quantiles = rows.query(query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
         calibration = with_distribution(calibration, quantiles, targets)

@@ -11,13 +11,19 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from hdicore import Scorer
-from hdiforest._estimators.folds import check_labels, warn_of_new_groups
-from hdiforest._estimators.input_rows import Block, checked_blocks, concatenated, is_plain
+from hdiforest._estimators.input_rows import (
+    Block,
+    check_labels,
+    checked_blocks,
+    concatenated,
+    is_plain,
+    warn_of_new_groups,
+)
 from hdiforest._estimators.row_source import Query, Readings, RowSource, join_columns, query_of
-from hdiforest._model import predict
-from hdiforest._model.fitted import FittedForest
+from hdiforest._model.fitted import FittedForest, IntervalQuery
 from hdiforest._utils import Array
 from hdiforest._utils.hints import digest_of, warn_caller
+from hdiforest.calibration import _predict as predict
 
 
 class NewRows(RowSource):
@@ -44,23 +50,25 @@ class NewRows(RowSource):
         return self.by_block(answer, values)
 
     def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
-        """Ask the calibrated scorer, with the rows for the forests of folds and their groups."""
-        fitted, X = self.fitted, self.X
-        groups = (*fitted.outputs, fitted)[0].groups
-        if not with_mean and by is None and groups is None and is_plain(X, self.model, fitted):
-            n_threads = self.model._n_threads(len(X))
-            return predict.predict_calibrated(fitted, X, coverage, n_threads, joint=joint)
+        """Ask the calibration, with the rows for the forests of folds and their groups."""
+        fitted, X, calibrated = self.fitted, self.X, predict.require_calibrated(self.fitted)
+        positions = calibrated.result.positions(coverage)
+        if joint:
+            calibrated = predict.boxes_of(calibrated)
+        is_grouped = by is not None or calibrated.groups is not None
+        if not (with_mean or is_grouped) and is_plain(X, self.model, fitted):
+            return calibrated.intervals(IntervalQuery(X, positions, self.model._n_threads(len(X))))
         of_new_groups: list[NDArray[np.bool_]] = []
 
         def answer(block: Block, n_threads: int) -> Array:
-            shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
+            shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(calibrated.outputs)]
             mean = np.empty(shape) if with_mean else None
             of_folds = [steps.rows(block.given) for steps in fitted.steps_of_folds]
-            codes = fitted.group_codes(block.rows, *block.per_row)
+            codes = calibrated.group_codes(block.rows, *block.per_row)
             if codes is not None:
                 of_new_groups.append(codes < 0)
-            args = block.rows, coverage, n_threads, mean, of_folds, codes, joint
-            ends = predict.predict_calibrated(fitted, *args)
+            query = IntervalQuery(block.rows, positions, n_threads, mean, of_folds, codes)
+            ends = calibrated.intervals(query)
             return ends if mean is None else join_columns(mean, ends)
 
         answers = self.by_block(answer, check_labels(by, X))
@@ -71,8 +79,8 @@ class NewRows(RowSource):
         """Read the base quantiles of each output."""
 
         def answer(block: Block, n_threads: int) -> Array:
-            def of_output(part: FittedForest, o: int, *own: Array) -> Array:
-                return predict.read_distributions(part, block.rows, readings[o], n_threads, own)
+            def of_output(part: FittedForest, o: int, *values: Array) -> Array:
+                return predict.read_distributions(part, block.rows, readings[o], n_threads, values)
 
             return predict.of_outputs(self.fitted, of_output, *block.per_row)
 
@@ -99,23 +107,23 @@ class NewRows(RowSource):
     def joint_levels(self, n_samples: int, random: RandomState) -> Array:
         """Return how much of the forest's own distributions is above draws of it, as `draw`."""
         drawn = np.nan_to_num(self.draw(n_samples, random))
-        at, below = (self.query(query_of("cdf", inclusive=up), drawn) for up in (True, False))
-        above: Array = 1 - (below + random.random_sample(at.shape) * (at - below))
+        upto, below = (self.query(query_of("cdf", inclusive=up), drawn) for up in (True, False))
+        above: Array = 1 - (below + random.random_sample(upto.shape) * (upto - below))
         return np.nan_to_num(above).clip(0, 1)
 
     def warn_of_training_rows(self) -> None:
         """Warn, once a model, if X, which was scored, holds the rows of the fit in their order."""
         fitted, X = self.fitted, self.X
         is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
-        if is_read or len(X) != fitted.n_training_rows or not fitted.to_warn:
+        if is_read or len(X) != fitted.facts.n_training_rows or not self.model._to_warn:
             return
         call = fitted.out_of_bag_call
         blocks = checked_blocks(self.model, X, fitted)
-        if digest_of(block.rows for block in blocks) == fitted.training_digest:
+        if digest_of(block.rows for block in blocks) == fitted.facts.training_digest:
             with suppress(IndexError):  # another thread has warned meanwhile
                 warn_caller(
                     "X holds the rows of the fit: intervals cover more of their targets than of "
                     f"those of new rows; use {call and self.prefix + call}rows that took no part "
                     "in the fit",
-                    fitted.to_warn.pop(),
+                    self.model._to_warn.pop(),
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 from hdicore import LeafIndex
 from hdiforest._estimators import row_source
 from hdiforest._estimators.row_source import Query, Readings, RowSource, join_columns, query_of
-from hdiforest._model import predict
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._tables.frames import Output
@@ -20,6 +19,8 @@ from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.checks import known_arguments
 from hdiforest._utils.hints import warn_caller
 from hdiforest.calibration import Base, Calibration
+from hdiforest.calibration import _predict as predict
+from hdiforest.calibration._widened import WidenedIntervals
 from hdiforest.exceptions import OutOfBagWarning
 
 
@@ -61,19 +62,21 @@ class OutOfBagRows(RowSource):
 
     def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
         """Widen the base intervals of each output."""
+        calibrated = predict.require_calibrated(self.fitted)
+        positions = calibrated.result.positions(coverage)
+        fitted = (
+            self.fitted.with_calibration(predict.boxes_of(calibrated)) if joint else self.fitted
+        )
 
         def answer(part: FittedForest, _: int) -> Array:
-            calibration = _calibration_of(part)
-            positions = calibration.positions(coverage)
-            bases = calibration.bases[: int(positions.max(initial=0)) + 1]
-            ends = self._base_intervals(part, bases)
+            calibrated, ends = self._base_intervals(part, lambda result: result.bases)
             labels = by
-            if by is None and part.by is not None and calibration.method == "oob":
-                labels = part.by.array
-            codes = part.group_codes(part.require_training_rows().X, labels)
-            return calibration.intervals(ends, codes)[..., positions]
+            if by is None and calibrated.by is not None and calibrated.result.method == "oob":
+                labels = calibrated.by.array
+            codes = calibrated.group_codes(part.require_training_rows().X, labels)
+            return calibrated.result.intervals(ends, codes)[..., positions]
 
-        ends = self._warned_of_nan(predict.of_outputs(self.fitted, answer, joint=joint))
+        ends = self._warned_of_nan(predict.of_outputs(fitted, answer))
         # Rows without a mean are those without an interval, of which a warning was given.
         return join_columns(self.ask(query_of("mean")), ends) if with_mean else ends
 
@@ -81,15 +84,27 @@ class OutOfBagRows(RowSource):
         """Read the base quantiles of each output."""
         per_row = () if values is None else (values,)
 
-        def answer(part: FittedForest, output: int, *own: Array) -> Array:
+        def answer(part: FittedForest, output: int, *values: Array) -> Array:
             levels, read = readings[output]
-            bases = _calibration_of(part).bases[0].quantiles(levels)
-            return read(self._base_intervals(part, bases)[:, 1], *own)
+            _, ends = self._base_intervals(part, lambda result: result.bases[0].quantiles(levels))
+            return read(ends[:, 1], *values)
 
         return self._warned_of_nan(predict.of_outputs(self.fitted, answer, *per_row))
 
-    def _base_intervals(self, part: FittedForest, bases: Sequence[Base]) -> Array:
-        return OutOfBagIntervals(part, self.n_threads).intervals(self.positions, bases)
+    def _base_intervals(
+        self, part: FittedForest, bases: Callable[[Calibration], Sequence[Base]]
+    ) -> tuple[WidenedIntervals, Array]:
+        """Return the calibration of an output, and bases of it; ValueError if there are none."""
+        calibrated, reason = part.calibrated, part.why_not_out_of_bag()
+        if reason is not None:
+            raise ValueError(
+                f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', or "
+                "'raw' of quantiles, which are not calibrated, or calibrate by method='oob' or "
+                "'split' without a regressor as mean"
+            )
+        assert isinstance(calibrated, WidenedIntervals)
+        source = OutOfBagIntervals(part, self.n_threads)
+        return calibrated, source.intervals(self.positions, bases(calibrated.result))
 
     def _warned_of_nan(self, numbers: Array) -> Array:
         self.warn_of_empty(np.isnan(numbers))
@@ -259,17 +274,6 @@ class OutOfBagPredictions:
         indptr, indices, data = rows.ask(LeafIndex.weights, targets=targets)
         rows.warn_of_empty(np.diff(indptr) == 0)
         return csr_array((data, indices, indptr), shape=(n, n))
-
-
-def _calibration_of(part: FittedForest) -> Calibration:
-    """Return the calibration of an output, or raise ValueError if it has no base intervals."""
-    if (reason := part.why_not_out_of_bag()) is not None:
-        raise ValueError(
-            f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', or "
-            "'raw' of quantiles, which are not calibrated, or calibrate by method='oob' or 'split' "
-            "without a regressor as mean"
-        )
-    return cast("Calibration", part.calibration)
 
 
 def _kind_of_distribution(rows: OutOfBagRows, kind: Any) -> Any:

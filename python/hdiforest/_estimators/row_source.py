@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hdicore import LeafIndex, Scorer
-from hdiforest._model.predict import AnyKind, distributions_of, readings_of_bounds
 from hdiforest._tables import names as table_names
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._utils import Array
 from hdiforest._utils.checks import as_written, check_choice, check_flag
 from hdiforest._utils.kinds import ONE_SIDED
 from hdiforest.calibration import _distribution as distributions
+from hdiforest.calibration._predict import AnyKind, distributions_of, readings_of_bounds
 
 # What answers: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
 Engine = Scorer | LeafIndex
@@ -102,16 +102,17 @@ def interval(
     def columns() -> Array:
         levels = np.atleast_1d(coverage)
         values = _read_interval(levels, *args, with_mean=True)
-        own = [1 + 2 * j + end for j in range(len(levels)) for _, end in table_names.ENDS[kind]]
-        return values[..., [0, *own]]  # one-sided intervals have one column each
+        ends = [end for _, end in table_names.ENDS[kind]]
+        positions = [1 + 2 * j + end for j in range(len(levels)) for end in ends]
+        return values[..., [0, *positions]]  # one-sided intervals have one column each
 
     if output == "numpy":
-        found = _read_interval(coverage, *args, with_mean=False)
+        intervals = _read_interval(coverage, *args, with_mean=False)
     else:
         names = partial(table_names.interval_names, kind, coverage)
-        found = formatted(source, output, names, columns)
+        intervals = formatted(source, output, names, columns)
     source.warn_of_training_rows()
-    return found
+    return intervals
 
 
 def _resolved_kind(source: RowSource, kind: AnyKind | None) -> AnyKind:
@@ -208,8 +209,8 @@ def table_of(
     """
     prefixes, n_outputs = [""], fitted.n_outputs
     if n_outputs > 1:
-        names_of_targets = fitted.target_names or [f"y{i}" for i in range(n_outputs)]
-        prefixes = [f"{name}_" for name in names_of_targets]
+        targets = table_names.names_of_targets(fitted.target_names, n_outputs)
+        prefixes = [f"{name}_" for name in targets]
     if isinstance(names, str):
         names = table_names.numbered_names(names, len(columns) // n_outputs)
     names = [f"{prefix}{name}" for prefix in prefixes for name in names]

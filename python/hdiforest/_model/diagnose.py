@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.fitted import FittedForest, base_intervals
-from hdiforest._model.predict import predict_calibrated
+from hdiforest._model.bases import Base
+from hdiforest._model.fitted import FittedForest, IntervalQuery
 from hdiforest._model.reference import Reference
-from hdiforest._tables.names import DIAGNOSIS
+from hdiforest._tables.names import DIAGNOSIS, names_of_targets
 from hdiforest._utils import Array
-from hdiforest.calibration import Base, Calibration
-from hdiforest.calibration._result import output_names
 
 _LEAVES_AT_ONCE = 1 << 23  # in memory
 
@@ -42,12 +40,13 @@ def columns_of_diagnosis(
     names = np.array([*fitted.names_of_features, ""], dtype=object)
     worst = np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(names) - 1)
     at_once = max(1, _LEAVES_AT_ONCE // fitted.scorer.forest.n_trees)
-    codes = fitted.codes_if_told(X, labels)
+    calibrated = fitted.calibrated
+    codes = None if calibrated is None else calibrated.codes_if_told(X, labels)
 
     def of_leaves(begin: int) -> Array:
         part = slice(begin, begin + at_once)
-        own = [rows[part] for rows in of_folds], None if codes is None else codes[part]
-        return _of_leaves(fitted, X[part], coverage, n_threads, *own)
+        block = [rows[part] for rows in of_folds], None if codes is None else codes[part]
+        return _of_leaves(fitted, X[part], coverage, n_threads, *block)
 
     parts = [of_leaves(begin) for begin in range(0, max(1, len(X)), at_once)]
     columns = [
@@ -59,14 +58,16 @@ def columns_of_diagnosis(
         dissimilarity > reference.threshold,
     ]
     n = fitted.n_outputs
-    targets = [""] if n == 1 else [f"{each}_" for each in output_names(fitted.target_names, n)]
+    targets = [""]
+    if n > 1:
+        targets = [f"{each}_" for each in names_of_targets(fitted.facts.target_names, n)]
     of_targets = [f"{target}{name}" for name in DIAGNOSIS[3:6] for target in targets]
     return dict(zip([*DIAGNOSIS[:3], *of_targets, *DIAGNOSIS[6:]], columns, strict=True))
 
 
 def _beyond(fitted: FittedForest, reference: Reference, X: NDArray[Any]) -> Array:
     """Return standard deviations out of the training range, by importance, (n, n_features)."""
-    low, high = fitted.feature_range
+    low, high = fitted.facts.feature_range
     sd = np.where(reference.sd > 0, reference.sd, 1)
     rows = X.astype(np.float32)  # as trees compare
     distance = np.fmax(low - rows, rows - high) / sd
@@ -84,18 +85,15 @@ def _of_leaves(
     codes: NDArray[np.intp] | None,
 ) -> Array:
     """Return tree_spread, mass_outside and interval_se of each output, (3 * n_outputs, n)."""
-    leaves, calibration = fitted.scorer.forest.leaves(X, n_threads=n_threads), fitted.calibration
-    read = partial(base_intervals, fitted, X, n_threads=n_threads)
-    base = Base("raw", "hdi", coverage)
-    if isinstance(calibration, Calibration):
-        bases = calibration.bases[: calibration.positions(coverage) + 1]
-        base, all_ends = bases[-1], read(bases, leaves=leaves)
-        whole = all_ends[..., -1]
-        ends = calibration.intervals(all_ends, codes)[..., -1]
-    else:
-        ends = whole = read([base], leaves=leaves)[..., 0]
-        if calibration is not None:
-            ends = predict_calibrated(fitted, X, coverage, n_threads, None, of_folds, codes)
+    leaves, calibrated = fitted.scorer.forest.leaves(X, n_threads=n_threads), fitted.calibrated
+    read = partial(fitted.base_intervals, X, n_threads=n_threads)
+    bases = () if calibrated is None else calibrated.bases(coverage)
+    base = bases[-1] if bases else Base("raw", "hdi", coverage)
+    whole = read([base], leaves=leaves)[..., 0]
+    ends = whole
+    if calibrated is not None:
+        positions = calibrated.result.positions(coverage)
+        ends = calibrated.intervals(IntervalQuery(X, positions, n_threads, None, of_folds, codes))
     is_even = np.arange(leaves.shape[1]) % 2 == 0
     half = read([base], leaves=np.where(is_even, leaves, np.int32(-1)))[..., 0]
     # Of half the terms of a mean, (half - whole)^2 has the variance of the whole as expectation.

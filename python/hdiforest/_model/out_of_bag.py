@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, OutOfBagScorer, Scorer
 from hdicore.monotonic import Counts
+from hdiforest._model.bases import Base
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.prune import Leaves, leaf_sizes, prune_to
 from hdiforest._model.residuals import CentredForest, Stacking
 from hdiforest._model.training_rows import IN_BAG, TrainingRows, TreeBlock
 from hdiforest._utils import Array, BaseKind
-from hdiforest.calibration._bases import Base
 
 # A training row with fewer such trees has a distribution unlike that of a new row.
 MIN_OOB_TREES = 20
@@ -39,6 +39,7 @@ class OutOfBagIntervals:
         """`blocks` are all leaves and draws of the training rows, if they are at hand."""
         self.fitted = fitted
         self._forest: Forest = fitted.scorer.forest
+        self._weights = fitted.facts.weights
         self.rows: TrainingRows = fitted.require_training_rows()
         self._n_threads, self._mean, self._random_state = n_threads, mean, random_state
         self._grown = self  # of trees that are not pruned
@@ -48,8 +49,8 @@ class OutOfBagIntervals:
         """Return the same of trees with larger leaves; nothing is fitted or routed again."""
         if min_samples_leaf == 1:
             return self
-        known = self._leaf_sizes, self.leaves
-        fitted, leaves = prune_to(self.fitted, min_samples_leaf, *known, self._n_threads)
+        grown = self._leaf_sizes, self.leaves
+        fitted, leaves = prune_to(self.fitted, min_samples_leaf, *grown, self._n_threads)
         other = OutOfBagIntervals(fitted, self._n_threads, self._mean, self._random_state)
         other._grown = self
         other._block = self._block._replace(leaves=cast("Leaves", leaves))
@@ -82,7 +83,7 @@ class OutOfBagIntervals:
     @property
     def families(self) -> tuple[str, ...]:
         """What there is of `FAMILIES`: centres count all rows of a leaf, or those drawn."""
-        if self.fitted.weights != "all":
+        if self._weights != "all":
             return ("raw",)
         return ("raw", "centred") if self._mean is None else ("raw", "centred", "stacked")
 
@@ -189,24 +190,24 @@ class OutOfBagIntervals:
             self._forest, self.leaves, "all", targets=targets, n_threads=self._n_threads
         )
         stacking = self.stacking if family == "stacked" else None
-        own = () if stacking is None else (stacking.mean, stacking.share)
-        return CentredForest(Scorer(self._forest, index), self.means.leaf_means, *own)
+        other_mean = () if stacking is None else (stacking.mean, stacking.share)
+        return CentredForest(Scorer(self._forest, index), self.means.leaf_means, *other_mean)
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
         families = list(dict.fromkeys(base.family for base in bases))
-        if "raw" in families and (self.fitted.weights != "all" or not self.means.has_raw):
+        if "raw" in families and (self._weights != "all" or not self.means.has_raw):
             families.remove("raw")
         parts = list(dict.fromkeys((base.kind, base.level) for base in bases))
-        found: dict[str, Array] = {}
+        ends: dict[str, Array] = {}
         while families:  # one merge serves raw and centred intervals, or stacked ones
             together = [f for f in families if f == "raw" or f == families[-1]]
             families = [f for f in families if f not in together]
-            found |= zip(together, self._merged_intervals(rows, together, parts), strict=True)
-        if "raw" not in found and any(base.family == "raw" for base in bases):
+            ends |= zip(together, self._merged_intervals(rows, together, parts), strict=True)
+        if "raw" not in ends and any(base.family == "raw" for base in bases):
             kinds, levels = zip(*parts, strict=True)
-            found["raw"] = self.query_raw(LeafIndex.intervals, rows, levels, kinds)
-        columns = [found[b.family][..., parts.index((b.kind, b.level))] for b in bases]
+            ends["raw"] = self.query_raw(LeafIndex.intervals, rows, levels, kinds)
+        columns = [ends[b.family][..., parts.index((b.kind, b.level))] for b in bases]
         return np.stack(columns, axis=-1)
 
     def _merged_intervals(
@@ -238,7 +239,7 @@ class OutOfBagIntervals:
         """
         leaves = np.where(cast("Counts", self.counts)[rows] > 0, np.int32(-1), self.leaves[rows])
         # Where leaves count drawn rows only, none of a tree that did not draw a row counts it.
-        left_out = None if self.fitted.weights in IN_BAG else rows
+        left_out = None if self._weights in IN_BAG else rows
         options |= {"leave_out": left_out, "n_threads": self._n_threads}
         index = self._raw_index if targets is None else self._index_of(targets)
         return query(index, leaves, *args, **options)
@@ -246,9 +247,9 @@ class OutOfBagIntervals:
     @cached_property
     def _raw_index(self) -> LeafIndex:
         """The model's index, in a form that rows can be left out of, if leaves count them."""
-        return self.fitted.scorer.index if self.fitted.weights in IN_BAG else self._index_of(None)
+        return self.fitted.scorer.index if self._weights in IN_BAG else self._index_of(None)
 
     def _index_of(self, targets: Array | None) -> LeafIndex:
-        known = self._forest, self.leaves, self.fitted.weights
-        options: Any = {"targets": targets, "keep_row_weights": self.fitted.weights not in IN_BAG}
-        return self.rows.index(*known, **options, n_threads=self._n_threads)
+        leaves = self._forest, self.leaves, self._weights
+        options: Any = {"targets": targets, "keep_row_weights": self._weights not in IN_BAG}
+        return self.rows.index(*leaves, **options, n_threads=self._n_threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ def leaf_sizes(
 
 def check_prunable(fitted: FittedForest) -> TrainingRows:
     """Return the training rows of a forest; raise ValueError if it cannot be pruned."""
-    if fitted.weights == "monotonic":
+    if fitted.facts.weights == "monotonic":
         raise ValueError(
             "pruning needs weights='all', 'inbag' or 'oob', got 'monotonic': larger leaves have "
             "other bounds, which the model does not know; fit the forest with a larger "
@@ -72,7 +73,8 @@ def prune_to(
         leaves = np.empty(old_leaves.shape, dtype=np.int32).T
         for tree, old in enumerate(old_leaves):
             np.take(of_trees[tree], old, out=leaves[:, tree], mode="clip")  # the fastest mode
-    index = rows.index(forest, leaves, fitted.weights, n_threads=n_threads)
-    matches = fitted.matches_forest and bool(forest.n_leaves.sum() == n_leaves.sum())
-    smaller = fitted.uncalibrated(scorer=Scorer(forest, index), matches_forest=matches)
+    index = rows.index(forest, leaves, fitted.facts.weights, n_threads=n_threads)
+    matches = fitted.facts.matches_forest and bool(forest.n_leaves.sum() == n_leaves.sum())
+    facts = fitted.facts._replace(matches_forest=matches)
+    smaller = replace(fitted, scorer=Scorer(forest, index), facts=facts, calibrated=None)
     return smaller, leaves

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -83,13 +83,20 @@ class TrainingRows:
     # Whether sample_weight multiplies the counts inside the trees, or decided how often rows were
     # drawn (bootstrapped forests since scikit-learn 1.9).
     counts_are_weighted: bool
+    # Raises ValueError unless the arrays of a file, at their first use, hold what they may.
+    check: Callable[[], None] = field(default=lambda: None, repr=False, compare=False, kw_only=True)
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any], counts_are_weighted: bool) -> Self:
+    def from_arrays(
+        cls,
+        arrays: Mapping[str, Any],
+        counts_are_weighted: bool,
+        check: Callable[[], None] = lambda: None,
+    ) -> Self:
         """Return rows from the arrays X, y, sample_weight and counts; the last two may be None."""
         weight, counts = arrays.get("sample_weight"), arrays.get("counts")
         bags = None if counts is None else Bags(counts.shape[1], lambda i, j: counts[:, i:j])
-        return cls(arrays["X"], arrays["y"], weight, bags, counts_are_weighted)
+        return cls(arrays["X"], arrays["y"], weight, bags, counts_are_weighted, check=check)
 
     def arrays(self) -> dict[str, NDArray[Any] | None]:
         """Return what `from_arrays` takes."""

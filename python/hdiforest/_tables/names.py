@@ -49,6 +49,11 @@ def numbered_names(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}_{i}" for i in range(count)]
 
 
+def names_of_targets(names: Sequence[str] | None, n: int) -> tuple[str, ...]:
+    """Return names of n targets, by default y0, y1, ..."""
+    return tuple(names or (f"y{output}" for output in range(n)))
+
+
 def require_distinct(names: Sequence[str]) -> None:
     """Raise ValueError if two columns would have one name."""
     for i, name in enumerate(names):

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from hdiforest._model.predict import AnyKind
 from hdiforest._tables.columns import require_columns
 from hdiforest._tables.names import require_distinct
 from hdiforest._utils.optional import need
+from hdiforest.calibration._predict import AnyKind
 from hdiforest.metrics._intervals import ends_of
 from hdiforest.serving._batch_scorer import BatchScorer
 

@@ -1,7 +1,9 @@
 """Calibration: what makes prediction intervals cover as much as is asked of them."""
 
-from hdiforest.calibration._bases import Base
-from hdiforest.calibration._methods import CVPlus, JackknifePlus, OutOfBag, Split
+from hdiforest._model.bases import Base
+from hdiforest.calibration._cv_plus import CVPlus
+from hdiforest.calibration._jackknife import JackknifePlus
+from hdiforest.calibration._out_of_bag import OutOfBag
 from hdiforest.calibration._result import (
     Calibration,
     CrossCalibration,
@@ -10,6 +12,7 @@ from hdiforest.calibration._result import (
     JointCalibration,
     Level,
 )
+from hdiforest.calibration._split import Split
 
 __all__ = [
     "Base",

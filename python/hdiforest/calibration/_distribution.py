@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import hdicore
+from hdiforest._model.bases import BASE_LEVELS
 from hdiforest._utils import Array
 from hdiforest._utils.checks import reals
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._quantiles import BASE_LEVELS, rank
+from hdiforest.calibration._quantiles import rank
 
 # Levels that are known exactly, of more rows; others have the next larger one.
 _N_KNOTS = 500
@@ -71,12 +72,12 @@ class PredictiveDistribution:
         Their base quantiles are (n, 19), their targets and perhaps positive weights (n,). Levels
         that bounds of these coverages have are kept exactly. O(n log n).
         """
-        below, at = (
+        below, upto = (
             hdicore.PredictiveDistribution.scores(base, y, postprocess.engine, strictly=strictly)
             for strictly in (True, False)
         )
         draws = np.random.default_rng(_SEED).random(len(y))
-        scores = below + draws * (at - below)
+        scores = below + draws * (upto - below)
         if postprocess.clip:  # no quantile reaches them
             scores[y < postprocess.low], scores[y > postprocess.high] = -np.inf, np.inf
         weights = np.ones(len(y)) if weights is None else weights

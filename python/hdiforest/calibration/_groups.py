@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import hdicore
+from hdiforest._model.fitted import FittedForest
 from hdiforest._utils import Array
 
 _N_DRAWS = 1000  # of what chance alone gives
@@ -41,8 +43,8 @@ class Groups:
             raise ValueError(f"the counts of groups must be {g} positive numbers")
         if self.q_hat.ndim != 2 or len(self.q_hat) != g or np.isinf(self.q_hat).any():
             raise ValueError(f"the quantiles of groups must be finite or NaN, for {g} groups")
-        own = self.coverage
-        if own.shape != self.q_hat.shape or not ((own >= 0) & (own <= 1)).all():
+        shares = self.coverage
+        if shares.shape != self.q_hat.shape or not ((shares >= 0) & (shares <= 1)).all():
             raise ValueError("the coverage of groups must be shares, as many as their quantiles")
 
     def codes(self, labels: ArrayLike) -> NDArray[np.int64]:
@@ -50,9 +52,9 @@ class Groups:
         values = np.asarray(labels)
         if values.dtype in (np.float32, np.float64):
             return self.engine.codes(values)
-        distinct, own = divide(values)
-        known = {label: code for code, label in enumerate(self.labels)}
-        return np.array([known.get(label, -1) for label in distinct], np.int64)[own]
+        distinct, group = divide(values)
+        code_of = {label: code for code, label in enumerate(self.labels)}
+        return np.array([code_of.get(label, -1) for label in distinct], np.int64)[group]
 
     def quantiles(self, codes: NDArray[np.int64], common: Array) -> Array:
         """Return the quantiles (n, k) of rows with given codes, some of them the common ones."""
@@ -70,20 +72,55 @@ class Groups:
         )
         shares = drawn / self.counts
         least, most = (np.median(end) for end in (shares.min(axis=1), shares.max(axis=1)))
-        own = self.coverage[:, j]
+        low, high = np.quantile(self.coverage[:, j], [0, 1])
         return (
-            f"At {coverage:g} one quantile for all rows covers {own.min():.2f} to {own.max():.2f} "
+            f"At {coverage:g} one quantile for all rows covers {low:.2f} to {high:.2f} "
             f"of the groups' rows; chance alone gives {least:.2f} to {most:.2f}."
         )
-
-    def first(self, k: int) -> Groups:
-        """Return the groups with the lowest k coverages."""
-        return replace(self, q_hat=self.q_hat[:, :k], coverage=self.coverage[:, :k])
 
     def __str__(self) -> str:
         n_small = np.isnan(self.q_hat).any(axis=1).sum()
         small = f", of which {n_small} have too few rows for some coverages" if n_small else ""
         return f"{len(self.labels)} groups with quantiles of their own{small}"
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSource:
+    """Where the groups of rows come from: one of the three."""
+
+    feature: int | None = None
+    function: Callable[[NDArray[Any]], ArrayLike] | None = None  # of rows (n, n_features)
+    array: NDArray[Any] | None = None  # (n,), of the calibration rows, or of all training rows
+
+    @classmethod
+    def of(cls, by: Any, forest: FittedForest) -> GroupSource:
+        """Return where `calibrate` is told to find groups, or raise ValueError."""
+        if isinstance(by, str | int):
+            return cls(feature=column_number(forest, "by", by))
+        return cls(function=by) if callable(by) else cls(array=np.asarray(by))
+
+    def labels(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the labels (n,) of rows X, or raise ValueError if there are not as many."""
+        if self.feature is not None:
+            return X[:, self.feature]
+        labels = self.array if self.function is None else np.asarray(self.function(X))
+        shape = None if labels is None else labels.shape
+        if labels is None or shape != (len(X),):
+            raise ValueError(f"by must give one group for each of {len(X)} rows, got shape {shape}")
+        return labels
+
+
+def column_number(forest: FittedForest, name: str, column: str | int) -> int:
+    """Return the number of a feature, by its name or number, or raise ValueError."""
+    names = forest.columns or ()
+    if isinstance(column, str):
+        if column not in names or len(names) != forest.n_features:
+            feature = "a column that is a feature of the forest"
+            raise ValueError(f"{name} must be the name of {feature}, got {column!r}")
+        return names.index(column)
+    if not 0 <= column < forest.n_features:
+        raise ValueError(f"{name} must be a column from 0 to {forest.n_features - 1}, got {column}")
+    return int(column)
 
 
 def divide(labels: ArrayLike) -> tuple[list[Label], NDArray[np.intp]]:
@@ -94,8 +131,8 @@ def divide(labels: ArrayLike) -> tuple[list[Label], NDArray[np.intp]]:
         texts[np.isnat(values)] = None
         values = texts
     if values.dtype.kind in "fiub":
-        numbers, own = np.unique(values, return_inverse=True)
-        return [_label(number) for number in numbers.tolist()], own.reshape(-1)
+        numbers, group = np.unique(values, return_inverse=True)
+        return [_label(number) for number in numbers.tolist()], group.reshape(-1)
     numbers_of: dict[Label, int] = {}
     of_rows = [numbers_of.setdefault(_label(each), len(numbers_of)) for each in values.tolist()]
     return list(numbers_of), np.array(of_rows, dtype=np.intp)
@@ -110,8 +147,8 @@ def _label(value: Any) -> Label:
 
 def missing_rows(values: NDArray[Any]) -> list[int]:
     """Return the rows (n,) whose value is missing."""
-    labels, own = divide(values)
-    return [row for row, label in enumerate(own.tolist()) if labels[label] is None]
+    labels, group = divide(values)
+    return [row for row, label in enumerate(group.tolist()) if labels[label] is None]
 
 
 def is_missing(value: Any) -> bool:

@@ -13,10 +13,6 @@ from hdiforest._utils import Array
 from hdiforest._utils.hints import warn_caller
 from hdiforest.exceptions import InfiniteIntervalsWarning
 
-# Of the quantiles that stand for the distribution of a row. Steps of 0.01 were compared on the data
-# sets that chose in bench/calibration: their CRPS is no smaller.
-BASE_LEVELS = tuple((np.arange(1, 20) / 20).tolist())
-
 # Allowed for in comparisons that may be equalities, such as of (n + 1) c with a whole number.
 _ROUNDING = 1e-9
 

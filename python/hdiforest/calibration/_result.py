@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import hdicore
+from hdiforest._model.bases import Base, check_base
 from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     CallError,
@@ -25,9 +26,8 @@ from hdiforest._utils.checks import (
     shares,
     significant,
 )
-from hdiforest.calibration._bases import Base, check_base
 from hdiforest.calibration._distribution import PredictiveDistribution
-from hdiforest.calibration._groups import Groups
+from hdiforest.calibration._groups import Groups, GroupSource
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rank, rows_needed, weight_needed
 
@@ -195,14 +195,14 @@ class CalibrationResult(ABC):
         () or (k,) intp
             From 0 on.
         """
-        known: Any = coverage
-        if isinstance(known, float) and known in self.coverages:  # one row would wait for checks
-            return np.array(self.coverages.index(known))
+        number: Any = coverage
+        if isinstance(number, float) and number in self.coverages:  # one row would wait for checks
+            return np.array(self.coverages.index(number))
         levels = shares("coverage", coverage)
         if levels.ndim > 1 or levels.size == 0:
             raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
-        at = [self._position(level) for level in levels.reshape(-1).tolist()]
-        return np.array(at, dtype=np.intp).reshape(levels.shape)
+        positions = [self._position(level) for level in levels.reshape(-1).tolist()]
+        return np.array(positions, dtype=np.intp).reshape(levels.shape)
 
     def __contains__(self, coverage: float) -> bool:
         """Whether a coverage was calibrated."""
@@ -223,23 +223,10 @@ class CalibrationResult(ABC):
         """
         return self.levels[self._position(coverage)]
 
-    def first(self, k: int) -> Self:
-        """Return the calibration of the lowest coverages.
-
-        Parameters
-        ----------
-        k : int
-            Number of them.
-
-        Returns
-        -------
-        Calibration or CrossCalibration
-            Of the same class.
-        """
-        return cast("Self", replace(cast("Any", self), **self._of_first(k)))
-
-    def _of_first(self, k: int) -> dict[str, Any]:
-        return {"levels": self.levels[:k]}
+    @property
+    def finite_coverages(self) -> tuple[float, ...]:
+        """The coverages whose intervals are finite: there were rows enough for them."""
+        return self.coverages
 
     def _find(self, coverage: float) -> int | None:
         for position, calibrated in enumerate(self.coverages):
@@ -453,18 +440,27 @@ class Calibration(CalibrationResult):
         which: str = self.method
         if self.method == "split" and (self.weighted or self.confidence is not None):
             which = "weights" if self.weighted else "confidence"
-        known: dict[str, Any] = {"n": self.n, "most": self.n + 1, "confidence": self.confidence}
+        numbers: dict[str, Any] = {"n": self.n, "most": self.n + 1, "confidence": self.confidence}
         if self.history:
-            which, known = self.history[-1].method, self.history[-1]._asdict()
-        return _GUARANTEES[which].format(**known)
+            which, numbers = self.history[-1].method, self.history[-1]._asdict()
+        return _GUARANTEES[which].format(**numbers)
 
-    def _of_first(self, k: int) -> dict[str, Any]:
-        groups, recent = self.groups, self.recent
-        if groups is not None:
-            groups = groups.first(k)
-        if recent is not None:
-            recent = replace(recent, scores=recent.scores[:, :k], misses=recent.misses[:k])
-        return super()._of_first(k) | {"groups": groups, "recent": recent}
+    @property
+    def finite_coverages(self) -> tuple[float, ...]:
+        """The coverages whose intervals are finite: there were rows enough for them."""
+        return tuple(level.coverage for level in self.levels if math.isfinite(level.q_hat))
+
+    def with_checks(self, name: str, checks: Sequence[CrossCheck | None]) -> Calibration:
+        """Return the calibration with another `cross_check` or `later` of each coverage."""
+        others: Any = [{name: check} for check in checks]
+        pairs = zip(self.levels, others, strict=True)
+        return replace(self, levels=tuple(replace(level, **other) for level, other in pairs))
+
+    def by_feature(self, by: GroupSource | None) -> Calibration:
+        """Return the calibration with the feature that tells the groups, if there is one."""
+        if by is None or self.groups is None:
+            return self
+        return replace(self, groups=replace(self.groups, feature=by.feature))
 
     def intervals(self, ends: Array, codes: NDArray[np.intp] | None = None) -> Array:
         """Return calibrated intervals of any rows.
@@ -586,12 +582,6 @@ class CrossCalibration(CalibrationResult):
         clipped = f", less {2 / (n + 1):.2g} for the clipping" if self.postprocess.clip else ""
         return _GUARANTEES[which].format(n=n, loss=loss, clipped=clipped)
 
-    def _of_first(self, k: int) -> dict[str, Any]:
-        return super()._of_first(k) | {
-            "scores": tuple(scores[:, :k] for scores in self.scores),
-            "weights": self.weights and tuple(weights[:, :k] for weights in self.weights),
-        }
-
     def intervals(self, ends: Array) -> Array:
         """Return calibrated intervals of any rows.
 
@@ -621,7 +611,7 @@ class CrossCalibration(CalibrationResult):
         needed: list[float] = [rank(self.n, coverage) for coverage in self.coverages]
         if self.weights is not None:
             of_levels = zip(np.concatenate(self.weights).T, self.coverages, strict=True)
-            needed = [weight_needed(own, coverage) for own, coverage in of_levels]
+            needed = [weight_needed(weights, coverage) for weights, coverage in of_levels]
         return hdicore.CrossCalibration(
             self.scores, needed, self.postprocess.engine, weights=self.weights
         )
@@ -684,15 +674,17 @@ class JointCalibration(CalibrationResult):
         if self.outputs[0].groups is not None:
             raise ValueError("joint must be False: the calibration was made by groups")
 
-        def side(own: Calibration, q_hat: list[float]) -> Calibration:
-            pairs = zip(own.levels, q_hat, strict=True)
-            return replace(own, levels=tuple(replace(level, q_hat=q) for level, q in pairs))
+        def side(calibration: Calibration, q_hat: list[float]) -> Calibration:
+            pairs = zip(calibration.levels, q_hat, strict=True)
+            return replace(calibration, levels=tuple(replace(level, q_hat=q) for level, q in pairs))
 
         return tuple(map(side, self.outputs, self.q_hat.T.tolist()))
 
-    def _of_first(self, k: int) -> dict[str, Any]:
-        outputs = tuple(each.first(k) for each in self.outputs)
-        return super()._of_first(k) | {"outputs": outputs, "q_hat": self.q_hat[:k]}
+    @property
+    def finite_coverages(self) -> tuple[float, ...]:
+        """The coverages whose boxes are finite: there were rows enough for them."""
+        is_finite = np.asarray(np.isfinite(self.q_hat).all(axis=1))
+        return tuple(np.array(self.coverages)[is_finite].tolist())
 
     def _rows(self) -> list[tuple[str, ...]]:
         head, *together = super()._rows()
@@ -704,6 +696,4 @@ class JointCalibration(CalibrationResult):
         return f"q_hat {', '.join(map(significant, self.q_hat[self.levels.index(level)].tolist()))}"
 
 
-def output_names(names: Sequence[str] | None, n: int) -> tuple[str, ...]:
-    """Return names of n outputs, by default y0, y1, ..."""
-    return tuple(names or (f"y{output}" for output in range(n)))
+AnyCalibration = Calibration | CrossCalibration | JointCalibration

@@ -11,19 +11,15 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from hdicore.explain import heaviest_atoms, intervals_without_each
-from hdiforest._model.fitted import FittedForest, base_intervals
+from hdiforest._model.bases import Base
+from hdiforest._model.fitted import FittedForest, IntervalQuery, Rows
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._model.predict import predict_calibrated
 from hdiforest._tables.frames import BLOCK_CELLS
 from hdiforest._utils import Array, BaseKind
 from hdiforest._utils.checks import check_whole_number, checked_random_state, one_share
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.meta_estimators import model_and_rows
-from hdiforest.calibration import Calibration
-from hdiforest.calibration._bases import Base
 from hdiforest.displays._distribution import ExplanationDisplay
-
-Rows = NDArray[np.floating[Any]]
 
 MAX_ROWS = 1000
 
@@ -93,13 +89,14 @@ def explain(
     labels = None if by is None else np.asarray(by)
     if not 1 <= len(rows) <= MAX_ROWS:
         raise ValueError(f"X must have 1 to {MAX_ROWS:,} rows, got {len(rows):,}")
-    if labels is None and fitted.needs_labels:
+    calibrated = fitted.calibrated
+    if labels is None and calibrated is not None and calibrated.needs_labels:
         warn_caller(
             "intervals take the conformal quantile of all rows: the groups of the calibration "
             "are no column of X, and by= does not give them"
         )
     if fitted.training_rows is None:
-        low, high = fitted.feature_range.astype(np.float64)
+        low, high = fitted.facts.feature_range.astype(np.float64)
         values = np.linspace(low, high, background)
     else:
         training = fitted.require_training_rows()
@@ -155,17 +152,17 @@ class Explanation:
         """
         fitted, training = self._fitted, self._fitted.require_training_rows()
         reason = fitted.why_not_out_of_bag()
-        if fitted.weights == "monotonic":
+        if fitted.facts.weights == "monotonic":
             reason = "with weights='monotonic' they have another target in each leaf"
         if reason is not None:
             raise ValueError(f"the training rows cannot be told apart, because {reason}")
         # Of each family, where the training rows stand around the centre, and what they weigh.
-        atoms = {"raw": (training.y, training.sample_weight_in(fitted.weights))}
-        if fitted.centred is not None:
-            family = fitted.centred.family
+        atoms = {"raw": (training.y, training.sample_weight_in(fitted.facts.weights))}
+        if fitted.calibrated is not None and fitted.calibrated.centred is not None:
+            family = fitted.calibrated.centred.family
             source = OutOfBagIntervals(fitted, self._n_threads)
             atoms[family] = source.residuals(family), source.row_weights
-        drawn = training.counted_in(fitted.weights)
+        drawn = training.counted_in(fitted.facts.weights)
         return _joined([self._without_each(i, atoms, drawn) for i in range(len(self._X))])
 
     def _without_each(self, i: int, atoms: Any, drawn: Any) -> dict[str, NDArray[Any]]:
@@ -178,11 +175,9 @@ class Explanation:
         counts = (forest.leaves(training.X[support]) == forest.leaves(x)).astype(np.uint8)
         if drawn is not None:
             counts = counts * drawn[support]
-        calibration, own = fitted.calibration, Base("raw", "hdi", self._coverage)
-        bases: tuple[Base, ...] = (own,)
-        if isinstance(calibration, Calibration):
-            bases = calibration.bases[: calibration.positions(self._coverage) + 1]
-            own = bases[-1]
+        widened = () if fitted.calibrated is None else fitted.calibrated.bases(self._coverage)
+        bases = widened or (Base("raw", "hdi", self._coverage),)
+        own = bases[-1]
         # An end that is the middle of two is pinned by either.
         either: tuple[BaseKind, ...] = ("hdi", "equal_tailed")
         kinds = either if own.kind == "averaged" else (own.kind,)
@@ -201,12 +196,12 @@ class Explanation:
         lower, upper = (np.isin(values, each) for each in ends[0, :, len(bases) :])
         pins = np.select([lower & upper, lower, upper], ["both", "lower", "upper"], "")
         # Ends move around their centre, which stays.
-        whole = base_intervals(fitted, x, [*bases, *parts], n_threads)
+        whole = fitted.base_intervals(x, [*bases, *parts], n_threads)
         centre = whole - ends[:1]
         ends = np.where(ends == ends[:1], whole, ends + centre)[1:, :, : len(bases)]
-        if isinstance(calibration, Calibration):
+        if widened:
             codes = self._codes(x.repeat(len(support), axis=0), own_row)
-            ends = calibration.intervals(ends, codes)
+            ends = fitted.calibration.intervals(ends, codes)
         return {
             "training_row": support,
             "target": training.y[support],
@@ -287,13 +282,16 @@ class Explanation:
     def _codes(self, X: Rows, of: slice) -> NDArray[np.intp] | None:
         """Return the groups of rows, as many times as need be those of some that are explained."""
         labels = None if self._labels is None else np.resize(self._labels[of], len(X))
-        return self._fitted.codes_if_told(X, labels)
+        calibrated = self._fitted.calibrated
+        return None if calibrated is None else calibrated.codes_if_told(X, labels)
 
     def _intervals(self, X: Rows, of: slice) -> Array:
-        fitted, n_threads, codes = self._fitted, self._n_threads, self._codes(X, of)
-        if fitted.calibration is None:
-            return fitted.scorer.intervals(X, self._coverage, n_threads=n_threads)
-        return predict_calibrated(fitted, X, self._coverage, n_threads, codes=codes)
+        calibrated, n_threads = self._fitted.calibrated, self._n_threads
+        if calibrated is None:
+            return self._fitted.scorer.intervals(X, self._coverage, n_threads=n_threads)
+        at = calibrated.result.positions(self._coverage)
+        query = IntervalQuery(X, at, n_threads, codes=self._codes(X, of))
+        return calibrated.intervals(query)
 
 
 def _joined(tables: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

@@ -40,7 +40,9 @@ def predict_matches_forest(model: Any) -> bool:
     >>> predict_matches_forest(HDIForestRegressor.from_forest(forest, X, y))
     True
     """
-    matches: bool = model_in(model, "predict_weights", "model")._fitted_forest().matches_forest
+    matches: bool = (
+        model_in(model, "predict_weights", "model")._fitted_forest().facts.matches_forest
+    )
     return matches
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
-from hdiforest._model.fitted import base_intervals
 from hdiforest._utils.checks import check_no_interval_is_empty
 from hdiforest._utils.meta_estimators import live_model_and_rows
-from hdiforest.calibration import Calibration
 from hdiforest.calibration._recalibrate import check_recalibration, recalibrated
 from hdiforest.calibration._result import Recalibrating
+from hdiforest.calibration._widened import WidenedIntervals
 
 _Model = TypeVar("_Model")
 
@@ -77,15 +77,16 @@ def recalibrate(
     own, given = live_model_and_rows(model, X, "predict_weights", "model")
     now = own._at_once()
     fitted, calibration = now._fitted_forest(), now.calibration_
-    if not isinstance(calibration, Calibration):
+    calibrated = fitted.calibrated
+    if not isinstance(calibrated, WidenedIntervals):
         raise ValueError(
             "recalibrate needs a model of one target that was calibrated by method 'oob' or "
             f"'split', and this one has {fitted.n_outputs} and was by {calibration.method!r}"
         )
     check_recalibration(calibration, method, window, rate)
     rows, targets = now._checked_calibration_rows(given, y, fitted)
-    ends = base_intervals(fitted, rows, calibration.bases, now._n_threads(len(rows)))
+    ends = fitted.base_intervals(rows, calibration.bases, now._n_threads(len(rows)))
     check_no_interval_is_empty(ends)
     moved = recalibrated(calibration, ends, targets, method, window, rate)
-    own._replace_calibration(fitted, moved)
+    own._attach(replace(calibrated, result=moved))
     return model

@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from hdicore import LeafIndex
 from hdicore.regions import Regions, offsets_of
 from hdiforest._estimators.row_source import all_rows
-from hdiforest._model.calibrate import refuse_training_rows
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.training_rows import draw_rows
 from hdiforest._tables.frames import Output, require_library
@@ -24,6 +23,7 @@ from hdiforest._utils.checks import one_share
 from hdiforest._utils.meta_estimators import model_and_rows, model_and_steps
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
+from hdiforest.calibration._split import refuse_training_rows
 from hdiforest.regions._predict import (
     Shape,
     check_max_pieces,

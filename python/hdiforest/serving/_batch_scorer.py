@@ -24,9 +24,9 @@ from hdiforest.exceptions import ModelReplacedError
 # The code of models is loaded with the first one.
 if TYPE_CHECKING:
     from hdiforest._model.fitted import FittedForest
-    from hdiforest._model.predict import AnyKind
     from hdiforest._model.table_steps import TableSteps
     from hdiforest._tables.encoder import TableEncoder
+    from hdiforest.calibration._predict import AnyKind
     from hdiforest.serving._model_file import OpenModel
 
 
@@ -135,7 +135,7 @@ class BatchScorer:
         diagnose: bool = False,
         trusted: Sequence[Any] = (),
     ) -> None:
-        from hdiforest._model.predict import resolve_kind_and_levels
+        from hdiforest.calibration._predict import resolve_kind_and_levels
 
         if isinstance(keep, str):
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
@@ -359,7 +359,7 @@ class BatchScorer:
         self, fitted: FittedForest, rows: Any, encoder: TableEncoder | TableSteps, first_row: int
     ) -> tuple[list[NDArray[Any]], RowCounts]:
         """Return the results of a pyarrow Table, or of what `row` returned, and its counts."""
-        from hdiforest._model.predict import predict_mean_and_intervals
+        from hdiforest.calibration._predict import predict_mean_and_intervals
 
         n_threads = 1 if self.n_jobs == 1 else thread_count(self.n_jobs)  # which loads joblib
         X, counts = fitted.encode(rows, encoder, first_row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -13,13 +13,17 @@ import numpy as np
 from hdicore import Forest, LeafIndex, Scorer
 from hdicore.means import BoostedMean
 from hdiforest._model import residuals
-from hdiforest._model.fitted import FittedForest, Jackknife
+from hdiforest._model.fitted import Calibrated, FitFacts, FittedForest
 from hdiforest._model.reference import Reference
 from hdiforest._model.table_steps import TableFacts, TableSteps
 from hdiforest._model.training_rows import WEIGHTINGS, TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._utils.checks import alternatives
-from hdiforest.calibration._result import Calibration, JointCalibration
+from hdiforest.calibration._cv_plus import FoldIntervals
+from hdiforest.calibration._jackknife import JackknifeIntervals, JackknifePlus
+from hdiforest.calibration._outputs import OutputIntervals
+from hdiforest.calibration._result import Calibration, CrossCalibration
+from hdiforest.calibration._widened import WidenedIntervals
 from hdiforest.serving._calibrations import (
     boxes_arrays,
     boxes_of,
@@ -68,63 +72,74 @@ class Numbers(NamedTuple):
     @classmethod
     def of(cls, parts: Parts) -> Numbers:
         """Take the numbers of a model."""
-        own = parts.array("numbers", "int64", (len(cls._fields),)).tolist()
-        numbers = cls(*own)
+        values = parts.array("numbers", "int64", (len(cls._fields),)).tolist()
+        numbers = cls(*values)
         truths = numbers[cls._fields.index("allow_nan") : cls._fields.index("n_folds")]
-        if min(own) < 0 or numbers.weights >= len(_WEIGHTINGS) or max(truths) > 1:
-            raise ValueError(f"numbers of a model must be in range, got {own}")
+        if min(values) < 0 or numbers.weights >= len(_WEIGHTINGS) or max(truths) > 1:
+            raise ValueError(f"numbers of a model must be in range, got {values}")
         return numbers
 
 
 def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     """Return what `from_arrays` makes an equal model of; ValueError if its rows are damaged."""
-    forest, index = fitted.scorer.forest, fitted.scorer.index
+    forest, index, facts = fitted.scorer.forest, fitted.scorer.index, fitted.facts
     has_rows = training_rows and fitted.training_rows is not None
     rows = fitted.require_training_rows() if has_rows else None
-    encoder, calibration = fitted.encoder, fitted.calibration
+    encoder, calibrated = fitted.encoder, fitted.calibrated
     numbers = Numbers(
         n_features=forest.n_features,
-        n_training_rows=fitted.n_training_rows,
-        weights=_WEIGHTINGS.index(fitted.weights),
-        allow_nan=fitted.allow_nan,
-        matches_forest=fitted.matches_forest,
+        n_training_rows=facts.n_training_rows,
+        weights=_WEIGHTINGS.index(facts.weights),
+        allow_nan=facts.allow_nan,
+        matches_forest=facts.matches_forest,
         scalar_output=index.scalar_output,
         counts_are_weighted=rows is not None and rows.counts_are_weighted,
-        n_folds=len(fitted.folds),
-        n_outputs=len(fitted.outputs),
+        n_folds=0 if calibrated is None else len(calibrated.folds),
+        n_outputs=0 if calibrated is None else len(calibrated.outputs),
     )
     not_in_c, is_steps = _not_in_c(encoder), isinstance(encoder, TableSteps)
-    facts = None if encoder is None else as_facts(encoder.facts())
-    own: dict[str, Any] = {
+    steps = None if encoder is None else as_facts(encoder.facts())
+    named: dict[str, Any] = {
         "numbers": np.array(numbers, dtype=np.int64),
-        "feature_names": as_texts(fitted.feature_names, "feature"),
-        "target_names": as_texts(fitted.target_names, "target"),
-        "training_digest": as_text(fitted.training_digest),
-        "feature_range": fitted.feature_range,
+        "feature_names": as_texts(facts.feature_names, "feature"),
+        "target_names": as_texts(facts.target_names, "target"),
+        "training_digest": as_text(facts.training_digest),
+        "feature_range": facts.feature_range,
         "not_in_c": None if not_in_c is None else as_text(not_in_c),
-        "steps" if is_steps else "encoder": facts,
+        "steps" if is_steps else "encoder": steps,
     }
-    arrays = {name: array for name, array in own.items() if array is not None}
+    arrays = {name: array for name, array in named.items() if array is not None}
     arrays |= within("forest", forest.arrays()) | within("index", index.arrays())
     objects = {"steps": encoder.pipeline} if isinstance(encoder, TableSteps) else {}
     if rows is not None:
         arrays |= within("training", rows.arrays())
-    if isinstance(calibration, JointCalibration):
-        arrays |= within("boxes", boxes_arrays(calibration))
-    elif calibration is not None:
-        arrays |= within("calibration", calibration_arrays(calibration))
-    if (centred := fitted.centred) is not None:
+    if fitted.reference is not None:
+        arrays |= within("reference", _reference_arrays(fitted.reference))
+    if calibrated is not None:
+        of_calibration = _calibrated_arrays(calibrated)
+        arrays |= of_calibration.arrays
+        objects |= of_calibration.objects
+    return Parts(arrays, objects)
+
+
+def _calibrated_arrays(calibrated: Calibrated) -> Parts:
+    """Return what `_calibrated` makes an equal calibration of."""
+    arrays: Arrays = {}
+    objects: dict[str, Any] = {}
+    if isinstance(calibrated, OutputIntervals):
+        arrays |= within("boxes", boxes_arrays(calibrated.result))
+    else:
+        arrays |= within("calibration", calibration_arrays(calibrated.result))
+    if (centred := calibrated.centred) is not None:
         arrays |= within("centred.index", centred.scorer.index.arrays())
         arrays["centred.leaf_means"] = centred.leaf_means
         arrays |= within("mean", _mean_arrays(centred))
         if isinstance(centred.mean, residuals.RegressorMean):
             objects["mean"] = centred.mean.regressor
-    if fitted.reference is not None:
-        arrays |= within("reference", _reference_arrays(fitted.reference))
-    if (jackknife := fitted.jackknife) is not None:
-        arrays |= within("jackknife.index", jackknife.index.arrays())
-        arrays["jackknife.drawn"] = jackknife.drawn.astype(np.uint8)
-    for kind, forests in (("fold", fitted.folds), ("output", fitted.outputs)):
+    if isinstance(calibrated, JackknifeIntervals):
+        arrays |= within("jackknife.index", calibrated.index.arrays())
+        arrays["jackknife.drawn"] = calibrated.drawn.astype(np.uint8)
+    for kind, forests in (("fold", calibrated.folds), ("output", calibrated.outputs)):
         for i, each in enumerate(forests):
             part = to_arrays(each, training_rows=False)
             arrays |= within(f"{kind}{i}", part.arrays)
@@ -151,51 +166,59 @@ def _forest(parts: Parts) -> FittedForest:
     most_atoms = max(len(index.atoms(output)) for output in range(index.n_outputs))
     if numbers.weights != _MONOTONIC and most_atoms > numbers.n_training_rows:
         raise ValueError("leaves hold more distinct targets than there were training rows")
-    rows, check_rows = None, None
     training = parts.group("training").arrays
-    if training:
-        rows, check_rows = _training_rows(training, parts, numbers, forest, index)
-    folds = tuple(_part(parts, f"fold{i}") for i in range(numbers.n_folds))
-    outputs = [_part(parts, f"output{i}", training, i, numbers) for i in range(numbers.n_outputs)]
     names = parts.texts("feature_names", numbers.n_features, "feature")
-    targets = parts.texts("target_names", index.n_outputs, "target")
-    calibration: Any = boxes_of(parts.group("boxes"), outputs, targets)
-    if parts.has("calibration"):
-        try:
-            calibration = calibration_of(parts.group("calibration"))
-        except ValueError as error:
-            raise ValueError(f"calibration: {error}") from None
-    centred, jackknife, reference = None, None, None
-    if parts.has("centred"):
-        centred = _centred(parts, forest, numbers)
-    if parts.has("jackknife"):
-        jackknife = _jackknife(parts.group("jackknife"), forest)
-    if parts.has("reference"):
-        reference = _reference(parts.group("reference"), numbers.n_features)
-    _ = parts.text("not_in_c")
-    fitted = partial(
-        FittedForest,
-        scorer=Scorer(forest, index),
+    facts = FitFacts(
         weights=_WEIGHTINGS[numbers.weights],
         n_training_rows=numbers.n_training_rows,
         allow_nan=bool(numbers.allow_nan),
         matches_forest=bool(numbers.matches_forest),
         training_digest=_digest(parts),
-        feature_names=None if names is None else np.array(names, dtype=object),
-        target_names=targets,
-        training_rows=rows,
-        check_rows=check_rows,
         feature_range=np.array(parts.array("feature_range", "float32", (2, numbers.n_features))),
-        calibration=calibration,
-        centred=centred,
-        folds=folds,
-        outputs=tuple(outputs),
-        jackknife=jackknife,
-        encoder=_encoder(parts, numbers),
-        reference=reference,
+        feature_names=None if names is None else np.array(names, dtype=object),
+        target_names=parts.texts("target_names", index.n_outputs, "target"),
     )
+    rows, reference = None, None
+    if training:
+        rows = _training_rows(training, parts, numbers, forest, index)
+    if parts.has("reference"):
+        reference = _reference(parts.group("reference"), numbers.n_features)
+    _ = parts.text("not_in_c")
+    kept = rows, _encoder(parts, numbers), reference
+    fitted = FittedForest(Scorer(forest, index), facts, *kept)
+    calibrated = _calibrated(fitted.without_rows(), parts, training, numbers)
+    if numbers.n_folds != (0 if calibrated is None else len(calibrated.folds)):
+        raise ValueError("the calibration does not fit the folds of the model")
+    if calibrated is not None:
+        fitted = fitted.with_calibration(calibrated)
     parts.require_empty()
-    return fitted()
+    return fitted
+
+
+def _calibrated(
+    forest: FittedForest, parts: Parts, training: Arrays, numbers: Numbers
+) -> Calibrated | None:
+    """Return the calibration of a forest, whose parts are those of its method; None: none."""
+    folds = tuple(_part(parts, f"fold{i}") for i in range(numbers.n_folds))
+    outputs = tuple(
+        _part(parts, f"output{i}", training, i, numbers) for i in range(numbers.n_outputs)
+    )
+    if outputs:
+        boxes = boxes_of(parts.group("boxes"), outputs, forest.facts.target_names)
+        return OutputIntervals(forest, boxes, outputs)
+    if not parts.has("calibration"):
+        return None
+    try:
+        result = calibration_of(parts.group("calibration"))
+    except ValueError as error:
+        raise ValueError(f"calibration: {error}") from None
+    if isinstance(result, Calibration):
+        trees = forest.scorer.forest
+        centred = _centred(parts, trees, numbers) if parts.has("centred") else None
+        return WidenedIntervals(forest, result, centred)
+    if result.method == JackknifePlus.name:
+        return _jackknife(forest, result, parts.group("jackknife"))
+    return FoldIntervals(forest, result, folds)
 
 
 def _part(
@@ -203,14 +226,14 @@ def _part(
 ) -> FittedForest:
     """Return the forest of a fold, or that of an output, which has the training rows of all."""
     part = parts.group(name)
-    own = Numbers.of(Parts(dict(part.arrays)))
-    if own.n_folds or own.n_outputs:
+    numbers = Numbers.of(Parts(dict(part.arrays)))
+    if numbers.n_folds or numbers.n_outputs:
         raise ValueError(f"{name} must be a forest without folds and outputs")
     if training:
         y = np.ascontiguousarray(training["y"].reshape(len(training["y"]), -1)[:, output])
         part.arrays |= within("training", training | {"y": y})
-        own = own._replace(counts_are_weighted=whole.counts_are_weighted)
-        part.arrays["numbers"] = np.array(own, dtype=np.int64)
+        numbers = numbers._replace(counts_are_weighted=whole.counts_are_weighted)
+        part.arrays["numbers"] = np.array(numbers, dtype=np.int64)
     return _forest(part)
 
 
@@ -236,48 +259,50 @@ def _made(
     parts: Parts, kind: type[Made], group: str, argument: Any = True, more: tuple[str, ...] = ()
 ) -> Made:
     """Return a compiled object, whose `argument` is a number of features, or scalar_output."""
-    own = parts.group(group)
-    arrays: Any = own.arrays
-    known = (*_KNOWN[kind], *more)
-    require_none((own.prefix + name for name in arrays if name not in known), "tensor")
+    group_parts = parts.group(group)
+    arrays: Any = group_parts.arrays
+    names = (*_KNOWN[kind], *more)
+    require_none((group_parts.prefix + name for name in arrays if name not in names), "tensor")
     is_mapped = all(
         isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
     )
     copy = parts.copy and not is_mapped
     try:
-        return kind.from_arrays(arrays, argument, copy=copy, **own.origin._asdict())
+        return kind.from_arrays(arrays, argument, copy=copy, **group_parts.origin._asdict())
     except ValueError as error:
-        if own.origin.source is not None and str(error).startswith(own.origin.source):
+        if group_parts.origin.source is not None and str(error).startswith(
+            group_parts.origin.source
+        ):
             raise
         raise ValueError(f"{group}: {error}") from None
 
 
 def _training_rows(
     arrays: Arrays, parts: Parts, numbers: Numbers, forest: Forest, index: LeafIndex
-) -> tuple[TrainingRows, Any]:
-    """Return the training rows, and a function that checks what they hold."""
+) -> TrainingRows:
+    """Return the training rows; what those of a file hold is checked at their first use."""
     n = numbers.n_training_rows
     outputs = () if numbers.scalar_output else (index.n_outputs,)
-    own = Parts(dict(arrays), prefix=f"{parts.prefix}training.")
-    found: dict[str, Any] = {}
-    found["X"] = own.array("X", "float32", (n, numbers.n_features))
-    found["y"] = own.array("y", "float64", (n, *outputs))
-    found["sample_weight"] = own.optional("sample_weight", "float64", (n,))
-    found["counts"] = own.optional("counts", "uint8 uint16 uint32 uint64", (n, forest.n_trees))
-    own.require_empty()
+    stored = Parts(dict(arrays), prefix=f"{parts.prefix}training.")
+    rows: dict[str, Any] = {}
+    rows["X"] = stored.array("X", "float32", (n, numbers.n_features))
+    rows["y"] = stored.array("y", "float64", (n, *outputs))
+    rows["sample_weight"] = stored.optional("sample_weight", "float64", (n,))
+    rows["counts"] = stored.optional("counts", "uint8 uint16 uint32 uint64", (n, forest.n_trees))
+    stored.require_empty()
     source, is_lazy = parts.origin
 
     @cache
     def check_rows() -> None:
         try:
-            _check_training_values(found, index, numbers)
+            _check_training_values(rows, index, numbers)
         except ValueError as error:
             raise ValueError(f"{source}: {error}" if is_lazy else error) from None
 
     if not is_lazy:
         check_rows()
-    rows = TrainingRows.from_arrays(found, bool(numbers.counts_are_weighted))
-    return rows, check_rows if is_lazy else None
+    is_weighted = bool(numbers.counts_are_weighted)
+    return TrainingRows.from_arrays(rows, is_weighted, check_rows)
 
 
 def _check_training_values(arrays: dict[str, Any], index: LeafIndex, numbers: Numbers) -> None:
@@ -288,10 +313,10 @@ def _check_training_values(arrays: dict[str, Any], index: LeafIndex, numbers: Nu
     if not np.isfinite(y).all():
         raise ValueError("training.y must be finite")
     for output, target in enumerate(y.reshape(len(y), -1).T):
-        own = index.atoms(output)
-        inside = own[[0, -1]].clip(target.min(), target.max()) == own[[0, -1]]
+        atoms = index.atoms(output)
+        inside = atoms[[0, -1]].clip(target.min(), target.max()) == atoms[[0, -1]]
         is_moved = numbers.weights == _MONOTONIC  # within the range of all
-        if not (inside.all() if is_moved else np.isin(own, target).all()):
+        if not (inside.all() if is_moved else np.isin(atoms, target).all()):
             raise ValueError("training.y lacks targets that leaves hold")
     weights, counts = arrays["sample_weight"], arrays["counts"]
     if weights is not None and not (
@@ -342,27 +367,27 @@ def _mean_arrays(centred: residuals.CentredForest) -> Arrays:
 
 
 def _mean(parts: Parts, numbers: Numbers) -> tuple[residuals.Mean, float]:
-    own = parts.group("mean")
-    share = float(own.array("share", "float64", (1,))[0])
-    if own.has("forest"):
-        trees = _made(own, Forest, "forest", numbers.n_features)
-        values = own.array("values", "float64", (None,))
-        line = own.array("line", "float64", (2, numbers.n_features))
-        bounds = own.array("range", "float64", (3,)).tolist()
-        own.require_empty()
+    stored = parts.group("mean")
+    share = float(stored.array("share", "float64", (1,))[0])
+    if stored.has("forest"):
+        trees = _made(stored, Forest, "forest", numbers.n_features)
+        values = stored.array("values", "float64", (None,))
+        line = stored.array("line", "float64", (2, numbers.n_features))
+        bounds = stored.array("range", "float64", (3,)).tolist()
+        stored.require_empty()
         return BoostedMean(trees, values, line, *bounds), share
-    own.require_empty()
+    stored.require_empty()
     regressor = parts.object("mean")
     if not hasattr(regressor, "predict"):
         raise ValueError("the mean must be a regressor")
     return residuals.RegressorMean(regressor), share
 
 
-def _jackknife(parts: Parts, forest: Forest) -> Jackknife:
-    drawn = parts.array("drawn", "uint8", (None, forest.n_trees)) != 0
+def _jackknife(forest: FittedForest, result: CrossCalibration, parts: Parts) -> JackknifeIntervals:
+    drawn = parts.array("drawn", "uint8", (None, forest.scorer.forest.n_trees)) != 0
     index = _made(parts, LeafIndex, "index")
     parts.require_empty()
-    return Jackknife.checked(forest, index, drawn)
+    return JackknifeIntervals(forest, result, index, drawn)
 
 
 def _reference_arrays(reference: Reference) -> Arrays:

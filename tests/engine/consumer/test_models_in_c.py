@@ -244,8 +244,8 @@ def test_some_calibrations_have_residuals(files):
     """Or nothing was compared of them."""
     names = [name for name in MODELS if name not in ("leaf_1", "two_outputs")]
     found = [HDIForestRegressor.load(files(name))._fitted for name in names]
-    parts = [part for model in found for part in (model, *model.outputs)]
-    assert any(part.centred is not None for part in parts)
+    parts = [part for model in found for part in (model.calibrated.outputs or (model,))]
+    assert any(part.calibrated.centred is not None for part in parts)
     bases = {base for p in parts if p.calibration for base in getattr(p.calibration, "bases", ())}
     assert {b.kind for b in bases} == {"hdi", "equal_tailed", "averaged"}
     assert {b.family for b in bases} == {"raw", "centred"}
@@ -276,7 +276,7 @@ def test_another_regressors_mean_is_refused(ask, tmp_path):
     y = 30 * X[:, 0] + RNG.normal(size=N)
     with families("stacked"):
         model = calibrated(y, mean="boosting")
-    assert model._fitted.centred.family == "stacked"
+    assert model._fitted.calibrated.centred.family == "stacked"
     model.save(tmp_path / "model")
     (found,) = ask([tmp_path / "model"], NEW, LEVELS)
     assert "mean of another regressor" in found.message

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hdiforest.calibration._bases import FAMILIES, Base, Candidates
+from hdiforest._model.bases import BASE_LEVELS, FAMILIES, Base
+from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._quantiles import BASE_LEVELS
 
 
 def test_names_groups_and_quantiles():

@@ -1,0 +1,166 @@
+"""CVPlus: forests that are fitted without each fold of the training rows calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest._model.bases import FIXED_RAW
+from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
+from hdiforest._model.training_rows import TrainingRows
+from hdiforest._utils import Array
+from hdiforest._utils.checks import check_choice, check_whole_number
+from hdiforest._utils.hints import steps
+from hdiforest.calibration import _selection as select
+from hdiforest.calibration._calibrate import calibrate_cross
+from hdiforest.calibration._groups import is_missing
+from hdiforest.calibration._method import Method, Request
+from hdiforest.calibration._out_of_bag import OutOfBag
+from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._result import CrossCalibration
+
+_ENDS_AT_ONCE = 1 << 20  # of all forests, so that memory stays flat
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to fit on and rows held out
+
+
+@dataclass(frozen=True, eq=False)
+class CVPlus(Method):
+    """Fit the forest again without each fold of the training rows, and predict with all of these.
+
+    Steps and searches of an estimator are fitted again, too. A coverage of about 2c - 1 is
+    guaranteed, and c is usual.
+
+    Parameters
+    ----------
+    n_folds : int, default=10
+        Fitting and scoring take as many times as long.
+    groups : (n_training_rows,) array, optional
+        Rows of one group (person, site) share a fold, so that intervals are those for new groups.
+    objective : {"balanced", "width", "interval_score"}, default="balanced"
+        Of the levels that the forest of each fold compares out of bag; see `OutOfBag`.
+    """
+
+    name: ClassVar[str] = "cv+"
+    n_folds: int = 10
+    groups: ArrayLike | None = None
+    objective: select.Objective = "balanced"
+
+    def __post_init__(self) -> None:
+        check_whole_number("n_folds", self.n_folds, 2)
+        check_choice("objective", self.objective, select.OBJECTIVES)
+
+    def fit(self, forest: FittedForest, request: Request) -> Calibrated:
+        """Fit and score each fold.
+
+        Scores are those of the calibrated intervals of each fold, to which the rows held out gave
+        nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
+        """
+        refit, training = request.refitting("method='cv+'"), forest.require_training_rows()
+        n_coverages, out_of_bag = len(request.coverages), OutOfBag(objective=self.objective)
+        of_fold = request._replace(blocks=())
+        forests, ends, targets, row_weights = [], [], [], []
+        # All at once, so that what is refused is so before any work is done.
+        folds = list(self._split(training, request.random_state))
+        for fit, held_out in steps("fitting and calibrating folds", folds):
+            fold, scored = refit(fit, held_out)
+            calibrated = out_of_bag.fit_if_possible(fold, of_fold)
+            if calibrated and len(calibrated.result.finite_coverages) == n_coverages:
+                fold = fold.with_calibration(replace(calibrated, grown=None))
+            forests.append(replace(fold, training_rows=None))
+            fold_ends = _of_fold(forests[-1], scored, n_coverages, request.n_threads)
+            finite = np.isfinite(fold_ends).all(axis=(1, 2))
+            if not finite.any():
+                raise ValueError(
+                    "n_folds must be smaller: a fold holds out no row with an interval"
+                )
+            ends.append(fold_ends[finite])
+            targets.append(training.y[held_out[finite]])
+            if (weights := training.weights_of(held_out[finite])) is not None:
+                row_weights.append(weights)
+        result = calibrate_cross(
+            ends,
+            targets,
+            request.coverages,
+            PostProcess.from_targets(training.weighted_targets),
+            grouped=self.groups is not None,
+            weights=row_weights or None,
+        )
+        return FoldIntervals(forest.without_rows(), result, tuple(forests))
+
+    def _split(self, rows: TrainingRows, random_state: int | None) -> Iterator[Fold]:
+        """Yield folds of the rows with weight; ValueError if there are too few rows or groups."""
+        from sklearn.model_selection import GroupKFold, KFold  # which scoring does not load
+
+        weighted = np.flatnonzero(rows.has_weight)
+        n, n_folds = len(weighted), self.n_folds
+        options: Any = {"shuffle": True, "random_state": random_state}
+        if self.groups is None:
+            if n < n_folds:
+                most = f"the number of training rows, {n}"
+                raise ValueError(f"n_folds must be at most {most}, got {n_folds}")
+            splits = KFold(n_folds, **options).split(weighted)
+        else:
+            numbers = _group_numbers(self.groups, len(rows.y))[weighted]
+            if (n := len(np.unique(numbers))) < n_folds:
+                least = f"{n_folds} or more, as many as n_folds"
+                raise ValueError(f"groups must be {least}, got {n}")
+            splits = GroupKFold(n_folds, **options).split(weighted, groups=numbers)
+        for fit, held_out in splits:
+            yield weighted[fit], weighted[held_out]
+
+
+def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
+    """Return a number for each of n rows, the same for rows of one group."""
+    names = np.asarray(groups)
+    if names.shape != (n,):
+        raise ValueError(f"groups must have shape ({n},), got {names.shape}")
+    for row, name in enumerate(names.tolist()):
+        if is_missing(name):
+            raise ValueError(f"groups must name a group for every row, and row {row} has {name!r}")
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(each, len(numbers)) for each in names.tolist()], np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldIntervals(Calibrated):
+    """Intervals that the forests of all folds give together."""
+
+    result: CrossCalibration
+    folds: tuple[FittedForest, ...] = ()  # calibrated, without training rows
+
+    def __post_init__(self) -> None:
+        n, n_outputs = len(self.result.scores), self.forest.n_outputs
+        of_folds = {fold.calibration.coverages for fold in self.folds if fold.calibrated}
+        if (
+            len(self.folds) != n
+            or any(fold.n_outputs != n_outputs for fold in self.folds)
+            or not of_folds <= {self.result.coverages}
+        ):
+            raise ValueError("the calibration does not fit the folds of the model")
+
+    def intervals(self, query: IntervalQuery) -> Array:
+        """Return what the scores of all rows widen the intervals of their forests to."""
+        X, positions, n_threads, _, of_folds, _ = query
+        query.fill_mean(self.forest)
+        pairs = list(zip(self.folds, of_folds or [X] * len(self.folds), strict=True))
+        intervals, k = np.empty((len(X), 2, positions.size)), int(positions.max()) + 1
+        step = max(1, _ENDS_AT_ONCE // len(self.folds))
+        for begin in range(0, len(X), step):
+            part = slice(begin, begin + step)
+            ends = np.stack([_of_fold(fold, rows[part], k, n_threads) for fold, rows in pairs])
+            widened = self.result.engine.widen(ends, positions.reshape(-1), n_threads=n_threads)
+            intervals[part] = widened
+        return intervals.reshape(len(X), 2, *positions.shape)
+
+
+def _of_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
+    """Return the intervals of the k lowest coverages, (n, 2, k), by the forest of one fold."""
+    if fold.calibrated is None:
+        ends = fold.base_intervals(X, [FIXED_RAW], n_threads)
+        return np.broadcast_to(ends, (len(X), 2, k))
+    return fold.calibrated.intervals(IntervalQuery(X, np.arange(k), n_threads))

@@ -1,0 +1,97 @@
+"""OutputIntervals: several targets, each with a calibration of its own, and boxes of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
+from hdiforest._utils import Array
+from hdiforest.calibration._candidates import Candidates
+from hdiforest.calibration._joint import calibrate_jointly
+from hdiforest.calibration._result import Calibration, JointCalibration
+from hdiforest.calibration._selection import Selected
+
+OfOutput = tuple[Candidates, Sequence[list[Selected]]]  # what boxes are made of
+
+
+@dataclass(frozen=True, eq=False)
+class OutputIntervals(Calibrated):
+    """The calibration of several targets of a row."""
+
+    result: JointCalibration
+    outputs: tuple[FittedForest, ...] = ()
+
+    def __post_init__(self) -> None:
+        sizes = [(part.n_outputs, part.n_features) for part in self.outputs]
+        expected = [(1, self.forest.n_features)] * self.forest.n_outputs
+        calibrations = tuple(part.calibration for part in self.outputs)
+        if sizes != expected or calibrations != self.result.outputs:
+            raise ValueError("the calibration does not fit the outputs of the model")
+
+    @classmethod
+    def of(
+        cls,
+        forest: FittedForest,
+        outputs: Sequence[FittedForest],
+        bases: Sequence[OfOutput],
+        in_first: NDArray[np.bool_],
+    ) -> Self:
+        """Return the calibrated forests of single outputs together, with their boxes."""
+        results = [part.calibration for part in outputs]
+        joint = calibrate_jointly(results, bases, in_first, forest.facts.target_names)
+        return cls(forest.without_rows(), joint, tuple(outputs))
+
+    def intervals(self, query: IntervalQuery) -> Array:
+        """Return intervals (n, n_outputs, 2) or (n, n_outputs, 2, k) of rows."""
+        query.fill_mean(self.forest)
+        of_part = query._replace(mean=None)
+        return np.stack([self._of(part).intervals(of_part) for part in self.outputs], axis=1)
+
+    @cached_property
+    def boxes(self) -> OutputIntervals:
+        """What answers the sides of boxes that hold all targets of a row."""
+        pairs = zip(self.outputs, self.result.boxes, strict=True)
+        sides = [(part, replace(self._of(part), result=calibration)) for part, calibration in pairs]
+        outputs = tuple(replace(part, calibrated=side) for part, side in sides)
+        return replace(
+            self, outputs=outputs, result=replace(self.result, outputs=self.result.boxes)
+        )
+
+    @staticmethod
+    def _of(part: FittedForest) -> Calibrated:
+        assert part.calibrated is not None  # by `__post_init__`
+        return part.calibrated
+
+    def group_codes(self, X: Rows, labels: ArrayLike | None = None) -> NDArray[np.intp] | None:
+        """Return the groups of rows, which are the same for all targets."""
+        return self._of(self.outputs[0]).group_codes(X, labels)
+
+    @property
+    def groups(self) -> Any:
+        """The groups of rows that have quantiles of their own, if there are some."""
+        return self.result.outputs[0].groups
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the groups of new rows must be given, because these do not tell them."""
+        return self._of(self.outputs[0]).needs_labels
+
+    @property
+    def why_not_out_of_bag(self) -> str | None:
+        """Why the calibration has no intervals of training rows; None if it has."""
+        return next(
+            filter(None, (self._of(part).why_not_out_of_bag for part in self.outputs)), None
+        )
+
+
+def calibrations_of(calibration: Any) -> list[Calibration]:
+    """Return the calibrations of one or several targets; none if they are by folds."""
+    if isinstance(calibration, JointCalibration):
+        return list(calibration.outputs)
+    return [calibration] if isinstance(calibration, Calibration) else []

@@ -1,0 +1,122 @@
+"""Split: rows that took no part in the fit calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest._model.bases import FIXED_RAW
+from hdiforest._model.fitted import Calibrated, FittedForest
+from hdiforest._utils import Array
+from hdiforest._utils.checks import (
+    CallError,
+    check_choice,
+    check_no_interval_is_empty,
+    one_share,
+)
+from hdiforest.calibration import _selection as select
+from hdiforest.calibration._calibrate import calibrate_split
+from hdiforest.calibration._candidates import Candidates
+from hdiforest.calibration._method import LabelledRows, Method, Request
+from hdiforest.calibration._out_of_bag import OutOfBag
+from hdiforest.calibration._outputs import OfOutput, OutputIntervals
+from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._result import with_distribution
+from hdiforest.calibration._selection import Selected
+from hdiforest.calibration._widened import WidenedIntervals
+
+
+@dataclass(frozen=True)
+class Split(Method):
+    """Calibrate by rows X, y that took no part in the fit.
+
+    The coverage is then guaranteed on average over such rows.
+
+    Parameters
+    ----------
+    confidence : float, optional
+        The probability, over calibration rows, of at least the coverage; without it they give the
+        coverage on average.
+    objective : {"balanced", "width", "interval_score"}, default="balanced"
+        Of the levels that are compared out of bag; see `OutOfBag`.
+    """
+
+    name: ClassVar[str] = "split"
+    needs_rows: ClassVar[bool] = True
+    takes_groups: ClassVar[bool] = True
+    takes_several_outputs: ClassVar[bool] = True
+    confidence: float | None = None
+    objective: select.Objective = "balanced"
+
+    def __post_init__(self) -> None:
+        if self.confidence is not None:
+            one_share("confidence", self.confidence)
+        check_choice("objective", self.objective, select.OBJECTIVES)
+
+    def fit(self, forest: FittedForest, request: Request) -> Calibrated:
+        """Select bases out of bag, if trees leave rows out, and widen them by other rows."""
+        X, y = cast("LabelledRows", request.rows)
+        if request.by is not None:
+            request.by.labels(X)  # raises before any work is done
+        training = forest.require_training_rows()
+        refuse_training_rows(X, y, training.X, training.y)
+        if forest.n_outputs == 1:
+            return self._fit(forest, (X, y), request)[0]
+        parts = [forest.of_output(j, request.n_threads) for j in range(forest.n_outputs)]
+        pairs = zip(parts, y.T.copy(), strict=True)
+        fitted = [self._fit(part, (X, targets), request) for part, targets in pairs]
+        forests = [
+            part.with_calibration(calibrated)
+            for part, (calibrated, _) in zip(parts, fitted, strict=True)
+        ]
+        bases = [of_output for _, of_output in fitted]
+        return OutputIntervals.of(forest, forests, bases, select.first_half(len(y)))
+
+    def _fit(
+        self, forest: FittedForest, rows: LabelledRows, request: Request
+    ) -> tuple[WidenedIntervals, OfOutput]:
+        """Return the calibration of one target, and what boxes are made of."""
+        (X, y), n_threads, by = rows, request.n_threads, request.by
+        y_train = forest.require_training_rows().weighted_targets
+        without_groups = request._replace(by=None)
+        chosen = OutOfBag(objective=self.objective).fit_if_possible(forest, without_groups)
+        postprocess = PostProcess.from_targets(y_train)
+        scale = partial(select.scale_of, postprocess=postprocess)
+        selected = [Selected(FIXED_RAW, c, 0.0, scale(0.0)) for c in request.coverages]
+        centred, grown = None, None
+        if chosen is not None:
+            levels = chosen.result.levels
+            selected = [Selected(e.base, e.coverage, e.q_hat, scale(e.mean_width)) for e in levels]
+            forest, centred, grown = forest.with_calibration(chosen), chosen.centred, chosen.grown
+        bases = tuple(dict.fromkeys(each.base for each in selected))
+        ends = forest.base_intervals(X, bases, n_threads)
+        check_no_interval_is_empty(ends)
+        candidates = Candidates.checked(bases, ends, y, postprocess)
+        labels = None if by is None else by.labels(X)
+        parts: Any = candidates, request.coverages, selected, self.confidence, labels
+        calibration = calibrate_split(*parts)
+        quantiles = forest.base_intervals(X, bases[0].quantiles(), n_threads)[:, 1]
+        calibration = with_distribution(calibration, quantiles, y).by_feature(by)
+        calibrated = WidenedIntervals(forest.without_rows(), calibration, centred, by, grown)
+        return calibrated, (candidates, [selected] * 3)
+
+
+def refuse_training_rows(X: NDArray[Any], y: Array, X_train: NDArray[Any], y_train: Array) -> None:
+    """Raise ValueError if more than half of some rows are training rows, targets included."""
+
+    def keys(rows: NDArray[Any], targets: Array) -> Iterator[bytes]:
+        floats = np.ascontiguousarray(rows, dtype=np.float32)
+        return (row.tobytes() + t.tobytes() for row, t in zip(floats, targets, strict=True))
+
+    n_training = len(set(keys(X, y)).intersection(keys(X_train, y_train)))
+    if 2 * n_training > len(y):
+        raise CallError(
+            f"{{rows}} rows that took no part in the fit; {n_training} of {len(y)} are "
+            "training rows",
+            rows="X and y must be",
+        )
