@@ -49,7 +49,7 @@ def run_fit(options: Any) -> None:
     _check_calibration(options)
     table = _training_table(options)
     is_ordered = options.order is not None or options.calibrate != "oob"
-    columns = table.told("" if is_ordered else "--order {} measures the coverage of later rows")
+    columns = table.summary("" if is_ordered else "--order {} measures the coverage of later rows")
     say(f"Columns:\n{columns}\n")
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     grown = _given(options, "min_samples_leaf", "max_depth", "max_features", "max_samples")
@@ -185,8 +185,8 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
         return f"Not calibrated: {in_options(error)}\n"
     known = model.calibration_.coverages
     left_out = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES if level not in known)
-    told = f"Not calibrated at {left_out}: {calibration.n} calibration rows are too few\n"
-    return told if left_out else ""
+    note = f"Not calibrated at {left_out}: {calibration.n} calibration rows are too few\n"
+    return note if left_out else ""
 
 
 @contextmanager
@@ -230,13 +230,13 @@ def run_recalibrate(options: Any) -> None:
     step = calibration.history[-1]
     pairs = zip(calibration.coverages, step.coverage, strict=True)
     covered = ", ".join(f"{share:.3f} at {level:g}" for level, share in pairs)
-    told = f"Covered of {step.n:,} rows, each before it was taken in: {covered}\n"
-    _write(model, options, counts, told)
+    note = f"Covered of {step.n:,} rows, each before it was taken in: {covered}\n"
+    _write(model, options, counts, note)
 
 
-def _write(model: HDIForestRegressor, options: Any, counts: RowCounts, told: str = "") -> None:
+def _write(model: HDIForestRegressor, options: Any, counts: RowCounts, note: str = "") -> None:
     """Write a model with the rows that it has, and say what its calibration is."""
     has_rows = model._fitted_forest().training_rows is not None
     model.save(options.output, training_rows=has_rows)
     written = f"Model written to {printable(options.output)}"
-    say(f"{model.calibration_!r}\n\n{told}{written}\n{counts}".rstrip())
+    say(f"{model.calibration_!r}\n\n{note}{written}\n{counts}".rstrip())
