@@ -130,9 +130,9 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     """Fit and calibrate a model; say in a line why, or at which levels, that could not be done."""
     how = _given(options, "mean", "by")
     how |= {"method": options.calibrate, "random_state": options.seed}
-    own = _given(options, "objective")
+    objective = _given(options, "objective")
     if options.calibrate == "oob":
-        how["method"] = OutOfBag(**own, order=options.order)
+        how["method"] = OutOfBag(**objective, order=options.order)
     n_rows = n = len(table.y)
     groups, what = np.arange(n), "rows"  # that are not divided
     if table.groups is not None:
@@ -143,13 +143,13 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
         splitter = GroupShuffleSplit(1, test_size=1 / 5, random_state=options.seed)
         kept, held_out = next(splitter.split(groups, groups=groups))
         table, apart, n_rows = table.rows(kept), table.rows(held_out), len(held_out)
-        how |= {"X": apart.X, "y": apart.y, "method": Split(**own)}
+        how |= {"X": apart.X, "y": apart.y, "method": Split(**objective)}
     elif options.calibrate == "cv+":
         n_folds = 10 if options.folds is None else options.folds
         if n_folds > n:
             most = f"at most the number of {what} of {options.tables}, {n:,}"
             raise UsageError(f"--folds must be {most}, got {n_folds:,}")
-        how["method"] = CVPlus(n_folds, table.groups, **own)
+        how["method"] = CVPlus(n_folds, table.groups, **objective)
     _require_rows(options.coverage, n_rows)
     model.fit(table.X, table.y, sample_weight=table.weights)
     if options.calibrate == "none":
@@ -183,8 +183,8 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
         if not isinstance(how["method"], OutOfBag):
             raise
         return f"Not calibrated: {in_options(error)}\n"
-    known = model.calibration_.coverages
-    left_out = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES if level not in known)
+    calibrated = model.calibration_.coverages
+    left_out = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES if level not in calibrated)
     note = f"Not calibrated at {left_out}: {calibration.n} calibration rows are too few\n"
     return note if left_out else ""
 

@@ -71,10 +71,10 @@ def why_again(origin: Origin, out: Path) -> str | None:
     if not out.exists():
         return ""
     try:
-        found = _origin_in(out)
+        record = _origin_in(out)
     except (OSError, KeyError, RecursionError, TypeError, ValueError):  # as ArrowInvalid is
         return "what it was made from is not known"
-    others = (name for name, value in origin.items() if found.get(name) != value)
+    others = (name for name, value in origin.items() if record.get(name) != value)
     return next((_DIFFERENCES.get(name, f"the {name} is another one") for name in others), None)
 
 
@@ -109,14 +109,14 @@ def require_folder(inputs: Inputs, folder: Path) -> None:
     """Raise ValueError for a folder that is a file, or whose outputs would replace other files."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"several tables need a folder as output, and {folder} is a file")
-    own = folder.resolve()
+    output = folder.resolve()
     for given in inputs.folders:
-        if own.is_relative_to(given.resolve()):
+        if output.is_relative_to(given.resolve()):
             raise ValueError(f"the output {folder} must not lie in the input {given}")
     read, made = {path.resolve() for path in inputs.files}, dict[Path, Path]()
     for source in inputs.sources:
         out, other = folder / source.name, made.setdefault(source.name, source.path)
-        if own / source.name in read:
+        if output / source.name in read:
             raise ValueError(f"the output {out} must not be one of the inputs")
         if other != source.path:
             raise ValueError(f"{other} and {source.path} would both be written to {out}")
@@ -175,8 +175,8 @@ def score_dataset(
             n_done = n_bytes + origin["size"] * (share or 0)
             advance(n_own, n_done / total if total else None)
 
-        out, own = folder / source.name, {KEY: _json(origin)}
-        how: dict[str, Any] = {"metadata": own, "within": within, "advance": show}
+        out, metadata = folder / source.name, {KEY: _json(origin)}
+        how: dict[str, Any] = {"metadata": metadata, "within": within, "advance": show}
         n_own = score_table(scorer, source.open(), out, settings, **how)
         if not _is_parquet(out):
             # In place and not synced: if it is cut or lost, the output is made again.
@@ -233,8 +233,8 @@ def run_score(options: Any) -> None:
             n_rows = score_table(scorer, table, options.output, settings, advance=advance)
         else:
             sources = sources[options.part or slice(None)]
-            n_rows, n, told = score_dataset(scorer, sources, options.output, settings, advance)
-            notes += told
+            n_rows, n, more = score_dataset(scorer, sources, options.output, settings, advance)
+            notes += more
             tables = f" of {n:,} tables"
     seconds = time.perf_counter() - start
     rate = f" ({n_rows / seconds:,.0f} rows/s)" if n_rows >= _ROWS_FOR_A_RATE else ""
