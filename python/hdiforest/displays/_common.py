@@ -119,8 +119,8 @@ class OneTarget:
         else:
             method = {"interval": "predict_interval", "prediction": "predict"}[what]
             ask = partial(getattr(self.model, method), self.rows)
-        found: Array = ask(*levels, output="numpy", **options)
-        return found if self.n == 1 else found[:, self.target]
+        values: Array = ask(*levels, output="numpy", **options)
+        return values if self.n == 1 else values[:, self.target]
 
     def targets(self, y: ArrayLike) -> Any:
         """Return those of the rows, (n,), of a column for each target of the model."""
@@ -167,8 +167,8 @@ def out_of_bag_of(asked: OneTarget, coverages: Coverages, kind: str | None) -> O
 def target_label(y: Any, label: str | None) -> str:
     """Return the label of targets: the given one, the name of a series, or "target"."""
     name = getattr(y, "name", None)
-    own = plain(name) if isinstance(name, str) and name else "target"
-    return own if label is None else label
+    default = plain(name) if isinstance(name, str) and name else "target"
+    return default if label is None else label
 
 
 def feature_of(X: Any, feature: Any) -> tuple[Any, str | None]:
@@ -181,8 +181,8 @@ def feature_of(X: Any, feature: Any) -> tuple[Any, str | None]:
     if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
         return feature, None
     n = np.shape(X)[1] if names is None else len(names)
-    at = checked_position("feature", feature, n, "a column")
-    return frame.column(at), f"feature {at}" if names is None else plain(names[at])
+    j = checked_position("feature", feature, n, "a column")
+    return frame.column(j), f"feature {j}" if names is None else plain(names[j])
 
 
 def drawn_rows(

@@ -213,8 +213,8 @@ class DistributionDisplay(common.Display):
 
     def _inside(self) -> NDArray[np.bool_]:
         pieces = [(-np.inf, np.inf)] if self.interval is None else np.atleast_2d(self.interval)
-        held = [(low <= self.values) & (self.values <= up) for low, up in pieces]
-        inside: NDArray[np.bool_] = np.any(held, axis=0)
+        in_pieces = [(low <= self.values) & (self.values <= up) for low, up in pieces]
+        inside: NDArray[np.bool_] = np.any(in_pieces, axis=0)
         return inside
 
     def _draw_masses(self, ax: Any, n_bins: int, keywords: Style) -> str:
@@ -303,9 +303,9 @@ class PITDisplay(common.Display):
         """
         cls._require_matplotlib()
         ask = partial(model_in(estimator, "oob_").oob_.cdf, kind=kind)
-        at, below = ask(), ask(inclusive=False)
-        known = ~np.isnan(at)
-        return cls.from_predictions(pit_values(at[known], below[known]), **options)
+        cdf, below = ask(), ask(inclusive=False)
+        is_present = ~np.isnan(cdf)
+        return cls.from_predictions(pit_values(cdf[is_present], below[is_present]), **options)
 
     @classmethod
     def from_predictions(cls, pit: ArrayLike, *, ax: Any = None, bins: int = 20) -> Self:
