@@ -53,10 +53,10 @@ _DIFFERENCES = {
 def origin_of(source: Source, scorer: BatchScorer, keep: Keep) -> Origin:
     """Return what the output for a source depends on."""
     size, changed = source.size_and_time()
-    asked = {name: getattr(scorer, name) for name in ("kind", "coverage", "diagnose", "prefix")}
+    facts = {name: getattr(scorer, name) for name in ("kind", "coverage", "diagnose", "prefix")}
     return {
         "model": scorer.digest,
-        **asked,
+        **facts,
         "keep": keep,
         "input": str(source.path if source.system else source.path.resolve()),
         "size": size,
@@ -171,17 +171,17 @@ def score_dataset(
     def score_into(within: Path, table: tuple[Source, Origin]) -> int:
         source, origin = table
 
-        def show(n_own: int, share: float | None) -> None:
+        def show(n_scored: int, share: float | None) -> None:
             n_done = n_bytes + origin["size"] * (share or 0)
-            advance(n_own, n_done / total if total else None)
+            advance(n_scored, n_done / total if total else None)
 
         out, metadata = folder / source.name, {KEY: _json(origin)}
         how: dict[str, Any] = {"metadata": metadata, "within": within, "advance": show}
-        n_own = score_table(scorer, source.open(), out, settings, **how)
+        n_scored = score_table(scorer, source.open(), out, settings, **how)
         if not _is_parquet(out):
             # In place and not synced: if it is cut or lost, the output is made again.
             _beside(out).write_bytes(_json({"origin": origin, "output": _identity(out)}))
-        return n_own
+        return n_scored
 
     for parent, group in groupby(todo, lambda each: (folder / each[0].name).parent):
         parent.mkdir(parents=True, exist_ok=True)
@@ -196,8 +196,8 @@ def score_dataset(
             ):
                 together = list(tables)
                 results = pool.map(score, together) if is_small else map(score, together)
-                for (_, origin), n_own in zip(together, results, strict=True):
-                    n_rows, n_bytes = n_rows + n_own, n_bytes + origin["size"]
+                for (_, origin), n_scored in zip(together, results, strict=True):
+                    n_rows, n_bytes = n_rows + n_scored, n_bytes + origin["size"]
     n_there = len(sources) - len(todo)
     notes = [f"{n_there:,} outputs were there and stay as they are"] if n_there else []
     notes += [f"Scored again: {listed(again)}"] if again else []

@@ -152,8 +152,8 @@ class CsvReader(TableReader):
         return csv.reader(text, delimiter=self.sep, quoting=csv.QUOTE_NONE)
 
     def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:  # noqa: ARG002
-        asked = [name for name, how in wanted if how == "number"]
-        for cells in self._blocks(asked, [name for name, how in wanted if how != "number"]):
+        names = [name for name, how in wanted if how == "number"]
+        for cells in self._blocks(names, [name for name, how in wanted if how != "number"]):
             wanted = [(n, self._guess(cells[n]) if how == "guess" else how) for n, how in wanted]
             numbers = self._numbers({n: cells[n] for n, how in wanted if how == "number"})
             arrays = []

@@ -101,23 +101,23 @@ class Regroup:
     """Holds rows until there are enough for tables of `n_rows`."""
 
     def __init__(self, n_rows: int) -> None:
-        self._held: list[Any] = []
-        self._n_rows, self._n_held = n_rows, 0
+        self._pending: list[Any] = []
+        self._n_rows, self._n_pending = n_rows, 0
 
     def add(self, table: Any) -> Iterator[Any]:
         """Take a pyarrow Table; yield those that are full."""
-        self._held.append(table)
-        self._n_held += table.num_rows
-        while self._n_held >= self._n_rows:
-            joined = pa.concat_tables(self._held)
-            self._held = [joined.slice(self._n_rows)]
-            self._n_held -= self._n_rows
+        self._pending.append(table)
+        self._n_pending += table.num_rows
+        while self._n_pending >= self._n_rows:
+            joined = pa.concat_tables(self._pending)
+            self._pending = [joined.slice(self._n_rows)]
+            self._n_pending -= self._n_rows
             yield joined.slice(0, self._n_rows)
 
     def rest(self) -> Iterator[Any]:
         """Yield the rows that are left, if there are any."""
-        if self._n_held > 0:
-            yield pa.concat_tables(self._held)
+        if self._n_pending > 0:
+            yield pa.concat_tables(self._pending)
 
 
 class TableError(EncodingError):

@@ -348,11 +348,11 @@ def _warn_if_boosted(n_rounds: int, objective: Any) -> None:
     if n_rounds < 2:
         return
     way = "HDIForestRegressor().fit(X, y).calibrate(mean=booster) has narrower ones"
-    said = "intervals from the leaves of boosted trees are often more than twice as wide as need be"
+    note = "intervals from the leaves of boosted trees are often more than twice as wide as need be"
     if "quantile" in str(objective).lower():
-        said = f"the quantiles that the booster predicts are not used, and {said}"
+        note = f"the quantiles that the booster predicts are not used, and {note}"
         way = "HDIForestRegressor().fit(X, y) has all quantiles in narrower ones"
-    warn_caller(f"{said}, also after calibrate; {way}")
+    warn_caller(f"{note}, also after calibrate; {way}")
 
 
 def _kind(categories: list[Any]) -> str:

@@ -84,15 +84,15 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        asked = common.OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
-        coverages = _chosen(coverages, asked.calibration)
+        predictor = common.OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
+        coverages = _chosen(coverages, predictor.calibration)
         if kind is None:
-            kind = ["hdi"] if asked.calibration is None else ["hdi", "calibrated"]
+            kind = ["hdi"] if predictor.calibration is None else ["hdi", "calibrated"]
         curves = {}
         for each in np.atleast_1d(kind).tolist():
-            curves[_NAMES.get(each, each)] = asked.ask("interval", coverages, kind=each)
+            curves[_NAMES.get(each, each)] = predictor.ask("interval", coverages, kind=each)
         options |= {"coverages": coverages, "band": band, "ax": ax}
-        return cls.from_predictions(asked.targets(y), curves, **options)
+        return cls.from_predictions(predictor.targets(y), curves, **options)
 
     @classmethod
     def from_out_of_bag(
@@ -114,10 +114,10 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        asked = common.OneTarget(model_in(estimator, "oob_"), None, target)
-        calibration = asked.calibration
+        predictor = common.OneTarget(model_in(estimator, "oob_"), None, target)
+        calibration = predictor.calibration
         coverages = _chosen(coverages, calibration)
-        training = common.out_of_bag_of(asked, coverages, "hdi")
+        training = common.out_of_bag_of(predictor, coverages, "hdi")
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
         n_rows = len(training.y)
         if calibration is not None:

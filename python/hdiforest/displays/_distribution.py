@@ -100,14 +100,14 @@ class DistributionDisplay(common.Display):
                 must = f"regions must be of the {frame.n_rows} rows of X"
                 raise ValueError(f"{must}, got those of {len(regions)} rows")
         one = frame.rows(slice(row, row + 1))
-        asked = common.OneTarget(*model_and_rows(estimator, one, "predict_cdf"), target)
-        values, masses = _distribution(asked)
+        predictor = common.OneTarget(*model_and_rows(estimator, one, "predict_cdf"), target)
+        values, masses = _distribution(predictor)
         if regions is None:
-            options["interval"] = asked.ask("interval", coverage, kind=kind)[0]
+            options["interval"] = predictor.ask("interval", coverage, kind=kind)[0]
         else:
             options["interval"] = regions[row]
         options |= {"target_name": common.target_label(y, target_name), "ax": ax}
-        y_true = None if y is None else float(np.asarray(asked.targets(y))[row])
+        y_true = None if y is None else float(np.asarray(predictor.targets(y))[row])
         return cls.from_predictions(y_true, values, masses, coverage=coverage, **options)
 
     @classmethod
@@ -351,10 +351,10 @@ class PITDisplay(common.Display):
         return self._label(*shown, loc="upper right", framealpha=0.85, edgecolor="none")
 
 
-def _distribution(asked: common.OneTarget) -> tuple[Array, Array]:
+def _distribution(predictor: common.OneTarget) -> tuple[Array, Array]:
     """Return the values that a model knows of a target, and their masses in one row."""
-    model, one, output = asked.model, asked.rows, asked.target
-    calibrated = getattr(asked.calibration, "distribution", None)
+    model, one, output = predictor.model, predictor.rows, predictor.target
+    calibrated = getattr(predictor.calibration, "distribution", None)
     if calibrated is not None:
         levels = calibrated.levels
         quantiles = model.predict_quantiles(one, levels, output="numpy").reshape(-1, len(levels))

@@ -283,7 +283,7 @@ class Explanation:
         """Return the groups of rows, as many times as need be those of some that are explained."""
         labels = None if self._labels is None else np.resize(self._labels[of], len(X))
         calibrated = self._fitted.calibrated
-        return None if calibrated is None else calibrated.codes_if_told(X, labels)
+        return None if calibrated is None else calibrated.codes_if_given(X, labels)
 
     def _intervals(self, X: Rows, of: slice) -> Array:
         calibrated, n_threads = self._fitted.calibrated, self._n_threads
