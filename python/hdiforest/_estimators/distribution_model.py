@@ -50,10 +50,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
     @property
     def calibration_(self) -> Any:
         """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
-        known = getattr(getattr(self, "_fitted", None), "calibration", None)
-        if known is None:
+        calibration = getattr(getattr(self, "_fitted", None), "calibration", None)
+        if calibration is None:
             raise AttributeError("this model has no calibration_; call calibrate first")
-        return known
+        return calibration
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
@@ -73,8 +73,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
         counts = {"tree": index.n_trees, "training row": fitted.n_training_rows}
         counts["output"] = index.n_outputs
         said = [f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items() if n is not None]
-        if (known := fitted.calibration) is not None:
-            said.append(f"calibrated at {', '.join(f'{each:g}' for each in known.coverages)}")
+        if (calibration := fitted.calibration) is not None:
+            said.append(f"calibrated at {', '.join(f'{each:g}' for each in calibration.coverages)}")
         return ", ".join(said)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -82,8 +82,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
 
     def _repr_html_inner(self) -> str:
         """Return the diagram of scikit-learn, and what the model holds, with its calibration."""
-        known = getattr(self, "calibration_", None)
-        table = "" if known is None else known._repr_html_()
+        calibration = getattr(self, "calibration_", None)
+        table = "" if calibration is None else calibration._repr_html_()
         said = f"<details><summary>{escape(self._said())}</summary>{table}</details>"
         return f"{super()._repr_html_inner()}{said if self._said() else ''}"
 

@@ -559,8 +559,8 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", MeansWarning)  # the fit on all rows warned of it
                 model.fit(_safe_indexing(X, part), rows.y[part], rows.weights_of(part))
-            own = model._fitted_forest()
-            return own, checked_rows(model, _safe_indexing(X, others), own)
+            fitted_again = model._fitted_forest()
+            return fitted_again, checked_rows(model, _safe_indexing(X, others), fitted_again)
 
         return refit
 
@@ -625,8 +625,8 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content
         facts, sizes = fitted.facts, (fitted.n_features, fitted.n_outputs)
-        own = fitted.scorer.forest.n_trees, *sizes, facts.n_training_rows, facts.allow_nan
-        model = cls(StoredForest(*own), weights=facts.weights, n_jobs=n_jobs)
+        n_trees, about = fitted.scorer.forest.n_trees, (facts.n_training_rows, facts.allow_nan)
+        model = cls(StoredForest(n_trees, *sizes, *about), weights=facts.weights, n_jobs=n_jobs)
         model._fitted, model._to_warn = fitted, [TrainingRowsWarning]
         names: Any = facts.feature_names
         n_features: int | None = fitted.n_features

@@ -102,16 +102,17 @@ def interval(
     def columns() -> Array:
         levels = np.atleast_1d(coverage)
         values = _read_interval(levels, *args, with_mean=True)
-        own = [1 + 2 * j + end for j in range(len(levels)) for _, end in table_names.ENDS[kind]]
-        return values[..., [0, *own]]  # one-sided intervals have one column each
+        ends = [end for _, end in table_names.ENDS[kind]]
+        positions = [1 + 2 * j + end for j in range(len(levels)) for end in ends]
+        return values[..., [0, *positions]]  # one-sided intervals have one column each
 
     if output == "numpy":
-        found = _read_interval(coverage, *args, with_mean=False)
+        intervals = _read_interval(coverage, *args, with_mean=False)
     else:
         names = partial(table_names.interval_names, kind, coverage)
-        found = formatted(source, output, names, columns)
+        intervals = formatted(source, output, names, columns)
     source.warn_of_training_rows()
-    return found
+    return intervals
 
 
 def _resolved_kind(source: RowSource, kind: AnyKind | None) -> AnyKind:

@@ -57,14 +57,14 @@ class JackknifePlus(Method):
         source = request.source(forest)
         require_out_of_bag(self.name, source)
         training, counts = source.rows, cast("NDArray[Any]", source.counts)
-        known = draw_rows(source.usable, self.max_rows, request.random_state)
-        trees, drawn = forest.scorer.forest, np.asarray(counts[known] > 0)
+        scored = draw_rows(source.usable, self.max_rows, request.random_state)
+        trees, drawn = forest.scorer.forest, np.asarray(counts[scored] > 0)
         index = training.index(trees, source.leaves, "inbag", n_threads=request.n_threads)
-        ends = _read(index, np.where(drawn, np.int32(-1), source.leaves[known]), request.n_threads)
-        weights = source.weights_of(known)
+        ends = _read(index, np.where(drawn, np.int32(-1), source.leaves[scored]), request.n_threads)
+        weights = source.weights_of(scored)
         result = calibrate_cross(
             list(np.repeat(ends[:, np.newaxis, :, np.newaxis], len(request.coverages), axis=3)),
-            list(training.y[known, np.newaxis]),
+            list(training.y[scored, np.newaxis]),
             request.coverages,
             PostProcess.from_targets(training.weighted_targets),
             method=self.name,
@@ -91,9 +91,9 @@ class JackknifeIntervals(Calibrated):
 
     def intervals(self, query: IntervalQuery) -> Array:
         """Return what the scores of all rows widen the intervals of their forests to."""
-        X, at, n_threads, *_ = query
+        X, positions, n_threads, *_ = query
         query.fill_mean(self.forest)
-        intervals, m = np.empty((len(X), 2, at.size)), len(self.drawn)
+        intervals, m = np.empty((len(X), 2, positions.size)), len(self.drawn)
         step = max(1, _MERGES_AT_ONCE // m)
         for begin in range(0, len(X), step):
             part = slice(begin, begin + step)
@@ -101,8 +101,10 @@ class JackknifeIntervals(Calibrated):
             masked = np.where(self.drawn[:, np.newaxis], np.int32(-1), leaves)
             ends = _read(self.index, masked.reshape(-1, masked.shape[2]), n_threads)
             of_rows = ends.reshape(m, -1, 2, 1)
-            intervals[part] = self.result.engine.widen(of_rows, at.reshape(-1), n_threads=n_threads)
-        return intervals.reshape(len(X), 2, *at.shape)
+            intervals[part] = self.result.engine.widen(
+                of_rows, positions.reshape(-1), n_threads=n_threads
+            )
+        return intervals.reshape(len(X), 2, *positions.shape)
 
 
 def _read(index: LeafIndex, leaves: NDArray[np.int32], n_threads: int) -> Array:

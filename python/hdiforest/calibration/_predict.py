@@ -58,8 +58,10 @@ def predict_mean_and_intervals(
     mean = np.empty(len(X) if fitted.scorer.index.scalar_output else (len(X), 1))
     if kind == "calibrated":
         calibrated = require_calibrated(fitted)
-        at, codes = calibrated.result.positions(levels), calibrated.group_codes(X)
-        intervals = calibrated.intervals(IntervalQuery(X, at, n_threads, mean, of_folds, codes))
+        positions, codes = calibrated.result.positions(levels), calibrated.group_codes(X)
+        intervals = calibrated.intervals(
+            IntervalQuery(X, positions, n_threads, mean, of_folds, codes)
+        )
     elif (bounds := readings_of_bounds(fitted.calibration, kind, levels)) is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
         intervals = read_distributions(fitted, X, bounds[0], n_threads)
@@ -114,15 +116,15 @@ def distributions_of(
     and there is no calibration, and ValueError if that is one by folds.
     """
     check_choice("kind", kind, ("calibrated", "raw", None))
-    own = calibrations_of(calibration)
-    found = [each.distribution for each in own if each.distribution is not None]
-    if kind == "raw" or (kind is None and len(found) < len(own or [None])):
+    calibrations = calibrations_of(calibration)
+    distributions = [each.distribution for each in calibrations if each.distribution is not None]
+    if kind == "raw" or (kind is None and len(distributions) < len(calibrations or [None])):
         return None
     if calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
-    if own and len(found) == len(own):
-        return found
-    if own:
+    if calibrations and len(distributions) == len(calibrations):
+        return distributions
+    if calibrations:
         raise ValueError("the file of this model holds no distribution; calibrate the model again")
     raise CallError(
         "distributions and one-sided bounds are calibrated by method 'oob' or 'split', and the "

@@ -24,11 +24,11 @@ def scores_to_start(
     n = len(scores[0])
     m = min(n, max(_N_SCORES, rows_needed(coverages[-1])))
     columns = []
-    for own in scores:
-        order = np.argsort(own, kind="stable")
+    for of_level in scores:
+        order = np.argsort(of_level, kind="stable")
         until = np.cumsum(np.ones(n) if weights is None else weights[order])
-        at = np.searchsorted(until, (np.arange(m) + 0.5) / m * until[-1])
-        columns.append(own[order[np.minimum(at, n - 1)]])
+        positions = np.searchsorted(until, (np.arange(m) + 0.5) / m * until[-1])
+        columns.append(of_level[order[np.minimum(positions, n - 1)]])
     mixed = np.random.default_rng(0).permutation(m)
     return Recent(np.stack(columns, axis=1)[mixed], tuple(1 - c for c in coverages))
 
@@ -78,14 +78,14 @@ def recalibrated(
     levels: list[FixedLevel] = []
     scores, misses, coverage = [], [], []
     for j, level in enumerate(calibration.levels):
-        own = postprocess.engine.scores(ends[..., j], y)
+        new = postprocess.engine.scores(ends[..., j], y)
         target = 1 - level.coverage
         miss, moves = (recent.misses[j] if continues else target), rate if method == "aci" else 0.0
-        quantiles, miss = moving_quantiles(recent.scores[:, j], own, window, target, miss, moves)
-        kept = np.concatenate([recent.scores[:, j], own])[-window:]
+        quantiles, miss = moving_quantiles(recent.scores[:, j], new, window, target, miss, moves)
+        kept = np.concatenate([recent.scores[:, j], new])[-window:]
         scores.append(kept)
         misses.append(miss)
-        coverage.append(float((own <= quantiles).mean()))
+        coverage.append(float((new <= quantiles).mean()))
         levels.append(replace(level, q_hat=float(conformal_quantile(kept, 1 - miss))))
     q_hats = tuple(level.q_hat for level in levels)
     step = Step(method, int(window), float(rate), len(y), tuple(coverage), q_hats)

@@ -195,14 +195,14 @@ class CalibrationResult(ABC):
         () or (k,) intp
             From 0 on.
         """
-        known: Any = coverage
-        if isinstance(known, float) and known in self.coverages:  # one row would wait for checks
-            return np.array(self.coverages.index(known))
+        number: Any = coverage
+        if isinstance(number, float) and number in self.coverages:  # one row would wait for checks
+            return np.array(self.coverages.index(number))
         levels = shares("coverage", coverage)
         if levels.ndim > 1 or levels.size == 0:
             raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
-        at = [self._position(level) for level in levels.reshape(-1).tolist()]
-        return np.array(at, dtype=np.intp).reshape(levels.shape)
+        positions = [self._position(level) for level in levels.reshape(-1).tolist()]
+        return np.array(positions, dtype=np.intp).reshape(levels.shape)
 
     def __contains__(self, coverage: float) -> bool:
         """Whether a coverage was calibrated."""
@@ -440,10 +440,10 @@ class Calibration(CalibrationResult):
         which: str = self.method
         if self.method == "split" and (self.weighted or self.confidence is not None):
             which = "weights" if self.weighted else "confidence"
-        known: dict[str, Any] = {"n": self.n, "most": self.n + 1, "confidence": self.confidence}
+        numbers: dict[str, Any] = {"n": self.n, "most": self.n + 1, "confidence": self.confidence}
         if self.history:
-            which, known = self.history[-1].method, self.history[-1]._asdict()
-        return _GUARANTEES[which].format(**known)
+            which, numbers = self.history[-1].method, self.history[-1]._asdict()
+        return _GUARANTEES[which].format(**numbers)
 
     @property
     def finite_coverages(self) -> tuple[float, ...]:
@@ -611,7 +611,7 @@ class CrossCalibration(CalibrationResult):
         needed: list[float] = [rank(self.n, coverage) for coverage in self.coverages]
         if self.weights is not None:
             of_levels = zip(np.concatenate(self.weights).T, self.coverages, strict=True)
-            needed = [weight_needed(own, coverage) for own, coverage in of_levels]
+            needed = [weight_needed(weights, coverage) for weights, coverage in of_levels]
         return hdicore.CrossCalibration(
             self.scores, needed, self.postprocess.engine, weights=self.weights
         )
@@ -674,9 +674,9 @@ class JointCalibration(CalibrationResult):
         if self.outputs[0].groups is not None:
             raise ValueError("joint must be False: the calibration was made by groups")
 
-        def side(own: Calibration, q_hat: list[float]) -> Calibration:
-            pairs = zip(own.levels, q_hat, strict=True)
-            return replace(own, levels=tuple(replace(level, q_hat=q) for level, q in pairs))
+        def side(calibration: Calibration, q_hat: list[float]) -> Calibration:
+            pairs = zip(calibration.levels, q_hat, strict=True)
+            return replace(calibration, levels=tuple(replace(level, q_hat=q) for level, q in pairs))
 
         return tuple(map(side, self.outputs, self.q_hat.T.tolist()))
 

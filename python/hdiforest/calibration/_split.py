@@ -69,10 +69,13 @@ class Split(Method):
             return self._fit(forest, (X, y), request)[0]
         parts = [forest.of_output(j, request.n_threads) for j in range(forest.n_outputs)]
         pairs = zip(parts, y.T.copy(), strict=True)
-        found = [self._fit(part, (X, own), request) for part, own in pairs]
-        forests = [part.with_calibration(own) for part, (own, _) in zip(parts, found, strict=True)]
-        known = [of_output for _, of_output in found]
-        return OutputIntervals.of(forest, forests, known, select.first_half(len(y)))
+        fitted = [self._fit(part, (X, targets), request) for part, targets in pairs]
+        forests = [
+            part.with_calibration(calibrated)
+            for part, (calibrated, _) in zip(parts, fitted, strict=True)
+        ]
+        bases = [of_output for _, of_output in fitted]
+        return OutputIntervals.of(forest, forests, bases, select.first_half(len(y)))
 
     def _fit(
         self, forest: FittedForest, rows: LabelledRows, request: Request
