@@ -26,6 +26,7 @@ from hdiforest._utils.checks import CallError, alternatives, percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest._utils.kinds import ENDS, TWO_SIDED
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES
+from hdiforest.calibration._methods import METHODS
 from hdiforest.calibration._predict import AnyKind, resolve_kind_and_levels
 from hdiforest.calibration._selection import OBJECTIVES
 
@@ -166,6 +167,7 @@ _CHOICES = {
     "kinds with two ends": ("calibrated", *TWO_SIDED),
     # No option of the forest constrains it to be monotonic.
     "weightings": [name for name in WEIGHTINGS if name != "monotonic"],
+    "methods": (*METHODS, "none"),
     "objectives": OBJECTIVES,
     "thousands": THOUSANDS,
 }

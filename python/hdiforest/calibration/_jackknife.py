@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,7 +15,13 @@ from hdiforest._model.training_rows import draw_rows
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_whole_number
 from hdiforest.calibration._calibrate import calibrate_cross
-from hdiforest.calibration._method import Method, Request, require_out_of_bag
+from hdiforest.calibration._method import (
+    WEIGHTED_SCORES,
+    Method,
+    Request,
+    less_for_clipping,
+    require_out_of_bag,
+)
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import CrossCalibration
 
@@ -70,6 +76,13 @@ class JackknifePlus(Method):
             method=self.name,
             weights=None if weights is None else list(weights[:, np.newaxis]),
         )
+        guarantee = (
+            f"At least with probability 2c - 1 a new row is covered{less_for_clipping(result)}, if "
+            "it is exchangeable with the training rows and the number of trees was drawn from a "
+            "binomial distribution; a given number comes close, and the cross-check shows what to "
+            "expect."
+        )
+        result = replace(result, guarantee=guarantee if weights is None else WEIGHTED_SCORES)
         return JackknifeIntervals(forest.without_rows(), result, index, drawn)
 
 

@@ -33,6 +33,12 @@ from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._result import USUAL_COVERAGE, with_distribution
 from hdiforest.calibration._widened import WidenedIntervals
 
+_GUARANTEE = (
+    "No guarantee holds for every distribution: conformal quantiles come from the training rows, "
+    "each by trees that did not draw it; the cross-check shows what to expect of rows mixed with "
+    "these, not of later ones, of new groups or of another population."
+)
+
 # Of the trees that are compared: as they grew, and with larger leaves.
 LEAF_SIZES = (1, 5)
 
@@ -175,6 +181,7 @@ class OutOfBag(Method):
         in_first = select.first_half(len(source.rows.y))[rows]
         labels = None if request.by is None else request.by.labels(source.rows.X)[rows]
         calibration, fit = calibrate_oob(candidates, request.coverages, rule, in_first, labels)
+        calibration = replace(calibration, guarantee=_GUARANTEE)
         base = calibration.bases[0]
         if not intervals_alone:
             quantiles = candidates.quantiles[base.group]

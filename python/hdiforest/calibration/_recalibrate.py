@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,14 @@ from hdiforest._utils.checks import CallError, check_choice, check_whole_number
 from hdiforest.calibration._quantiles import conformal_quantile, rows_needed
 from hdiforest.calibration._result import Calibration, FixedLevel, Recalibrating, Recent, Step
 
+_GUARANTEES: dict[Recalibrating, str] = {
+    "rolling": "At least with probability c a new row is covered, if it is exchangeable with the "
+    "last {window} rows; nothing is promised where rows keep changing.",
+    "aci": "Row by row, and in whatever order rows come, the share of n rows that is missed "
+    "exceeds 1 - c by at most (1 - c + {rate:g}) / ({rate:g} n), counted from the first of them "
+    "that was taken in by this method and rate; intervals may be infinite for it. Batches that "
+    "were predicted before their rows were taken in have no such bound.",
+}
 _MAX_STEPS = 1000  # in the history
 _N_SCORES = 200  # of each coverage that stand for those of the calibration
 
@@ -91,4 +100,6 @@ def recalibrated(
     step = Step(method, int(window), float(rate), len(y), tuple(coverage), q_hats)
     history = (*recent.history, step)[-_MAX_STEPS:]
     latest = Recent(np.stack(scores, axis=1), tuple(misses), history)
-    return replace(calibration, levels=tuple(levels), postprocess=postprocess, recent=latest)
+    guarantee = _GUARANTEES[method].format(window=window, rate=rate)
+    moved: Any = {"levels": tuple(levels), "postprocess": postprocess, "recent": latest}
+    return replace(calibration, **moved, guarantee=guarantee)

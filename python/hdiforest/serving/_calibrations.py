@@ -14,13 +14,12 @@ from hdicore import kinds, read_calibration
 from hdiforest._model.bases import FAMILIES, Base
 from hdiforest._tables.names import names_of_targets
 from hdiforest._utils import Array
-from hdiforest._utils.checks import check_choice, check_whole_number
+from hdiforest._utils.checks import check_choice, check_whole_number, printable
 from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
+from hdiforest.calibration._methods import METHODS
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import (
-    CROSS_METHODS,
-    METHODS,
     Calibration,
     CrossCalibration,
     CrossCheck,
@@ -35,7 +34,7 @@ from hdiforest.calibration._result import (
 from hdiforest.serving._parts import Arrays, Facts, Parts, as_facts, as_written
 
 _VERSION = 1  # of the array `numbers`, which the engine reads
-_METHODS = METHODS + CROSS_METHODS
+_METHODS = tuple(METHODS)  # by the numbers that files have
 _LABELS = (float, type(None), str)  # types of labels of groups, in the order of their codes
 
 Check = TypeVar("Check", CrossCheck, LaterCheck)
@@ -45,6 +44,7 @@ def calibration_arrays(calibration: Calibration | CrossCalibration) -> Arrays:
     """Return what `calibration_of` makes an equal calibration of."""
     arrays: dict[str, Any] = {"numbers": _numbers(calibration)}
     facts: Facts = {"levels": list(map(_level_facts, calibration.levels))}
+    facts["guarantee"] = calibration.guarantee
     if isinstance(calibration, CrossCalibration):
         arrays["scores"] = np.concatenate(calibration.scores)
         if calibration.weights is not None:
@@ -102,7 +102,7 @@ def calibration_of(parts: Parts) -> Calibration | CrossCalibration:
     targets = stored["targets"] if len(stored["targets"]) else None
     lattice = stored["lattice"] and Lattice(*stored["lattice"])
     postprocess = PostProcess(low, high, lattice, stored["clip"], targets)
-    make: Any = _cross_calibration if stored["method"] in CROSS_METHODS else _calibration
+    make: Any = _calibration if stored["levels"] else _cross_calibration
     with as_written():
         calibration: Calibration | CrossCalibration = make(parts, stored, postprocess)
     parts.require_empty()
@@ -135,7 +135,9 @@ def _calibration(parts: Parts, stored: dict[str, Any], postprocess: PostProcess)
         shares, scores = stored["distribution"]
         distribution = PredictiveDistribution(shares, scores, postprocess)
     about = facts["n"], facts["confidence"], bool(facts["weighted"])
-    return Calibration(stored["method"], levels, postprocess, *about, groups, distribution, recent)
+    guarantee = printable(facts["guarantee"])
+    others = groups, distribution, recent
+    return Calibration(stored["method"], levels, postprocess, *about, *others, guarantee=guarantee)
 
 
 def _groups(
@@ -161,7 +163,8 @@ def _cross_calibration(
     weights = parts.optional("weights", "float64", shape)
     of_folds = None if weights is None else tuple(np.split(np.array(weights), ends))
     about = postprocess, bool(facts["grouped"]), stored["method"]
-    return CrossCalibration(levels, tuple(scores), *about, of_folds)
+    guarantee = printable(facts["guarantee"])
+    return CrossCalibration(levels, tuple(scores), *about, of_folds, guarantee)
 
 
 def boxes_arrays(calibration: JointCalibration) -> Arrays:
