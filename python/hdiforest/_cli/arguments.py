@@ -232,7 +232,7 @@ def in_options(error: Exception, table: object = None) -> str:
     if not isinstance(error, CallError):
         return str(error)
     options = {name: words.format(error.data, table=table) for name, words in _OPTIONS.items()}
-    return error.said(error.words | options, "--")
+    return error.message(error.words | options, "--")
 
 
 # What stands on the command line for the words of a `CallError`.
@@ -283,8 +283,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     listed = (files("hdiforest._cli") / "data" / "arguments.toml").read_text("utf-8")
-    known = tomllib.loads(listed)
-    for name, summary in known["subcommands"].items():
+    arguments = tomllib.loads(listed)
+    for name, summary in arguments["subcommands"].items():
         subcommand = commands.add_parser(name, help=summary, description=summary)
-        subcommand.add([each for each in known["argument"] if name in each["of"]])
+        subcommand.add([each for each in arguments["argument"] if name in each["of"]])
     return parser

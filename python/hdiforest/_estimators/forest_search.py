@@ -276,8 +276,8 @@ def _check_forests(forests: Any) -> None:
     for index, candidate in enumerate(forests):
         forest = layers(candidate, fitted=False)[-1]
         if not isinstance(forest, _FORESTS):
-            known = checks.alternatives(kind.__name__ for kind in _FORESTS)
-            raise ValueError(f"forests[{index}] must be a {known}, got {forest!r}")
+            classes = checks.alternatives(kind.__name__ for kind in _FORESTS)
+            raise ValueError(f"forests[{index}] must be a {classes}, got {forest!r}")
         if not (forest.bootstrap or isinstance(forest, BaggingRegressor)):
             raise ValueError(
                 f"forests[{index}] must have bootstrap=True, because rows are predicted by trees "

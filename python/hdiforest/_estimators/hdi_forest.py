@@ -235,14 +235,14 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             )
         before = self.__dict__.copy()
         try:
-            with self._told():
+            with self._printing():
                 self._fit(X, y, sample_weight, coverages)
         except BaseException:  # a model that is fitted stays as it was
             self.__dict__ = before
             raise
         return self
 
-    def _told(self) -> AbstractContextManager[None]:
+    def _printing(self) -> AbstractContextManager[None]:
         return printing(type(self).__name__, getattr(self, "verbose", 0))
 
     def _coverages_of_fit(self) -> Sequence[float]:
@@ -503,7 +503,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             seed := checks.checked_seed(random_state),
             lambda what: self._refitting(forest, what, seed),
         )
-        with self._told():
+        with self._printing():
             return self._attach(how.fit(forest, request))
 
     def _checked_calibration_rows(

@@ -41,7 +41,7 @@ def columns_of_diagnosis(
     worst = np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(names) - 1)
     at_once = max(1, _LEAVES_AT_ONCE // fitted.scorer.forest.n_trees)
     calibrated = fitted.calibrated
-    codes = None if calibrated is None else calibrated.codes_if_told(X, labels)
+    codes = None if calibrated is None else calibrated.codes_if_given(X, labels)
 
     def of_leaves(begin: int) -> Array:
         part = slice(begin, begin + at_once)

@@ -324,7 +324,7 @@ class Calibrated(ABC):
             )
         return None
 
-    def codes_if_told(self, X: Rows, labels: NDArray[Any] | None) -> NDArray[np.intp] | None:
+    def codes_if_given(self, X: Rows, labels: NDArray[Any] | None) -> NDArray[np.intp] | None:
         """Return `group_codes`; None, for the quantile of all rows, if `labels` are missing."""
         return None if labels is None and self.needs_labels else self.group_codes(X, labels)
 
