@@ -163,7 +163,7 @@ _TYPES = {each.__name__.replace("_", " "): each for each in _FUNCTIONS}
 _TYPES |= {f"whole from {least}": partial(whole, least=least) for least in (0, 2)}
 _TYPES["coverages up to 1"] = partial(coverages, one=True)
 _CHOICES = {
-    "kinds": ("calibrated", *ENDS),
+    "kinds": ("calibrated", "raw", *ENDS),
     "kinds with two ends": ("calibrated", *TWO_SIDED),
     # No option of the forest constrains it to be monotonic.
     "weightings": [name for name in WEIGHTINGS if name != "monotonic"],

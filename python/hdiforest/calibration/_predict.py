@@ -17,22 +17,21 @@ from hdiforest.calibration._distribution import PredictiveDistribution, Reading
 from hdiforest.calibration._outputs import OutputIntervals, calibrations_of
 from hdiforest.calibration._result import USUAL_COVERAGE, AnyCalibration
 
-AnyKind = Literal["calibrated", Kind]
+KindRead = Literal["calibrated", Kind]
+AnyKind = Literal["raw", "calibrated", Kind]  # "raw" is "hdi"
 
 _ROWS_AT_ONCE = 1 << 16  # so that memory stays flat
 
 
 def resolve_kind_and_levels(
     fitted: FittedForest, kind: AnyKind | None, levels: Sequence[float] | None
-) -> tuple[AnyKind, list[float]]:
+) -> tuple[KindRead, list[float]]:
     """Return what to predict, with the defaults for what is None.
 
     The kind is "calibrated" if the model is, else "hdi". The level is 0.9, or the lowest that was
     calibrated if 0.9 was not. Raises ValueError if the model is not calibrated so.
     """
-    calibration = fitted.calibration
-    if kind is None:
-        kind = "hdi" if calibration is None else "calibrated"
+    calibration, kind = fitted.calibration, usual_kind(fitted.calibration, kind)
     if kind != "calibrated":
         readings_of_bounds(calibration, kind, USUAL_COVERAGE)
         return kind, [USUAL_COVERAGE] if levels is None else list(levels)
@@ -46,11 +45,18 @@ def resolve_kind_and_levels(
     return kind, list(levels)
 
 
+def usual_kind(calibration: AnyCalibration | None, kind: AnyKind | None) -> KindRead:
+    """Return the kind of intervals that is meant where none is named, or "raw"."""
+    if kind is None and calibration is not None:
+        return "calibrated"
+    return "hdi" if kind is None or kind == "raw" else kind
+
+
 def predict_mean_and_intervals(
     fitted: FittedForest,
     X: Rows,
     levels: Sequence[float],
-    kind: AnyKind,
+    kind: KindRead,
     n_threads: int,
     of_folds: Sequence[Rows] = (),
 ) -> tuple[Array, Array]:
