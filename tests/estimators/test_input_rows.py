@@ -287,8 +287,6 @@ def test_without_pyarrow(monkeypatch, model):
 
 
 def test_names_that_scikit_learn_cannot_read_are_an_error(monkeypatch, model):
-    from hdiforest._estimators import input_rows
-
-    monkeypatch.setattr(input_rows, "_has_names", lambda table: False)
+    monkeypatch.setattr("sklearn.utils.validation._get_feature_names", lambda table: None)
     with pytest.raises(ImportError, match="does not read the column names"):
         model.predict(table_of(X))

@@ -13,8 +13,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import Scorer, _reference
 from hdiforest import HDIForestRegressor
-from hdiforest.calibration import CVPlus
-from hdiforest.calibration._bases import Base
+from hdiforest.calibration import Base, CVPlus
 from hdiforest.exceptions import OutOfBagWarning
 from hdiforest.inspection import predict_matches_forest
 from hdiforest.metrics import coverage_score
