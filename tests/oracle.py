@@ -193,6 +193,14 @@ def leaf_sizes(*sizes):
 
 
 @contextmanager
+def not_installed(package):
+    """A context in which a package cannot be imported."""
+    known = [name for name in sys.modules if name.partition(".")[0] == package]
+    with patch.dict(sys.modules, dict.fromkeys([package, *known])):
+        yield
+
+
+@contextmanager
 def blocks_of(n):
     """A context in which rows are read and scored in blocks of n cells, leaf ids or ends."""
     with ExitStack() as patches:
