@@ -8,6 +8,8 @@ from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._parts import as_text
 from hdiforest.serving._serialization import Numbers
 
+NUMBER_NAMES = Numbers._fields  # by their places
+
 
 def arrays_of(path):
     """Arrays of a model file, without their checksums."""
@@ -39,7 +41,7 @@ def rewritten(path, *changes, to=None):
 def with_number(name, value):
     """Change a number of a model, of a part whose prefix may stand before the name."""
     prefix, _, own = name.rpartition(".")
-    place = Numbers._fields.index(own)
+    place = NUMBER_NAMES.index(own)
     return with_value(f"{prefix}.numbers" if prefix else "numbers", place, value)
 
 
