@@ -208,6 +208,7 @@ def blocks_of(n):
             "_estimators.input_rows.BLOCK_CELLS",
             "_estimators.leaf_model.BLOCK_IDS",
             "_model.predict._ENDS_AT_ONCE",
+            "_tables.row_counts._BLOCK_CELLS",
             "metrics._crps._BLOCK_ENTRIES",
             "serving._batch_scorer.BLOCK_CELLS",
         ):

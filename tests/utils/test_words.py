@@ -65,6 +65,21 @@ def test_numbers_have_three_digits(value, text):
     assert number_texts([value]) == [text]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        ([74480, 1e6, 20, 160.4, -0.012345], ["74,500", "1,000,000", "20", "160", "-0.0123"]),
+        ([2010, 2019, 2024], ["2010", "2019", "2024"]),
+        ([123456.5, 123456.75], ["123,456", "123,457"]),
+        ([3e20, 1e-7, 0.0, -0.0], ["3e+20", "1e-07", "0", "0"]),
+        ([9999.9, 9999.9], ["10,000", "10,000"]),
+        ([float("inf"), float("nan")], ["inf", "nan"]),
+    ],
+)
+def test_numbers_have_as_many_digits_as_tell_them_apart(numbers, texts):
+    assert number_texts(numbers) == texts
+
+
 def test_tables_of_html_show_any_text():
     table = html_table([["a", "b"], ["<b>", "x & y\x1b"]], "1 < 2")
     assert "<caption>1 &lt; 2</caption>" in table
