@@ -202,12 +202,13 @@ def not_installed(package):
 
 @contextmanager
 def blocks_of(n):
-    """A context in which rows are read and scored in blocks of n cells, leaf ids or ends."""
+    """A context in which rows are read and scored in blocks of n cells, leaf ids, ends or bytes."""
     with ExitStack() as patches:
         for name in (
             "_estimators.input_rows.BLOCK_CELLS",
             "_estimators.leaf_model.BLOCK_IDS",
             "_model.predict._ENDS_AT_ONCE",
+            "_model.training_rows._BLOCK_BYTES",
             "_tables.row_counts._BLOCK_CELLS",
             "metrics._crps._BLOCK_ENTRIES",
             "serving._batch_scorer.BLOCK_CELLS",
