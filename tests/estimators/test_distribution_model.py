@@ -17,6 +17,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import hdicore
 from hdiforest import (
     CalibrationDisplay,
     DistributionDisplay,
@@ -482,7 +483,9 @@ def nothing(*arguments, **options):
 @pytest.mark.parametrize("make", [forest_model, leaf_model])
 def test_refusals_come_before_any_work(make, monkeypatch):
     model = make()
-    monkeypatch.setattr(type(model._source(X_NEW)), "query", nothing)
+    for engine in (hdicore.Scorer, hdicore.LeafIndex):
+        for name in ("mean", "intervals", "quantiles", "cdf"):
+            monkeypatch.setattr(engine, name, nothing)
     with pytest.raises(ValueError, match=r"the output would have two columns 'lower_0.9'"):
         model.predict_interval(X_NEW, [0.9, 0.5, 0.9], output="pandas")
     with pytest.raises(ValueError, match=r"the output would have two columns 'lower_0.3'"):
