@@ -428,9 +428,6 @@ FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
          "--target must not be a feature of the model, and 'f0' is one"),
         # Files and what they hold: 1.
         ([*SCORE, "--keep", "none"], 1, "no column 'none'"),
-        (["score", "{model}", "none.csv", "-o", "{out}"], 1, "none.csv: No such file"),
-        (["score", "{model}", "{new}", "-o", "none/out.csv"], 1, "there is no folder"),
-        (["score", "none.hdi", "{new}", "-o", "{out}"], 1, "there is no model file"),
         (["inspect", "{new}"], 1, "is not a model file: it looks like a table or another text$"),
         (["check", "{model}", "{new}", "--target", "target"], 1, "no column 'target'"),
         (["fit", "{new}", "--target", "target", "-o", "{out}"], 1, "no column 'target'"),
