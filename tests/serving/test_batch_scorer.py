@@ -154,17 +154,6 @@ def test_records_of_large_categories(first, tmp_path):
     assert np.diff([row["prediction"] for row in scored[:3]]).min() > 50
 
 
-@pytest.mark.parametrize("library", ["dask", "polars"])
-def test_batches_that_are_not_in_memory_are_refused(scorer, library):
-    if library == "dask":
-        dask = pytest.importorskip("dask.dataframe")
-        batch, instead = dask.from_pandas(ROWS, npartitions=2), "hdiforest.adapters.dask"
-    else:
-        batch, instead = pytest.importorskip("polars").LazyFrame({"a": [1]}), r"collect\(\)"
-    with pytest.raises(ValueError, match=f"the batch must be in memory, but is .*{instead}"):
-        scorer(batch)
-
-
 RECORD = {"day": date(2024, 5, 31), "town": "Lyon", "size": 3, "id": 2**40, "tags": ["x"]}
 
 
