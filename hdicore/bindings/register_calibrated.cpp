@@ -186,7 +186,7 @@ BoundGroups make_groups(const py::object& labels, const py::object& q_hat) {
     const auto own = reals(q_hat, "q_hat");
     check_ndim(own, "q_hat", 2);
     check_shape(own, "q_hat", {static_cast<py::ssize_t>(known.size()), own.shape(1)});
-    return {CalibrationGroups(0, std::move(known), {own.data(), own.data() + own.size()}),
+    return {CalibrationGroups(std::nullopt, std::move(known), {own.data(), own.data() + own.size()}),
             py::make_tuple(copied(labels), copied(q_hat))};
 }
 

@@ -244,6 +244,7 @@ constexpr hdicore_api table{
     hdicore_model_mean,
     hdicore_model_leaves,
     hdicore_model_index,
+    hdicore_model_predict,
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ import numpy as np
 from hdicore import kinds, read_calibration
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, check_whole_number
-from hdiforest.calibration._bases import FAMILIES, Base
+from hdiforest.calibration._bases import FAMILIES, FIXED_RAW, Base
 from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import Lattice, PostProcess
@@ -49,7 +49,7 @@ def calibration_arrays(calibration: Calibration | CrossCalibration) -> Arrays:
         arrays["scores"] = np.concatenate(calibration.scores)
         if calibration.weights is not None:
             arrays["weights"] = np.concatenate(calibration.weights)
-        facts["sizes"] = list(map(len, calibration.scores))
+        arrays["sizes"] = np.array(list(map(len, calibration.scores)), dtype=np.int64)
         facts["grouped"] = calibration.grouped
         return arrays | {"facts": as_facts(facts)}
     facts |= {name: getattr(calibration, name) for name in ("n", "confidence", "weighted")}
@@ -67,13 +67,14 @@ def calibration_arrays(calibration: Calibration | CrossCalibration) -> Arrays:
 
 def _numbers(calibration: Calibration | CrossCalibration) -> Array:
     """Return what answers need, in the order of ``docs/file_format.md``."""
-    postprocess, levels, labels, q_hat = calibration.postprocess, [], [], np.empty(0)
+    postprocess, labels, q_hat = calibration.postprocess, [], np.empty(0)
     family, feature, known = FAMILIES[0], None, np.empty((2, 0))
+    levels = [
+        (coverage, kinds()[kind]["number"], *rest)
+        for coverage, kind, *rest in _stored_levels(calibration)
+    ]
     if isinstance(calibration, Calibration):
         family = calibration.bases[0].family
-        for level in calibration.levels:
-            kind = kinds()[level.base.kind]["number"]
-            levels.append((level.coverage, kind, level.base.level, level.q_hat))
         if (groups := calibration.groups) is not None:
             feature, q_hat = groups.feature, groups.q_hat
             for label in groups.labels:
@@ -91,6 +92,16 @@ def _numbers(calibration: Calibration | CrossCalibration) -> Array:
     ]
     parts = [head, levels, targets, labels, q_hat, known]
     return np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in parts])
+
+
+def _stored_levels(
+    calibration: Calibration | CrossCalibration,
+) -> list[tuple[float, str, float, float]]:
+    """Return of each coverage the interval that is read, and what widens it or is needed."""
+    if isinstance(calibration, Calibration):
+        return [(own.coverage, own.base.kind, own.base.level, own.q_hat) for own in calibration.levels]
+    pairs = zip(calibration.coverages, calibration.needed, strict=True)
+    return [(coverage, FIXED_RAW.kind, FIXED_RAW.level, needed) for coverage, needed in pairs]
 
 
 def calibration_of(parts: Parts) -> Calibration | CrossCalibration:
@@ -152,12 +163,16 @@ def _cross_calibration(
 ) -> CrossCalibration:
     facts: Any = parts.facts("facts")
     levels = tuple(Level(**_level(own)) for own in facts["levels"])
-    shape, ends = (sum(facts["sizes"]), len(levels)), np.cumsum(facts["sizes"])[:-1]
+    sizes = parts.array("sizes", "int64", (None,))
+    shape, ends = (int(sizes.sum()), len(levels)), np.cumsum(sizes)[:-1]
     scores = np.split(np.array(parts.array("scores", "float64", shape)), ends)
     weights = parts.optional("weights", "float64", shape)
     of_folds = None if weights is None else tuple(np.split(np.array(weights), ends))
     about = postprocess, bool(facts["grouped"]), found["method"]
-    return CrossCalibration(levels, tuple(scores), *about, of_folds)
+    calibration = CrossCalibration(levels, tuple(scores), *about, of_folds)
+    if _stored_levels(calibration) != found["levels"]:
+        raise ValueError("its numbers are not those of its scores")
+    return calibration
 
 
 def boxes_arrays(calibration: JointCalibration) -> Arrays:
