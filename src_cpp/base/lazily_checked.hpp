@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/interruption.hpp"
+#include "base/refusal.hpp"
 
 namespace hdicore {
 
@@ -25,7 +26,7 @@ void name_source(const std::string& source, const Check& check) {
         check();
     } catch (const std::invalid_argument& error) {
         if (source.empty()) throw;
-        throw std::invalid_argument(source + ": " + error.what());
+        refuse(source + ": " + error.what());
     }
 }
 

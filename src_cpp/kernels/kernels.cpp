@@ -4,9 +4,10 @@
 
 #include <array>
 #include <cstdlib>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "base/refusal.hpp"
 
 namespace hdicore {
 
@@ -39,8 +40,8 @@ const Kernels& kernels_named(std::string_view name) {
         if (!names.empty()) names += kernels == available_kernels().back() ? " or " : ", ";
         names += kernels->name;
     }
-    throw std::invalid_argument("HDICORE_INSTRUCTIONS must be " + names +
-                                " on this processor, got '" + std::string(name) + "'");
+    refuse("HDICORE_INSTRUCTIONS must be " + names + " on this processor, got '" +
+           std::string(name) + "'");
 }
 
 const Kernels& default_kernels() {

@@ -25,7 +25,7 @@ auto of_part(const std::string& name, const Make& make) {
     try {
         return make();
     } catch (const std::invalid_argument& error) {
-        throw std::invalid_argument(name + ": " + error.what());
+        refuse(name + ": " + error.what());
     }
 }
 

@@ -8,12 +8,12 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "base/refusal.hpp"
 #include "base/types.hpp"
 #include "model_file/file_bytes.hpp"
 
@@ -52,8 +52,7 @@ struct TensorFile {
     template <class T, class Element = T>
     Array<Element> array(const Tensor& tensor) const {
         if (tensor.type != type_name<T>()) {
-            throw std::invalid_argument("must be " + std::string(type_name<T>()) + ", got " +
-                                        std::string(tensor.type));
+            refuse("must be " + std::string(type_name<T>()) + ", got " + std::string(tensor.type));
         }
         const std::size_t n = tensor.bytes.size() / sizeof(Element);
         if (reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % alignof(Element) == 0) {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <stdexcept>
 #include <string>
 
+#include "base/refusal.hpp"
 #include "pmf/exp_of_minus.hpp"
 
 namespace hdicore {
@@ -25,16 +25,15 @@ std::string text(double x) {
 
 RegionGrid::RegionGrid(double low, double high, std::size_t n_bins, double bandwidth) {
     if (n_bins < 1 || n_bins > max_bins) {
-        throw std::invalid_argument("n_bins of grid must be from 1 to " + std::to_string(max_bins) +
-                                    ", got " + std::to_string(n_bins));
+        refuse("n_bins of grid must be from 1 to " + std::to_string(max_bins) + ", got " +
+               std::to_string(n_bins));
     }
     if (!(low < high && std::isfinite(high - low))) {
-        throw std::invalid_argument("grid must run from low to a higher, finite high, got " +
-                                    text(low) + " and " + text(high));
+        refuse("grid must run from low to a higher, finite high, got " + text(low) + " and " +
+               text(high));
     }
     if (!(bandwidth >= 0 && std::isfinite(bandwidth))) {
-        throw std::invalid_argument("bandwidth of grid must be at least 0 and finite, got " +
-                                    text(bandwidth));
+        refuse("bandwidth of grid must be at least 0 and finite, got " + text(bandwidth));
     }
     width_ = (high - low) / static_cast<double>(n_bins);
     edges_.resize(n_bins + 1);
@@ -42,9 +41,8 @@ RegionGrid::RegionGrid(double low, double high, std::size_t n_bins, double bandw
     edges_[n_bins] = high;
     for (std::size_t i = 0; i < n_bins; ++i) {
         if (edges_[i] < edges_[i + 1]) continue;
-        throw std::invalid_argument("grid must have bins whose edges differ, but " +
-                                    std::to_string(n_bins) + " from " + text(low) + " to " +
-                                    text(high) + " are too narrow");
+        refuse("grid must have bins whose edges differ, but " + std::to_string(n_bins) + " from " +
+               text(low) + " to " + text(high) + " are too narrow");
     }
 
     const double reach = max_distance * bandwidth / width_;

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "base/refusal.hpp"
 #include "index/leaf_index_builder.hpp"
 
 namespace hdicore {
@@ -50,17 +50,16 @@ OutOfBagScorer::OutOfBagScorer(const OutOfBagRows& rows, std::shared_ptr<const L
       y_(rows.y.begin(), rows.y.end()),
       draw_weight_(rows.draw_weight.begin(), rows.draw_weight.end()),
       index_(std::move(index)) {
-    if (index_->n_outputs() != 1) throw std::invalid_argument("index must be of one output");
-    if (!are_finite(y_)) throw std::invalid_argument("y must be finite");
+    if (index_->n_outputs() != 1) refuse("index must be of one output");
+    if (!are_finite(y_)) refuse("y must be finite");
     if (!are_finite(draw_weight_) ||
         std::ranges::any_of(draw_weight_, [](double weight) { return weight < 0; })) {
-        throw std::invalid_argument("draw_weight must be finite and not negative");
+        refuse("draw_weight must be finite and not negative");
     }
     std::visit([&](auto draws) { find_means(draws, n_threads, interruption); }, draws_);
     if (!are_finite(means_.centres) || !are_finite(means_.leaf_means) ||
         !are_finite(means_.leaf_weight)) {
-        throw std::invalid_argument(
-            "the targets of the training rows are too large to be averaged");
+        refuse("the targets of the training rows are too large to be averaged");
     }
     index_by_row(rows.sample_weight, n_threads, interruption);
     std::visit([&](auto draws) { pack(draws, n_threads, interruption); }, draws_);
@@ -70,9 +69,8 @@ OutOfBagScorer::OutOfBagScorer(const OutOfBagRows& rows, std::shared_ptr<const L
 std::size_t OutOfBagScorer::checked_leaf(std::size_t tree, std::size_t row) const {
     const auto leaf = static_cast<std::size_t>(leaves_(tree, row));
     if (leaf >= index_->n_leaves(tree)) {
-        throw std::invalid_argument("leaves must name leaves of the index, got " +
-                                    std::to_string(leaves_(tree, row)) + " in tree " +
-                                    std::to_string(tree));
+        refuse("leaves must name leaves of the index, got " + std::to_string(leaves_(tree, row)) +
+               " in tree " + std::to_string(tree));
     }
     return leaf;
 }
@@ -127,7 +125,7 @@ std::vector<double> OutOfBagScorer::row_weights(std::span<const double> sample_w
     const auto has_none = [](double n_oob) { return n_oob == 0; };
     if (sample_weight.empty() && std::ranges::none_of(means_.n_oob, has_none)) return {};
     if (std::ranges::all_of(means_.n_oob, has_none)) {
-        throw std::invalid_argument("every tree drew every row, so none is out of bag");
+        refuse("every tree drew every row, so none is out of bag");
     }
     std::vector<double> weights(n_rows(), 1);
     for (std::size_t i = 0; i < n_rows(); ++i) {

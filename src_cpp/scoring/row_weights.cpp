@@ -4,9 +4,9 @@
 
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
+#include "base/refusal.hpp"
 #include "merge/leave_one_out.hpp"
 #include "merge/row_counts.hpp"
 #include "merge/whole.hpp"
@@ -74,7 +74,7 @@ CsrMatrix<T> matrix_of(const LeafIndex& index, const LeafSource& source,
                        std::span<const std::uint32_t> leave_out, const Execution& execution,
                        const char* name, const Fill& fill) {
     if (index.n_outputs() != 1) {
-        throw std::invalid_argument(std::string(name) + " needs an index of one output");
+        refuse(std::string(name) + " needs an index of one output");
     }
     check_leave_out(index, leave_out, source.n_rows());
     CsrMatrix<T> matrix;
@@ -92,7 +92,7 @@ CsrMatrix<T> matrix_of(const LeafIndex& index, const LeafSource& source,
             const auto at = static_cast<std::size_t>(matrix.indptr[row]);
             // Leaves that somebody else writes to may hold more in the second pass.
             if (at + pmf.size() != static_cast<std::size_t>(matrix.indptr[row + 1])) {
-                throw std::invalid_argument("the rows changed while they were read");
+                refuse("the rows changed while they were read");
             }
             const std::span<const rank_t> ranks = scratch.accumulator.ranks();
             for (std::size_t k = 0; k < ranks.size(); ++k) {

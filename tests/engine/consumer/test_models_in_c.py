@@ -317,7 +317,7 @@ def test_the_means_of_another_regressor_are_given_with_the_rows(mean, ask, tmp_p
 def test_what_is_not_computed_in_c_is_refused_by_name(files, ask, tmp_path):
     by_labels, one_sided = calibrated(by=list("ab" * (N // 2))), calibrated()
     with families("stacked"):
-        model = raw(y=30 * X[:, 0] + RNG.normal(size=N))
+        model = raw(y=30 * X[:, 0] + RNG.normal(size=N), n_trees=100)
         folds = model.calibrate(method=CVPlus(3), mean="boosting", coverage=LEVELS)
     for name, model in {"labels": by_labels, "folds": folds, "one_sided": one_sided}.items():
         model.save(tmp_path / name)
@@ -393,7 +393,7 @@ def test_files_that_cannot_be_read_are_told_from_those_that_are_no_models(ask, t
     assert text.message.startswith("the file is no model file, or is damaged: ")
 
 
-# What the reader in C reads of a model; of its outputs, too.
+# What the reader in C reads of a model; of its outputs and folds, too.
 READ = (
     "numbers",
     "feature_names",
