@@ -68,15 +68,15 @@ const char* hdicore_model_feature_name(const hdicore_model* model, std::int64_t 
 }
 
 std::int64_t hdicore_model_n_coverages(const hdicore_model* model) {
-    return static_cast<std::int64_t>(model->engine.coverages().size());
+    return static_cast<std::int64_t>(model->engine.levels().size());
 }
 
 double hdicore_model_coverage(const hdicore_model* model, std::int64_t position) {
-    const auto coverages = model->engine.coverages();
-    if (position < 0 || static_cast<std::size_t>(position) >= coverages.size()) {
+    const auto levels = model->engine.levels();
+    if (position < 0 || static_cast<std::size_t>(position) >= levels.size()) {
         return std::numeric_limits<double>::quiet_NaN();
     }
-    return coverages[static_cast<std::size_t>(position)];
+    return levels[static_cast<std::size_t>(position)].coverage;
 }
 
 int hdicore_model_intervals(const hdicore_model* model, const hdicore_rows* X,
@@ -101,7 +101,7 @@ int hdicore_model_predict(const hdicore_model* model, const hdicore_rows* X, con
         if (by != nullptr) query.by = {by, n};
         if (other_means != nullptr) query.other_means = {other_means, n, n_outputs};
         if (means != nullptr) query.means = {means, n_results};
-        const bool is_calibrated = kind == hdicore_usual && engine.is_calibrated();
+        const bool is_calibrated = kind == hdicore_usual && !engine.levels().empty();
         if (kind != hdicore_calibrated && !is_calibrated) {
             query.kind = kind == hdicore_usual ? Kind::hdi : kind_of(kind);
         }
@@ -113,9 +113,11 @@ int hdicore_model_mean(const hdicore_model* model, const hdicore_rows* X, int n_
                        double* means, hdicore_error* error) {
     return guarded(error, [&] {
         const Model& engine = engine_of(model);
-        const RowMatrix rows = rows_of(X);
-        const std::size_t n = product(rows.n_rows(), engine.n_outputs(), "means");
-        engine.mean(rows, thread_count(n_threads), elements(means, n, "means"));
+        ModelQuery query{.rows = rows_of(X), .kind = Kind::hdi};
+        const std::size_t n = product(query.rows.n_rows(), engine.n_outputs(), "means");
+        query.n_threads = thread_count(n_threads);
+        query.means = elements(means, n, "means");
+        engine.intervals(query);
     });
 }
 

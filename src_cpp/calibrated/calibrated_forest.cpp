@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <string>
-#include <variant>
 
 #include "base/refusal.hpp"
 #include "scoring/route.hpp"
@@ -14,56 +12,85 @@
 namespace hdicore {
 namespace {
 
+// By all folds, so that memory stays flat.
 constexpr std::size_t merges_at_once = std::size_t{1} << 16;
 
 }  // namespace
 
-std::size_t CalibratedForest::rows_at_once() const noexcept {
-    const std::size_t n_forests = cross ? cross->n_folds() : 1;
-    return std::max<std::size_t>(1, merges_at_once / n_forests);
+CalibratedQuery CalibratedQuery::slice(std::size_t begin, std::size_t n) const {
+    const auto part = [&](auto values) {
+        return values.empty() ? values : values.subspan(begin, n);
+    };
+    CalibratedQuery some = *this;
+    some.rows = rows.slice(begin, n);
+    some.by = part(by);
+    some.other_means = part(other_means);
+    some.results = {results.row(begin).data(), n, results.cols()};
+    return some;
 }
 
 void CalibratedForest::intervals(const CalibratedQuery& query) const {
-    const std::vector<double> q_hat = quantiles(query), added = shifts(query);
-    const bool has_means = !query.means.empty(), is_raw = !cross && !residuals;
-    if (has_means && !is_raw) {
-        score(*index, RoutedRows(forest, query.rows), {}, {.mean = {query.means}},
-              {.n_threads = query.n_threads});
+    check(query);
+    const std::size_t n_rows = query.rows.n_rows();
+    const std::size_t at_once =
+        std::max<std::size_t>(1, merges_at_once / (cross ? cross->n_folds() : 1));
+    for (std::size_t begin = 0; begin < n_rows; begin += at_once) {
+        const CalibratedQuery some = query.slice(begin, std::min(at_once, n_rows - begin));
+        cross ? intervals_by_folds(some) : block_intervals(some);
     }
-    if (cross) {
-        intervals_by_folds(query);
-        return;
+}
+
+void CalibratedForest::check(const CalibratedQuery& query) const {
+    const std::size_t n_rows = query.rows.n_rows();
+    const auto is_text = [](const auto& label) { return label && std::isnan(*label); };
+    if (!groups && !query.by.empty()) {
+        refuse("by must be null, because the calibration was not made by groups");
     }
+    if (groups && !groups->feature && std::ranges::any_of(groups->labels, is_text)) {
+        refuse(
+            "kind must not be calibrated, because groups of this calibration are texts, which C "
+            "does not look up: calibrate by groups that are numbers");
+    }
+    if (groups && !groups->feature && query.by.size() != n_rows) {
+        refuse(
+            "by must be the groups of the rows, which the calibration was made by, and which are "
+            "no feature");
+    }
+    if (share == 0 && !query.other_means.empty()) {
+        refuse("other_means must be null, because the calibration has no other regressor's mean");
+    }
+    if (share != 0 && query.other_means.size() != n_rows) {
+        refuse(
+            "other_means must be the means by the regressor that was given as mean, which the "
+            "calibration was made with, and which C does not compute");
+    }
+    const auto is_finite = [](double mean) { return std::isfinite(mean); };
+    if (!std::ranges::all_of(query.other_means, is_finite)) refuse("other_means must be finite");
+    if (std::ranges::any_of(folds, [](const auto& fold) { return fold.share != 0; })) {
+        refuse(
+            "kind must not be calibrated, because each fold of CV+ has the mean of another "
+            "regressor, which C does not compute: calibrate by oob, or without mean");
+    }
+}
+
+void CalibratedForest::block_intervals(const CalibratedQuery& query) const {
     const std::size_t k = calibration->levels.size();
+    const std::vector<double> q_hat = quantiles(query);
+    std::vector<double> shifts(query.other_means.begin(), query.other_means.end());
+    for (double& shift : shifts) shift *= share;
     calibrated_intervals(residuals ? *residuals : *index, RoutedRows(forest, query.rows),
                          *calibration,
                          {.positions = query.positions,
                           .centres = centres.view(),
-                          .shifts = added,
+                          .shifts = shifts,
                           .q_hat = {q_hat.data(), q_hat.size() / k, k},
-                          .mean = is_raw ? query.means : std::span<double>(),
                           .results = query.results},
                          {.n_threads = query.n_threads});
 }
 
 std::vector<double> CalibratedForest::quantiles(const CalibratedQuery& query) const {
     std::vector<double> q_hat;
-    if (!groups) {
-        if (query.by.empty()) return q_hat;
-        refuse("by must be null, because the calibration was not made by groups");
-    }
-    const auto is_text = [](const auto& label) { return label && std::isnan(*label); };
-    if (!groups->feature && std::ranges::any_of(groups->labels, is_text)) {
-        refuse(
-            "kind must not be calibrated, because groups of this calibration are texts, which C "
-            "does not look up: calibrate by groups that are numbers");
-    }
-    if (!groups->feature && query.by.size() != query.rows.n_rows()) {
-        refuse(
-            "by must be the groups of the rows, which the calibration was made by, and which are "
-            "no feature");
-    }
-    for (std::size_t i = 0; i < query.rows.n_rows(); ++i) {
+    for (std::size_t i = 0; groups && i < query.rows.n_rows(); ++i) {
         double label = query.by.empty() ? query.rows(i, *groups->feature) : query.by[i];
         if (query.by.empty() && rounds_labels) label = static_cast<float>(label);
         const std::size_t group = groups->find(label);
@@ -72,24 +99,6 @@ std::vector<double> CalibratedForest::quantiles(const CalibratedQuery& query) co
         }
     }
     return q_hat;
-}
-
-std::vector<double> CalibratedForest::shifts(const CalibratedQuery& query) const {
-    std::vector<double> added;
-    if (share == 0) {
-        if (query.other_means.empty()) return added;
-        refuse("other_means must be null, because the calibration has no other regressor's mean");
-    }
-    if (query.other_means.size() != query.rows.n_rows()) {
-        refuse(
-            "other_means must be the means by the regressor that was given as mean, which the "
-            "calibration was made with, and which C does not compute");
-    }
-    for (const double mean : query.other_means) {
-        if (!std::isfinite(mean)) refuse("other_means must be finite");
-        added.push_back(share * mean);
-    }
-    return added;
 }
 
 void CalibratedForest::intervals_by_folds(const CalibratedQuery& query) const {
@@ -101,12 +110,7 @@ void CalibratedForest::intervals_by_folds(const CalibratedQuery& query) const {
     if (folds.empty()) read_left_out(query, ends);
     std::vector<std::size_t> lowest(k);
     std::iota(lowest.begin(), lowest.end(), std::size_t{0});
-    for (std::size_t f = 0; f < folds.size() && n > 0; ++f) {
-        if (folds[f].share != 0) {
-            refuse(
-                "kind must not be calibrated, because each fold of CV+ has the mean of another "
-                "regressor, which C does not compute: calibrate by oob, or without mean");
-        }
+    for (std::size_t f = 0; f < folds.size(); ++f) {
         folds[f].intervals({.rows = query.rows,
                             .positions = lowest,
                             .n_threads = query.n_threads,

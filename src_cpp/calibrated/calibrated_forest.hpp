@@ -24,9 +24,11 @@ struct CalibratedQuery {
     std::span<const std::size_t> positions;  // (k,) of coverages, k > 0
     std::span<const double> by{};            // (n_rows,) labels of groups, NaN: missing; or none
     std::span<const double> other_means{};   // (n_rows,) of another regressor, or none
-    std::span<double> means{};               // (n_rows,) of the forest, or none
     unsigned n_threads = 0;
     Matrix<double> results{};  // (n_rows, 2 * k at least), lower ends first
+
+    // Of rows [begin, begin + n).
+    CalibratedQuery slice(std::size_t begin, std::size_t n) const;
 };
 
 // A forest of one output. Immutable once it is made.
@@ -48,16 +50,14 @@ struct CalibratedForest {
     std::optional<LeafIndex> of_draws{};  // of the training rows as the trees drew them
     Array<std::uint8_t> drawn{};          // (n_left_out, n_trees)
 
-    // Rows that are best asked for at once, so that memory stays flat.
-    std::size_t rows_at_once() const noexcept;
-
     // There must be a calibration. Throws std::invalid_argument if `by` or `other_means` are there
     // but not used, or needed and not there.
     void intervals(const CalibratedQuery& query) const;
 
   private:
+    void check(const CalibratedQuery& query) const;
+    void block_intervals(const CalibratedQuery& query) const;
     std::vector<double> quantiles(const CalibratedQuery& query) const;
-    std::vector<double> shifts(const CalibratedQuery& query) const;
     void intervals_by_folds(const CalibratedQuery& query) const;
     void read_left_out(const CalibratedQuery& query, Matrix<double> ends) const;
 };

@@ -64,9 +64,12 @@ double score_of_target(BaseQuantiles base, double y, const PostProcess& postproc
                                 ((z - base[cell_of]) / (base[cell_of + 1] - base[cell_of]));
 }
 
-PredictiveDistribution::PredictiveDistribution(std::vector<double> levels,
-                                               std::vector<double> scores, PostProcess postprocess)
-    : levels_(std::move(levels)), scores_(std::move(scores)), postprocess_(std::move(postprocess)) {
+PredictiveDistribution::PredictiveDistribution(std::span<const double> levels,
+                                               std::span<const double> scores,
+                                               PostProcess postprocess)
+    : levels_(levels.begin(), levels.end()),
+      scores_(scores.begin(), scores.end()),
+      postprocess_(std::move(postprocess)) {
     if (levels_.empty() || levels_.size() != scores_.size()) {
         refuse("levels and scores of the distribution must be as many, and some");
     }

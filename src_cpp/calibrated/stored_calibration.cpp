@@ -142,11 +142,7 @@ StoredCalibration StoredCalibration::read(std::span<const double> all) {
 
     const PostProcess checked = found.postprocess();
     if (n_known > 0) {
-        const auto as_vector = [](std::span<const double> own) {
-            return std::vector<double>(own.begin(), own.end());
-        };
-        PredictiveDistribution(as_vector(found.distribution_levels),
-                               as_vector(found.distribution_scores), checked);
+        PredictiveDistribution(found.distribution_levels, found.distribution_scores, checked);
     }
     return found;
 }

@@ -10,11 +10,11 @@
 #include "calibrated/calibrated_scorer.hpp"
 #include "calibrated/distribution.hpp"
 #include "calibrated/groups.hpp"
+#include "scoring/out_of_bag.hpp"
 
 namespace hdicore {
 
 enum class Method { oob, split, cv_plus, jackknife_plus };
-enum class Family { raw, centred, stacked };
 
 // Read from the array that docs/file_format.md describes; spans are parts of it.
 struct StoredCalibration {

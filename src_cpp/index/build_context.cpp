@@ -26,10 +26,8 @@ BuildContext::BuildContext(const TrainingRows& training_rows, bool keeps_row_wei
 void BuildContext::order_targets() {
     orders.reserve(rows.n_outputs());
     for (std::size_t o = 0; o < rows.n_outputs(); ++o) orders.emplace_back(rows.n_rows());
-    const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t o) { orders[o].assign(rows, o, interruption); };
-    };
-    parallel_for(rows.n_outputs(), n_threads, make_worker, interruption);
+    const auto work = [&](std::size_t o) { orders[o].assign(rows, o, interruption); };
+    parallel_for(rows.n_outputs(), n_threads, work, interruption);
     for (const TargetOrder& order : orders) {
         atoms.insert(atoms.end(), order.atoms.begin(), order.atoms.end());
         atom_offsets.push_back(static_cast<offset_t>(atoms.size()));

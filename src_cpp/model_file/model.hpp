@@ -19,7 +19,7 @@ namespace hdicore {
 struct ModelQuery {
     RowMatrix rows;
     std::span<const double> levels{};
-    std::optional<Kind> kind;            // nothing: calibrated
+    std::optional<Kind> kind{};          // nothing: calibrated
     std::span<const double> by{};        // (n_rows,) labels of groups, or none
     Matrix<const double> other_means{};  // (n_rows, n_outputs) of another regressor, or none
     unsigned n_threads = 0;
@@ -40,15 +40,16 @@ class Model {
     std::size_t n_outputs() const noexcept { return whole_.index->n_outputs(); }
     // (n_features,), or none.
     const std::vector<std::string>& feature_names() const noexcept { return facts_.feature_names; }
-    // Coverages that calibrated intervals are known of, ascending; none without a calibration.
-    std::span<const double> coverages() const noexcept { return coverages_; }
-    bool is_calibrated() const noexcept { return parts().front().calibration.has_value(); }
+    // Of the coverages that calibrated intervals are known of, ascending; none without a
+    // calibration.
+    std::span<const CalibratedLevel> levels() const noexcept {
+        const auto& calibration = parts().front().calibration;
+        return calibration ? std::span(calibration->levels) : std::span<const CalibratedLevel>();
+    }
     const std::shared_ptr<const LeafIndex>& index() const noexcept { return whole_.index; }
     // Of the file, which the index may refer to.
     const std::shared_ptr<const FileBytes>& bytes() const noexcept { return bytes_; }
 
-    // Means of rows, (n_rows, n_outputs).
-    void mean(const RowMatrix& rows, unsigned n_threads, std::span<double> means) const;
     // Leaves of rows, (n_rows, n_trees).
     void leaves(const RowMatrix& rows, unsigned n_threads, Matrix<leaf_t> leaves) const;
     // Calibrated ones are those of the coverages that were calibrated. Others that are one-sided
@@ -59,7 +60,7 @@ class Model {
     explicit Model(const TensorFile& file);
     void check_rows(const RowMatrix& rows) const;
     void calibrated_intervals(const ModelQuery& query) const;
-    std::vector<std::size_t> positions(std::span<const double> levels) const;
+    std::vector<std::size_t> positions(std::span<const double> coverages) const;
     // Of each output.
     std::span<const CalibratedForest> parts() const noexcept {
         return outputs_.empty() ? std::span(&whole_, 1) : std::span(outputs_);
@@ -69,7 +70,6 @@ class Model {
     ModelFacts facts_;
     CalibratedForest whole_;
     std::vector<CalibratedForest> outputs_;  // of several outputs, if they are calibrated
-    std::vector<double> coverages_;
 };
 
 }  // namespace hdicore

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
-#include <stdexcept>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/lazily_checked.hpp"
 #include "base/refusal.hpp"
 #include "calibrated/stored_calibration.hpp"
 #include "scoring/scorer.hpp"
@@ -18,16 +18,6 @@ namespace hdicore {
 namespace {
 
 constexpr const char* misfit = "the calibration does not fit the folds of the model";
-
-// Calls make(), and says in errors which part of the file they are of.
-template <class Make>
-auto of_part(const std::string& name, const Make& make) {
-    try {
-        return make();
-    } catch (const std::invalid_argument& error) {
-        refuse(name + ": " + error.what());
-    }
-}
 
 // The arrays of a compiled object, each of which must be known.
 class Group {
@@ -42,16 +32,12 @@ class Group {
 
     bool has(const std::string& name) const { return left_.contains(name_ + name); }
 
+    // With one axis, or rows of so many columns.
     template <class T>
-    Array<T> array(const std::string& name) {
-        return of_part(name, [&] { return file_.array<T>(tensor(name, 1)); });
-    }
-
-    template <class T>
-    Array<T> rows(const std::string& name, std::size_t n_columns) {
-        return of_part(name, [&] {
-            const Tensor& found = tensor(name, 2);
-            if (found.shape[1] != n_columns) {
+    Array<T> array(const std::string& name, std::size_t n_columns = 0) {
+        return name_source(name, [&] {
+            const Tensor& found = tensor(name, n_columns == 0 ? 1 : 2);
+            if (n_columns > 0 && found.shape[1] != n_columns) {
                 refuse("must have " + std::to_string(n_columns) + " columns");
             }
             return file_.array<T>(found);
@@ -61,7 +47,7 @@ class Group {
     // An array of a narrow or a wide type.
     template <class Narrow, class Wide, class Held>
     void either(const std::string& name, Held& held) {
-        of_part(name, [&] {
+        name_source(name, [&] {
             const Tensor& found = tensor(name, 1);
             if (found.type == type_name<Narrow>()) {
                 held = file_.array<Narrow>(found);
@@ -72,7 +58,7 @@ class Group {
     }
 
     Nodes nodes() {
-        return of_part("nodes", [&]() -> Nodes {
+        return name_source("nodes", [&]() -> Nodes {
             const Tensor& found = tensor("nodes", 2);
             constexpr std::size_t narrow = sizeof(NarrowNode) / sizeof(std::uint32_t);
             constexpr std::size_t wide = sizeof(WideNode) / sizeof(std::uint32_t);
@@ -102,7 +88,7 @@ class Group {
 };
 
 Forest read_forest(const TensorFile& file, const std::string& name, std::int64_t n_features) {
-    return of_part(name, [&] {
+    return name_source(name, [&] {
         Group group(file, name);
         Nodes nodes = group.nodes();
         auto tree_offsets = group.array<offset_t>("tree_offsets");
@@ -113,7 +99,7 @@ Forest read_forest(const TensorFile& file, const std::string& name, std::int64_t
 }
 
 LeafIndex read_index(const TensorFile& file, const std::string& name) {
-    return of_part(name, [&] {
+    return name_source(name, [&] {
         Group group(file, name);
         LeafIndexArrays arrays;
         arrays.leaf_offsets = group.array<offset_t>("leaf_offsets");
@@ -136,9 +122,9 @@ void read_folds(const TensorFile& file, const std::string& prefix, const ModelFa
     const std::size_t k = stored.levels.size();
     Group group(file, prefix + "calibration");
     const auto own_sizes = group.array<std::int64_t>("sizes");
-    const auto scores = group.rows<double>("scores", k);
+    const auto scores = group.array<double>("scores", k);
     Array<double> weights;
-    if (group.has("weights")) weights = group.rows<double>("weights", k);
+    if (group.has("weights")) weights = group.array<double>("weights", k);
     if (weights.size() != 0 && weights.size() != scores.size()) {
         refuse("weights must be as many as scores");
     }
@@ -156,7 +142,7 @@ void read_folds(const TensorFile& file, const std::string& prefix, const ModelFa
         const std::string name = prefix + "jackknife";
         part.of_draws = read_index(file, name + ".index");
         check_same_trees(part.forest, *part.of_draws);
-        part.drawn = Group(file, name).rows<std::uint8_t>("drawn", part.forest.n_trees());
+        part.drawn = Group(file, name).array<std::uint8_t>("drawn", part.forest.n_trees());
         const bool is_one_each = part.drawn.size() == sizes.size() * part.forest.n_trees();
         if (!is_one_each || part.of_draws->n_outputs() != 1) refuse(misfit);
         return;
@@ -224,7 +210,8 @@ CalibratedForest read_part(const TensorFile& file, const std::string& prefix,
         return part;
     }
     const auto numbers = group.array<double>("numbers");
-    auto stored = of_part("calibration", [&] { return StoredCalibration::read(numbers.view()); });
+    auto stored =
+        name_source("calibration", [&] { return StoredCalibration::read(numbers.view()); });
     if ((stored.method == Method::cv_plus) != (facts.n_folds > 0)) refuse(misfit);
     if (index.n_outputs() != 1) refuse("the calibration does not fit the outputs of the model");
     if (stored.groups && stored.groups->feature.value_or(0) >= part.forest.n_features()) {

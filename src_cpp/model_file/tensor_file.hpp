@@ -42,10 +42,9 @@ struct TensorFile {
     Tensors tensors;
 
     // Reads the header, and compares checksums of the header and of small arrays; of large ones,
-    // too, if they are to be `verified`. `key` is that of the file's metadata. Throws
-    // std::invalid_argument if the file is of another kind or version, or damaged.
-    static TensorFile read(std::shared_ptr<const FileBytes> bytes, std::string_view key,
-                           bool verified);
+    // too, if they are to be `verified`. Throws std::invalid_argument if the file is no model file,
+    // of another version, or damaged.
+    static TensorFile read(std::shared_ptr<const FileBytes> bytes, bool verified);
 
     // An array of Ts as one of Elements, which consist of them; it keeps the file open. A copy if
     // it does not lie as an Element must.

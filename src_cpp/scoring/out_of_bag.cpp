@@ -19,13 +19,11 @@ namespace {
 template <class Use>
 void each_tree(std::size_t n_trees, unsigned n_threads, Interruption& interruption,
                const Use& use) {
-    const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t tree) {
-            interruption.check();
-            use(tree);
-        };
+    const auto work = [&](std::size_t tree) {
+        interruption.check();
+        use(tree);
     };
-    parallel_for(n_trees, n_threads, make_worker, interruption);
+    parallel_for(n_trees, n_threads, work, interruption);
 }
 
 bool are_finite(std::span<const double> values) noexcept {
@@ -99,26 +97,24 @@ void OutOfBagScorer::find_means(Matrix<const Count> draws, unsigned n_threads,
         }
     });
     constexpr std::size_t at_once = 4096;
-    const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t block) {
-            interruption.check();
-            const std::size_t begin = block * at_once;
-            const std::size_t end = std::min(n_rows(), begin + at_once);
-            for (std::size_t tree = 0; tree < n_trees(); ++tree) {
-                const double* of_tree = means_.leaf_means.data() + leaf_number(tree, 0);
-                for (std::size_t i = begin; i < end; ++i) {
-                    const bool is_out = draws(tree, i) == 0;
-                    const double mean = of_tree[checked_leaf(tree, i)];
-                    means_.centres[i] += is_out ? mean : 0;
-                    means_.n_oob[i] += is_out;
-                }
-            }
+    const auto work = [&](std::size_t block) {
+        interruption.check();
+        const std::size_t begin = block * at_once;
+        const std::size_t end = std::min(n_rows(), begin + at_once);
+        for (std::size_t tree = 0; tree < n_trees(); ++tree) {
+            const double* of_tree = means_.leaf_means.data() + leaf_number(tree, 0);
             for (std::size_t i = begin; i < end; ++i) {
-                means_.centres[i] /= std::max(means_.n_oob[i], 1.0);
+                const bool is_out = draws(tree, i) == 0;
+                const double mean = of_tree[checked_leaf(tree, i)];
+                means_.centres[i] += is_out ? mean : 0;
+                means_.n_oob[i] += is_out;
             }
-        };
+        }
+        for (std::size_t i = begin; i < end; ++i) {
+            means_.centres[i] /= std::max(means_.n_oob[i], 1.0);
+        }
     };
-    parallel_for((n_rows() + at_once - 1) / at_once, n_threads, make_worker, interruption);
+    parallel_for((n_rows() + at_once - 1) / at_once, n_threads, work, interruption);
 }
 
 std::vector<double> OutOfBagScorer::row_weights(std::span<const double> sample_weight) const {

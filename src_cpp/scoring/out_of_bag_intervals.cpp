@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/parallel.hpp"
-#include "base/prefetch.hpp"
 #include "base/refusal.hpp"
+#include "base/types.hpp"
 #include "kernels/kernels.hpp"
 #include "merge/accumulator.hpp"
 #include "merge/leave_one_out.hpp"

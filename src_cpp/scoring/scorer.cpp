@@ -95,6 +95,21 @@ void score(const LeafIndex& index, const LeafSource& source,
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);
 }
 
+void check_leave_out(const LeafIndex& index, std::span<const std::uint32_t> leave_out,
+                     std::size_t n_rows) {
+    if (leave_out.empty()) return;
+    if (!index.row_weights()) {
+        refuse("leave_out needs an index built with keep_row_weights");
+    }
+    const std::size_t n_training_rows = index.row_weights()->rows.size();
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        if (leave_out[i] >= n_training_rows) {
+            refuse("leave_out[" + std::to_string(i) + "] names training row " +
+                   std::to_string(leave_out[i]) + " of " + std::to_string(n_training_rows));
+        }
+    }
+}
+
 void check_same_trees(const Forest& forest, const LeafIndex& index) {
     if (forest.n_trees() != index.n_trees()) {
         refuse("index must be of the forest's " + std::to_string(forest.n_trees()) +

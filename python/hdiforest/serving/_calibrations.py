@@ -99,7 +99,9 @@ def _stored_levels(
 ) -> list[tuple[float, str, float, float]]:
     """Return of each coverage the interval that is read, and what widens it or is needed."""
     if isinstance(calibration, Calibration):
-        return [(own.coverage, own.base.kind, own.base.level, own.q_hat) for own in calibration.levels]
+        return [
+            (own.coverage, own.base.kind, own.base.level, own.q_hat) for own in calibration.levels
+        ]
     pairs = zip(calibration.coverages, calibration.needed, strict=True)
     return [(coverage, FIXED_RAW.kind, FIXED_RAW.level, needed) for coverage, needed in pairs]
 
@@ -164,6 +166,8 @@ def _cross_calibration(
     facts: Any = parts.facts("facts")
     levels = tuple(Level(**_level(own)) for own in facts["levels"])
     sizes = parts.array("sizes", "int64", (None,))
+    if (sizes < 0).any():
+        raise ValueError("sizes of folds must not be negative")
     shape, ends = (int(sizes.sum()), len(levels)), np.cumsum(sizes)[:-1]
     scores = np.split(np.array(parts.array("scores", "float64", shape)), ends)
     weights = parts.optional("weights", "float64", shape)

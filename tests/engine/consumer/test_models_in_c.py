@@ -602,6 +602,24 @@ CHANGES = {
     "residuals of another forest": (
         "centred", with_changed("centred.leaf_means", lambda own: own[1:])
     ),
+    "sizes below 0": ("folds", with_changed("calibration.sizes", lambda own: -own)),
+    "a size too many": ("folds", append("calibration.sizes", 0)),
+    "sizes of fewer rows": ("folds", with_changed("calibration.sizes", lambda own: own - 1)),
+    "scores of a coverage": ("folds", with_changed("calibration.scores", lambda own: own[:, 1:])),
+    "scores that descend": ("folds", with_changed("calibration.scores", lambda own: own[::-1])),
+    "weights of fewer rows": (
+        "weighted_folds", with_changed("calibration.weights", lambda own: own[1:])
+    ),
+    "weights below 0": ("weighted_folds", with_changed("calibration.weights", lambda own: -own)),
+    "a fold less": ("folds", with_value("numbers", 7, 2)),
+    "a fold of other coverages": (
+        "folds", with_value(f"fold1.{NUMBERS}", LEVELS_AT, 0.4)
+    ),
+    "rows left out of other trees": (
+        "left_out", with_changed("jackknife.drawn", lambda own: own[:, 1:])
+    ),
+    "fewer rows left out": ("left_out", with_changed("jackknife.drawn", lambda own: own[1:])),
+    "no index of draws": ("left_out", lambda arrays: arrays.pop("jackknife.index.ranks")),
     "no residuals": ("centred", lambda arrays: arrays.pop("centred.index.atoms")),
     **{
         f"{name} is not known": (model, with_changed(name, lambda own: np.ones(3)))
