@@ -124,15 +124,12 @@ void read_folds(const TensorFile& file, const std::string& prefix, const ModelFa
     const auto own_sizes = group.array<std::int64_t>("sizes");
     const auto scores = group.array<double>("scores", k);
     Array<double> weights;
-    if (group.has("weights")) weights = group.array<double>("weights", k);
-    if (weights.size() != 0 && weights.size() != scores.size()) {
-        refuse("weights must be as many as scores");
+    if (group.has("weights")) {
+        weights = group.array<double>("weights", k);
+        if (weights.size() != scores.size()) refuse("weights must be as many as scores");
     }
-    std::vector<std::size_t> sizes;
-    for (const std::int64_t size : own_sizes.view()) {
-        if (size < 0) refuse("sizes of folds must not be negative");
-        sizes.push_back(static_cast<std::size_t>(size));
-    }
+    // Those below 0 become too large.
+    const std::vector<std::size_t> sizes(own_sizes.view().begin(), own_sizes.view().end());
     std::vector<double> needed;
     for (const CalibratedLevel& level : stored.levels) needed.push_back(level.q_hat);
     part.cross.emplace(sizes, Matrix(scores.data(), scores.size() / k, k),

@@ -140,7 +140,7 @@ bool PricedRequest::read_any(const AnyPmf& pmf, std::size_t at) const noexcept {
     std::array<PricedInterval, prices_at_once> found;
     for (std::size_t k = 0; k < prices.size(); k += prices_at_once) {
         const auto some = prices.subspan(k, std::min(prices_at_once, prices.size() - k));
-        if (!priced_intervals(pmf, needed, some, found)) return false;
+        if (!priced_intervals(pmf, pmf.max_abs(), needed, some, found)) return false;
         for (std::size_t l = 0; l < some.size(); ++l) {
             results(at, k + l) = found[l].ends.lower;
             results(at, prices.size() + k + l) = found[l].ends.upper;

@@ -15,17 +15,6 @@
 namespace hdicore {
 namespace {
 
-// Calls use(tree) for each.
-template <class Use>
-void each_tree(std::size_t n_trees, unsigned n_threads, Interruption& interruption,
-               const Use& use) {
-    const auto work = [&](std::size_t tree) {
-        interruption.check();
-        use(tree);
-    };
-    parallel_for(n_trees, n_threads, work, interruption);
-}
-
 bool are_finite(std::span<const double> values) noexcept {
     return std::ranges::all_of(values, [](double x) { return std::isfinite(x); });
 }
@@ -81,7 +70,7 @@ void OutOfBagScorer::find_means(Matrix<const Count> draws, unsigned n_threads,
     n_oob.assign(n_rows(), 0);
     leaf_means.assign(index_->n_leaves(), 0);
     leaf_weight.assign(index_->n_leaves(), 0);
-    each_tree(n_trees(), n_threads, interruption, [&](std::size_t tree) {
+    const auto average = [&](std::size_t tree) {
         double* sums = means_.leaf_means.data() + leaf_number(tree, 0);
         double* weights = means_.leaf_weight.data() + leaf_number(tree, 0);
         for (std::size_t i = 0; i < n_rows(); ++i) {
@@ -95,10 +84,10 @@ void OutOfBagScorer::find_means(Matrix<const Count> draws, unsigned n_threads,
         for (std::size_t leaf = 0; leaf < index_->n_leaves(tree); ++leaf) {
             if (weights[leaf] > 0) sums[leaf] /= weights[leaf];
         }
-    });
+    };
+    parallel_for(n_trees(), n_threads, average, interruption);
     constexpr std::size_t at_once = 4096;
     const auto work = [&](std::size_t block) {
-        interruption.check();
         const std::size_t begin = block * at_once;
         const std::size_t end = std::min(n_rows(), begin + at_once);
         for (std::size_t tree = 0; tree < n_trees(); ++tree) {
@@ -177,13 +166,14 @@ void OutOfBagScorer::pack(Matrix<const Count> draws, unsigned n_threads,
                           Interruption& interruption) {
     const std::size_t n_bytes = (n_rows() + 7) / 8;
     drawn_.assign(n_trees() * n_bytes, 0);
-    each_tree(n_trees(), n_threads, interruption, [&](std::size_t tree) {
+    const auto pack_tree = [&](std::size_t tree) {
         std::uint8_t* bits = drawn_.data() + tree * n_bytes;
         for (std::size_t k = 0; k < n_rows(); ++k) {
             const unsigned is_drawn = draws(tree, rows_of_atoms_[k]) != 0;
             bits[k / 8] = static_cast<std::uint8_t>(bits[k / 8] | is_drawn << k % 8);
         }
-    });
+    };
+    parallel_for(n_trees(), n_threads, pack_tree, interruption);
 }
 
 }  // namespace hdicore
