@@ -164,10 +164,10 @@ def of_kind(kind):
     return model
 
 
-def of_few_rows():
-    """Of folds without a calibration of their own."""
-    model = raw(rows=X[:24], y=Y[:24]).calibrate(method=CVPlus(8), coverage=LEVELS)
-    assert not all(fold.calibration for fold in model._fitted.folds)
+def by_folds(n_trees, **options):
+    """Of forests that are calibrated out of bag, too, if they have trees enough for it."""
+    model = raw(n_trees=n_trees, **options).calibrate(method=CVPlus(3), coverage=LEVELS)
+    assert {fold.calibration is None for fold in model._fitted.folds} == {n_trees < 60}
     return model
 
 
@@ -206,12 +206,10 @@ MODELS = {
     "two_by_groups": lambda: calibrated(TWO, by=3),
     "split": lambda: split(),
     "recalibrated": recalibrated,
-    "folds": lambda: raw().calibrate(method=CVPlus(3), coverage=LEVELS),
-    "weighted_folds": lambda: raw(sample_weight=1 + RNG.random(N)).calibrate(
-        method=CVPlus(4), coverage=LEVELS
-    ),
-    "folds_of_few_rows": lambda: of_few_rows(),
-    "folds_on_a_lattice": lambda: raw(y=Y.round()).calibrate(method=CVPlus(3), coverage=LEVELS),
+    "folds": lambda: by_folds(n_trees=100),
+    "weighted_folds": lambda: by_folds(n_trees=100, sample_weight=1 + RNG.random(N)),
+    "folds_on_a_lattice": lambda: by_folds(n_trees=100, y=Y.round()),
+    "folds_of_few_trees": lambda: by_folds(n_trees=20),
     "left_out": lambda: raw(n_trees=150).calibrate(method="jackknife+", coverage=LEVELS),
 }
 
