@@ -461,8 +461,11 @@ def test_a_file_without_a_distribution(tmp_path, stacked):
         (with_array("fold01.x", np.zeros(1)), "'fold01.x', which"),
         (with_array("fold1.x.y", np.zeros(1)), "tensor 'fold1.x.y', which"),
         (without("calibration.scores"), "calibration: the tensor calibration.scores is missing"),
-        (with_facts(FACTS, lambda facts: facts["sizes"].pop()), "scores must be"),
-        (with_facts(FACTS, lambda facts: facts.update(sizes=3)), "its facts are not"),
+        (without("calibration.sizes"), "calibration: the tensor calibration.sizes is missing"),
+        (with_array("calibration.sizes", np.array([7])), "scores must be"),
+        (with_array("calibration.sizes", np.array([-7, 7])), "sizes of folds must not be negative"),
+        (with_value(NUMBERS, 18, 3.0), "its numbers are not those of its scores"),
+        (with_value(NUMBERS, 17, 0.5), "its numbers are not those of its scores"),
     ],
 )
 def test_hostile_folds(tmp_path, change, message):
