@@ -64,7 +64,7 @@ def test_doors_take_the_kinds_of_the_table(model, name):
 
 
 @pytest.mark.parametrize(
-    ("command", "expected"), [("score", HOLDING), ("check", HOLDING & TWO_SIDED)]
+    ("command", "expected"), [("score", HOLDING | {"raw"}), ("check", HOLDING & TWO_SIDED)]
 )
 def test_the_command_takes_the_kinds_of_the_table(command, expected, capsys):
     pytest.importorskip("pyarrow")

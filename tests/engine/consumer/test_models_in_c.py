@@ -437,7 +437,8 @@ def facts_of(numbers):
     level = {"mean_width": 1, "realised": 0.5, "interval_score": 1, "cross_check": None}
     levels = [level | {"later": None}] * int(numbers[3])
     return as_facts(
-        {"levels": levels, "n": 1, "confidence": None, "weighted": False, "min_samples_leaf": 1}
+        {"levels": levels, "guarantee": "", "n": 1, "confidence": None, "weighted": False}
+        | {"min_samples_leaf": 1}
     )
 
 
