@@ -98,7 +98,7 @@ class Forest:
     n_features : int
         Number of columns of a row.
     n_threads : int, default=0
-        Number of threads. 0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Raises
     ------
@@ -144,7 +144,7 @@ class Forest:
         n_features : int
             Number of columns of a row.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class Forest:
         X : (n, n_features) float32 or float64
             Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : (n, n_trees) int32, optional
             Array to fill and return.
 
@@ -234,7 +234,7 @@ class Forest:
         X : (n, n_features) float32 or float64
             Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : (n, n_trees) int32, optional
             Array to fill and return.
 
@@ -253,7 +253,7 @@ class Forest:
         order: ArrayLike | None = None,
         n_threads: int = 0,
     ) -> _Leaves:
-        """Route rows down trees [first, last) alone: these columns of `leaves`.
+        """Route rows down the trees [first, last): the columns of `leaves` for the trees.
 
         Parameters
         ----------
@@ -264,9 +264,10 @@ class Forest:
         last : int
             The tree behind the last.
         order : (n,) int, optional
-            A permutation: rows are routed in this order, fast if neighbours share leaves.
+            A permutation, the order in which rows are routed. It is fast if neighbours share
+            leaves.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -282,21 +283,21 @@ class Forest:
         Parameters
         ----------
         leaf_sizes : (n_leaves.sum(),) int
-            Rows of each leaf, tree after tree; a node holds those of all leaves below it. To do
-            what `min_samples_leaf` does to a bootstrapped forest that is fitted, count the rows
-            that a tree drew, each once however often it was drawn.
+            Number of rows of each leaf, tree after tree. A node holds the rows of all leaves below
+            it. Counts of the rows that a tree drew, each once however often it was drawn, prune as
+            `min_samples_leaf` does in the fit of a bootstrapped forest.
         min_samples_leaf : int
             Rows that both children of a node must hold for it to stay a split; at least 1.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         forest : Forest
-            Equal to `from_trees` of the pruned trees, nodes numbered depth first. A tree of which
-            nothing is pruned keeps its node ids.
+            Equal to `from_trees` of the pruned trees, nodes numbered depth first. A tree without
+            pruned nodes keeps its node ids.
         new_leaves : (n_leaves.sum(),) int32
-            The leaf that each leaf of this forest is part of in the other.
+            The leaf of the pruned forest that contains each leaf of the forest.
 
         Raises
         ------
@@ -306,7 +307,7 @@ class Forest:
         Notes
         -----
         O(n_nodes). Pruning to 5 and then to 15 is the same as pruning to 15. A split that divides
-        few rows from many goes with all that lies below it: a tree whose root is such a split
+        few rows from many is pruned with everything below it. A tree with such a split at its root
         becomes one leaf.
         """
 
@@ -393,7 +394,7 @@ class LeafIndex:
     seed : int, default=0
         Seed of the choice of rows in the leaves.
     n_threads : int, default=0
-        Number of threads. 0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Raises
     ------
@@ -446,9 +447,9 @@ class LeafIndex:
     ) -> LeafIndex:
         """Build an index of a forest of any library, from the leaf ids that it reports.
 
-        The same as the class, but the leaves are those in which a training row lies, and a query
-        that names another one is refused: it comes from another forest, or the training rows are
-        not those of its fit.
+        The index is the same as of the class, but has only leaves in which a training row lies. A
+        query that names another leaf is refused: it comes from another forest, or the training rows
+        are not the rows of the fit.
 
         Parameters
         ----------
@@ -470,7 +471,7 @@ class LeafIndex:
         seed : int, default=0
             Seed of the choice of rows in the leaves.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -513,10 +514,10 @@ class LeafIndex:
         Parameters
         ----------
         blocks : iterable of (leaves, counts)
-            The trees in order, some at a time: `leaves` (n, k) and `counts` (n, k) or None, as in
-            the class; Fortran order saves a copy. Iterated once where that shows that rows weigh
-            alike in their leaves, and otherwise again, up to three times: each time with the same
-            arrays. Not a generator, unless it is a function that returns one.
+            The trees in order, some at a time: `leaves` (n, k) and `counts` (n, k) or None. See the
+            class. Fortran order saves a copy. The blocks are iterated once if rows weigh alike in
+            their leaves, and otherwise up to three times, each time with the same arrays. A
+            generator must be given as a function that returns it.
         y : (n,) or (n, n_outputs) float
             Finite targets.
         n_leaves : (n_trees,) int
@@ -532,7 +533,7 @@ class LeafIndex:
         seed : int, default=0
             Seed of the choice of rows in the leaves.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -658,10 +659,11 @@ class LeafIndex:
     ) -> _Floats:
         """Return the mean of the conditional distribution of each row.
 
-        The mean of its leaves' means, which are kept from the first request for many rows on. Of
-        leaves that hold one target alone it is this target; else it is right to 2^-31 of the range
-        of the row's targets, 2^-51 and for each tree 2^-59 of that of all targets, and 2^-53 of
-        itself. Where leaves are pooled, 2^-59 is over the mean share of a tree that they weigh.
+        The mean of a row is the mean of its leaves' means, which are kept from the first request
+        for many rows on. If the leaves hold only one target, the mean is the target. Otherwise it
+        is right to 2^-31 of the range of the row's targets, 2^-51 and for each tree 2^-59 of the
+        range of all targets, and 2^-53 of itself. If leaves are pooled, 2^-59 is divided by the
+        mean share of a tree that they weigh.
 
         Parameters
         ----------
@@ -670,7 +672,7 @@ class LeafIndex:
         leave_out : (n,) int, optional
             Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the result, optional
             Array to fill and return.
 
@@ -767,7 +769,7 @@ class LeafIndex:
         intervals : (n, 2) or (n, n_outputs, 2) float
             Lower and upper ends, both included.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -834,10 +836,11 @@ class Scorer:
     ) -> _Floats:
         """Return the mean of the conditional distribution of each row.
 
-        The mean of its leaves' means, which are kept from the first request for many rows on. Of
-        leaves that hold one target alone it is this target; else it is right to 2^-31 of the range
-        of the row's targets, 2^-51 and for each tree 2^-59 of that of all targets, and 2^-53 of
-        itself. Where leaves are pooled, 2^-59 is over the mean share of a tree that they weigh.
+        The mean of a row is the mean of its leaves' means, which are kept from the first request
+        for many rows on. If the leaves hold only one target, the mean is the target. Otherwise it
+        is right to 2^-31 of the range of the row's targets, 2^-51 and for each tree 2^-59 of the
+        range of all targets, and 2^-53 of itself. If leaves are pooled, 2^-59 is divided by the
+        mean share of a tree that they weigh.
 
         Parameters
         ----------
@@ -846,7 +849,7 @@ class Scorer:
         leave_out : (n,) int, optional
             Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the result, optional
             Array to fill and return.
 
@@ -882,19 +885,20 @@ class Scorer:
         coverage : float or list of k floats, default=0.9
             Shares in (0, 1] of the distribution to hold.
         kind : str or list of k str, default="hdi"
-            "hdi" (shortest), "equal_tailed", "lower" ([bound, inf]), "upper" ([-inf, bound]) or
-            "averaged" (midway between the first two): one for all levels, or one for each.
+            Kind of interval, one for all levels, or one for each. "hdi" is the shortest, "lower" is
+            [bound, inf], "upper" is [-inf, bound], and "averaged" lies midway between "hdi" and
+            "equal_tailed".
         mean : (n,) or (n, n_outputs) float64, optional
             Filled with the means in the same pass.
         leave_out : (n,) int, optional
             Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the result, optional
             Array to fill and return.
         centres : (n_leaves.sum(),) float, optional
-            Numbers of leaves, tree after tree, such as means where the index is of residuals: the
-            mean of those of a row is added to both its ends. For an index of one output.
+            A number for each leaf, tree after tree, such as its mean if the index is of residuals.
+            The mean of the numbers of a row is added to both ends. The index must have one output.
 
         Returns
         -------
@@ -919,7 +923,7 @@ class Scorer:
         n_threads: int = 0,
         out: _Floats | None = None,
     ) -> tuple[_Floats, NDArray[np.int64]]:
-        """Find the intervals of most ``price * mass - width``, a price being width for all mass.
+        """Find the intervals of most ``price * mass - width``. A price is the width for all mass.
 
         Parameters
         ----------
@@ -936,7 +940,7 @@ class Scorer:
         leave_out : (n,) int, optional
             Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the ends, optional
             Array to fill and return.
 
@@ -946,8 +950,9 @@ class Scorer:
             Lower and upper ends, both atoms. With several outputs their axis stands behind n. NaN
             for rows to which no tree contributes.
         units : (n,) or (n, k) int64
-            Mass of each interval in whole units, whose sums are exact: a tree that contributes has
-            ``2**shift`` (`LeafIndex.shift`), fewer if leaves are pooled. 0 where none contributes.
+            Mass of each interval in whole units, so that sums are exact. A tree that contributes
+            has ``2**shift`` units (`LeafIndex.shift`), or fewer if leaves are pooled. 0 if no tree
+            contributes.
 
         Raises
         ------
@@ -956,10 +961,10 @@ class Scorer:
 
         Notes
         -----
-        Mass does not fall as the price grows, to within rounding. Of all ways to give many rows a
-        mean mass, those of one price for all rows have the least total width. Of intervals of equal
-        surplus (to within the price of two units a tree, and 2**-48 of the largest atom) the one
-        with most mass is taken, then the leftmost. O(atoms) for each price.
+        Mass does not fall as the price grows, to within rounding. The intervals of one price for
+        all rows have the least total width of all intervals with the same mean mass. The interval
+        with most mass, and then the leftmost, is taken if surpluses are equal, to within the price
+        of two units a tree and 2**-48 of the largest atom. O(atoms) for each price.
         """
 
     def regions(
@@ -988,13 +993,14 @@ class Scorer:
         gap : float, default=0.0
             Length that one more piece has to save, at least 0 and finite.
         grid : (low, high, n_bins, bandwidth), optional
-            Put each distribution on equal bins of [low, high] first, 4096 at most, and smooth it by
-            a Gaussian kernel of this standard deviation, in the unit of y; 0: not at all. Pieces
-            are then of whole bins. Without a grid they run from atom to atom.
+            Bins for the distributions: equal bins of [low, high], at most 4096, smoothed by a
+            Gaussian kernel with the standard deviation `bandwidth`, in the unit of y. 0 does not
+            smooth. Pieces consist of whole bins. The default is no grid: pieces run from atom to
+            atom.
         leave_out : (n,) int, optional
             Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -1015,11 +1021,11 @@ class Scorer:
         Notes
         -----
         The least cost at a price of mass is found exactly, by a recursion over the atoms, and the
-        price is searched; what it leaves open between two corners of the lower hull of cost by mass
-        is filled heuristically. No region costs more than the HDI. A bound is the greatest of
-        ``cost + price * (needed mass - mass)`` over the prices asked, less what rounding may add to
-        it. That of one piece is its length, less the 2^-48 of the largest atom by which widths tie
-        and a quarter more; that of regions which single atoms make up is 0.
+        price is searched. The gap between two corners of the lower hull of cost by mass is filled
+        heuristically. No region costs more than the HDI. A bound is the greatest of ``cost + price
+        * (needed mass - mass)`` over the prices asked, less what rounding may add to it. The bound
+        of one piece is its length, less the 2^-48 of the largest atom by which widths tie and a
+        quarter more. The bound of regions of single atoms is 0.
 
         On a grid, an atom at an edge counts in the bin above, atoms outside in the first or the
         last bin. The kernel is read at centres of bins up to 4 standard deviations, and divided for
@@ -1050,7 +1056,7 @@ class Scorer:
         leave_out : (n,) int, optional
             Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the result, optional
             Array to fill and return.
 
@@ -1088,7 +1094,7 @@ class Scorer:
         leave_out : (n,) int, optional
             Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the result, optional
             Array to fill and return.
 
@@ -1123,7 +1129,7 @@ class Scorer:
         leave_out : (n,) int, optional
             Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of uniforms, optional
             Array to fill and return. It may be `uniforms` itself.
 
@@ -1150,7 +1156,7 @@ class Scorer:
         leave_out : (n,) int, optional
             Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -1179,7 +1185,7 @@ class Scorer:
         leave_out : (n,) int, optional
             Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -1205,7 +1211,7 @@ class Scorer:
         X : (n, n_features) float32 or float64
             Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -1221,15 +1227,15 @@ class Scorer:
 class OutOfBagScorer:
     """Training rows of a forest: out-of-bag means, and intervals that do not see their own row.
 
-    A row is out of bag in the trees that did not draw it. Its distribution is that of the other
-    rows in its leaves of these trees, each of which has the weight of a row of the index.
+    A row is out of bag in the trees that did not draw it. Its distribution is made of the other
+    rows in its leaves of the trees. Each has the weight of a row of the index.
 
     Parameters
     ----------
     index : LeafIndex
-        Of the leaves of the same trees, with one output. It is used itself if it holds each row
-        once in each tree, no two targets are equal, all rows weigh alike and each is out of bag
-        somewhere; else another one is built.
+        An index of the leaves of the same trees, with one output. It is used itself if it holds
+        each row once in each tree, no two targets are equal, all rows weigh alike, and each row is
+        out of bag somewhere. Otherwise another index is built.
     leaves : (n, n_trees) int
         Leaf of each training row in each tree.
     counts : (n, n_trees) int
@@ -1242,7 +1248,7 @@ class OutOfBagScorer:
     draw_weight : (n,) float, optional
         Weight of a row each time it is drawn, in the means of leaves; by default 1.
     n_threads : int, default=0
-        Number of threads. 0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Raises
     ------
@@ -1311,10 +1317,10 @@ class OutOfBagScorer:
         offsets: ArrayLike | None = None,
         n_threads: int = 0,
     ) -> _Floats:
-        """Return intervals of training rows from targets or residuals of others.
+        """Return intervals of training rows from targets or residuals of other training rows.
 
         The atoms of row i are y[j], or s[i] + (y[j] - s[j]) with s = scale * centres + offsets. The
-        row is left out of its leaves, and its target out of the centres of the others.
+        row is left out of its leaves, and its target is left out of the centres of other rows.
 
         Parameters
         ----------
@@ -1325,14 +1331,14 @@ class OutOfBagScorer:
         kind : str or list of k str, default="hdi"
             Kind of interval, of each coverage, as `LeafIndex.intervals` names them.
         family : {"raw", "centred"} or a list of them, default="centred"
-            What the atoms are: targets, or centres plus residuals. One merge serves both.
+            The atoms: targets, or centres plus residuals. One merge serves both.
         scale : float, default=1.0
             Factor of the centres.
         offsets : (n,) float, optional
             Added to the centres after that, such as a share of another model's prediction of a row;
             by default 0.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -1356,7 +1362,7 @@ def available_threads() -> int:
     Returns
     -------
     int
-        As many as the processors this process may run on, but no more than the quota of its
+        The number of processors that the process may run on, but no more than the quota of its
         control group or OMP_NUM_THREADS allow.
     """
 
@@ -1368,11 +1374,10 @@ def instructions() -> _Instructions:
     Returns
     -------
     dict
-        ``used``: str, the widest that are available, or those that the environment
-        variable ``HDICORE_INSTRUCTIONS`` named when hdicore was imported; an unknown
-        name is an `ImportError`. ``available``: tuple of str, all names that the
-        variable may have here, widest last: of ``portable``, ``neon``, ``avx2`` and
-        ``avx512``.
+        ``used`` is a str: the widest available instructions, or the ones that the environment
+        variable ``HDICORE_INSTRUCTIONS`` named when hdicore was imported. An unknown name is an
+        `ImportError`. ``available`` is a tuple of str: the names that the variable may have on the
+        machine, widest last, out of ``portable``, ``neon``, ``avx2`` and ``avx512``.
     """
 
 def kinds() -> dict[str, _KindFacts]:
@@ -1405,15 +1410,15 @@ def find_mismatch(
 ) -> tuple[int, Literal["weights", "targets"]] | None:
     """Find the first tree that recorded other leaves than the given rows make.
 
-    Compared are the weight of each leaf, which without sample_weight is the number of rows that the
-    tree drew, and its value.
+    The weight and the value of each leaf are compared. Without sample_weight the weight is the
+    number of rows that the tree drew.
 
     Parameters
     ----------
     trees : list of dict
-        What each tree recorded of its leaves, from left to right: their ``weight``; their
-        ``value``; whether values are ``medians`` of the targets or means; and the ``bounds`` that
-        clip them, infinite where nothing does, or None.
+        Record of each tree, with its leaves from left to right. ``weight`` and ``value`` are
+        arrays. ``medians`` tells whether values are medians of the targets or means. ``bounds``
+        clip the values, and are infinite without a bound, or None.
     leaves : (n_trees, n) int
         Leaf of each row, counted from left to right.
     targets : (n_outputs, n) float
@@ -1425,7 +1430,7 @@ def find_mismatch(
     in_float32 : bool, default=False
         Whether counts times weights were rounded to float32.
     n_threads : int, default=0
-        Number of threads. 0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Returns
     -------
@@ -1442,8 +1447,8 @@ def find_mismatch(
     -----
     O(n) for each tree and output. Sums may differ by the rounding that their order makes, 4 (n + 4)
     units in the last place of the leaf's own sum of sizes for n drawn rows; medians by 1e-9 of the
-    leaf's weight. A value may lie above that of the rows if a bound could have raised it, and below
-    it likewise. Sums that overflow prove nothing.
+    leaf's weight. A value may lie above the value of the rows if a bound could have raised it, and
+    below it likewise. Sums that overflow prove nothing.
     """
 
 def moving_quantiles(
@@ -1561,7 +1566,7 @@ class PostProcess:
         q_hat : (m,) or (n, m) float
             Conformal quantiles.
         nested : bool, default=False
-            Whether each interval is made to hold those before it.
+            Whether each interval is made to hold the intervals before it.
 
         Returns
         -------
@@ -1624,7 +1629,7 @@ class CrossCalibration:
         positions : (p,) int
             Positions of the wanted coverages, from 0 on.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -1645,7 +1650,7 @@ class CalibrationGroups:
     Parameters
     ----------
     labels : list of g float, str or None
-        Distinct names of the groups; None is that of rows whose label is missing.
+        Distinct names of the groups. None is the name for rows with a missing label.
     q_hat : (g, k) float
         Quantiles of each for k coverages. NaN: it has none of its own.
 
@@ -1678,7 +1683,7 @@ class CalibrationGroups:
         codes : (n,) int
             Positions of their groups among the labels, or -1.
         common : (k,) float
-            Quantiles of all rows, in place of those that a group does not have.
+            Quantiles of all rows, for groups without a quantile of their own.
 
         Returns
         -------
@@ -1741,7 +1746,7 @@ class PredictiveDistribution:
         levels : (k,) float
             Levels in [0, 1].
         outwards : {1, -1}, default=1
-            Where points of the lattice that no training target has are moved: up or down.
+            Direction in which lattice points without a training target are moved: 1 up, -1 down.
 
         Returns
         -------
@@ -1811,9 +1816,9 @@ class PredictiveDistribution:
         y : (n,) or (n, k) float
             Targets.
         postprocess : PostProcess
-            Of the quantiles: values that are rounded to y have its scores.
+            Post-processes the quantiles: values that are rounded to y have its scores.
         strictly : bool, default=False
-            Which end of the scores of y.
+            Whether to return the least score instead of the largest.
 
         Returns
         -------
@@ -1887,7 +1892,7 @@ class CalibratedScorer:
         mean : (n,) float64, optional
             Array to fill with the means of the scorer's distributions in the same pass.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -1913,12 +1918,12 @@ def read_calibration(numbers: ArrayLike) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``method`` and ``family``, their names; ``range``, ``clip``, ``lattice`` (or None) and
-        ``targets``, as `PostProcess` takes them; ``levels``, a list of coverage, kind, level and
-        q_hat, empty if the method makes forests of folds; ``groups``, None, or the feature that
-        holds the labels (or None), the labels, where None means missing and NaN a text, and the
-        quantiles (g, k); ``distribution``, None, or levels and scores as
-        `PredictiveDistribution` takes them.
+        The parts. ``method`` and ``family`` are names. ``range``, ``clip``, ``lattice`` (or None)
+        and ``targets`` are arguments of `PostProcess`. ``levels`` is a list of coverage, kind,
+        level and q_hat. It is empty if the method makes forests of folds. ``groups`` is None, or
+        the feature that holds the labels (or None), the labels, and the quantiles (g, k). A label
+        None means missing, and NaN means a text. ``distribution`` is None, or levels and scores for
+        `PredictiveDistribution`.
 
     Raises
     ------
@@ -1949,7 +1954,7 @@ def weighted_hdi(
     coverage : float or list of k floats, default=0.9
         Shares in (0, 1].
     n_threads : int, default=0
-        Number of threads. 0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Returns
     -------

@@ -118,7 +118,7 @@ class Sums(NamedTuple):
         min_coverage : float
             Share in [0, 1] that each interval holds at least.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class Reading(NamedTuple):
         min_coverage : float
             Share in [0, 1] that each interval holds at least.
         n_threads : int, default=0
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -432,7 +432,7 @@ def predict_batch(
         The share in [0, 1) that each interval holds at least. If intervals that hold it are enough,
         they are returned, with a UserWarning.
     n_threads : int, default=0
-        Number of threads. 0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Returns
     -------

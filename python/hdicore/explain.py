@@ -70,7 +70,7 @@ def heaviest_atoms(
     k : int
         Number of atoms.
     n_threads : int, default=0
-        Number of threads. 0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def intervals_without_each(
     kinds : sequence of k str
         Kind of interval of each level. See `hdicore.LeafIndex.intervals`.
     n_threads : int, default=0
-        Number of threads. 0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Returns
     -------

@@ -69,7 +69,7 @@ class BoostedMean:
         X : (n, n_features) float32 or float64
             Rows to predict.
         n_threads : int
-            Number of threads. 0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
