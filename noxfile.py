@@ -1,4 +1,4 @@
-"""Named tasks: `nox --list` shows them, `nox -s engine` runs one; what follows `--` is handed on.
+"""Named tasks, one a session: `nox --list` shows them; what follows `--` is handed on.
 
 Each task has an environment of its own. Tests use an editable install of the checkout.
 """
@@ -44,6 +44,16 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
 
 
+@nox.session(name="all")
+def everything(session: nox.Session) -> None:
+    """Run all tests, one task after the other; what the workflow `nightly` runs."""
+    for name in ("tests", *MARKED, "skpro", "docs"):
+        if name != "paper":  # as bench, with PyTorch
+            session.notify(name)
+    if all(shutil.which(tool) for tool in CROSS_TOOLS):
+        session.notify("cross")
+
+
 @nox.session
 def engine(session: nox.Session) -> None:
     """Run the tests of the backend, in a small environment."""
@@ -54,11 +64,12 @@ def engine(session: nox.Session) -> None:
 # Sessions that run the tests with a marker: the marker, groups beside "test", what they do.
 MARKED = {
     "slow": ("slow", "", "Run single tests of the package that take more than about ten seconds."),
-    "style": ("style", "style", "Check format, style, types, layers and what the pages name."),
+    "style": ("style", "style", "Check format, style, types, layers and metadata."),
     "compiled": ("compiled", "compiled", "Compile the engine alone, its fuzz targets and a wheel."),
     "peers": ("peers", "peers", "Compare with other libraries, and run the recipes for them."),
     "clusters": ("clusters", "clusters", "Run the recipes on local clusters and an object store."),
-    "bench": ("bench", "bench", "Run the programs of bench/ on few rows, and their tests."),
+    "stress": ("stress", "", "Run a slice of each stress program."),
+    "bench": ("bench", "bench", "Make a small run of each script of bench/."),
     "paper": ("bench", "bench paper", "Run the session bench with PyTorch, which the paper needs."),
 }
 
@@ -159,16 +170,6 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
-def stress(session: nox.Session) -> None:
-    """Run a slice of each stress program, or one of them whole: `nox -s stress -- kill`."""
-    install(session, "test")
-    if session.posargs:
-        session.run("python", "tests/engine/stress/run.py", *session.posargs)
-    else:
-        session.run("pytest", "-m", "stress")
-
-
-@nox.session
 def instructions(session: nox.Session) -> None:
     """Count the instructions of the kernels beside those of another commit; needs valgrind."""
     session.install("rich")
@@ -214,14 +215,14 @@ def coverage(session: nox.Session) -> None:
     hits = ("--gcov-suspicious-hits-threshold", "0")  # inner loops count to billions
     hits += ("--gcov-ignore-parse-errors=negative_hits.warn_once_per_file",)  # of threads
     session.run("gcovr", *folders, *hits, "--json", "gcovr.json")
-    session.run("python", "bench/lines_reached.py", "coverage.json", "gcovr.json", "-o", "lines.md")
+    session.run("python", ".ci/lines_reached.py", "coverage.json", "gcovr.json", "-o", "lines.md")
     session.log(f"Lines that no test reaches: {Path.cwd() / 'lines.md'}")
 
 
 @nox.session
 def wheels(session: nox.Session) -> None:
     """Build and test the wheels of this platform; needs Docker on Linux."""
-    session.install("cibuildwheel==4.3.3")
+    session.install("cibuildwheel>=4.3.3")
     session.run("cibuildwheel", "--output-dir", "dist", *session.posargs)
 
 

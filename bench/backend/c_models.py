@@ -10,12 +10,10 @@ compared bit for bit. What is measured is each call alone.
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +23,19 @@ from sklearn.ensemble import RandomForestRegressor
 from tabulate import tabulate
 
 from hdiforest import HDIForestRegressor
+from turns import study
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-RESULTS = HERE / "results"
+FOLDER = HERE / "results"
 N_TREES, LEAF, COVERAGE = 100, 5, 0.9
 HDI, CALIBRATED = 0, -2  # numbers of kinds in C
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small, and leaves no files")
+def main() -> None:
+    parser = study.parser(__doc__)
     parser.add_argument("--library", type=Path, metavar="FOLDER", help="has libhdicore, built")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     quick = options.quick
     n, n_calls, turns = (500, 20, 2) if quick else (20_000, 2000, 15)
     X, y = make_friedman1(2 * n, n_features=10, noise=1.0, random_state=0)
@@ -59,12 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     about = {"rows": n, "trees": N_TREES, "min_samples_leaf": LEAF, "turns": turns}
     about |= {"calls": n_calls, "entries": found}
-    (RESULTS / "c_models.json").write_text(json.dumps(about, indent=1) + "\n")
-    (RESULTS / "c_models.md").write_text(
+    text = (
         f"Microseconds for the 0.9 interval of one row: {N_TREES} trees on {n:,} rows, leaves of "
         f"{LEAF} rows or more, one thread, {turns} turns of {n_calls:,} calls; the median call, "
         f"and the outer tenths.\n\n{table}\n"
     )
+    study.write_run(FOLDER / "c_models.md", about, text)
 
 
 def built_library(quick: bool) -> Path:

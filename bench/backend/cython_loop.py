@@ -10,10 +10,7 @@ process, on one thread: quantile-forest's loop has no more.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -29,18 +26,17 @@ from sklearn.datasets import make_friedman1
 from tabulate import tabulate
 
 import hdicore
-from turns import seconds_in_turns
+from turns import seconds_in_turns, study
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results"
+FOLDER = HERE / "results"
 N_TREES = 100
 LEVELS = [0.05, 0.5, 0.95]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small, and leaves no files")
-    quick = parser.parse_args(arguments).quick
+def main() -> None:
+    parser = study.parser(__doc__)
+    quick = parser.parse_args().quick
     n, n_new, turns = (1000, 500, 1) if quick else (20_000, 10_000, 7)
     X, y = make_friedman1(n + n_new, n_features=10, noise=1.0, random_state=0)
     module = compiled("leaf_quantiles")
@@ -51,12 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     about = {"rows": n, "new_rows": n_new, "trees": N_TREES, "levels": LEVELS, "turns": turns}
     about |= {"quantile-forest": version("quantile-forest"), "entries": found}
-    (RESULTS / "cython_loop.json").write_text(json.dumps(about, indent=1) + "\n")
-    (RESULTS / "cython_loop.md").write_text(
+    text = (
         f"{len(LEVELS)} quantiles of {n_new:,} new rows, {N_TREES} trees on {n:,} rows, one "
         f"thread, medians of {turns} turns; ratios to quantile-forest "
         f"{about['quantile-forest']} with their least and largest.\n\n{table}\n"
     )
+    study.write_run(FOLDER / "cython_loop.md", about, text)
 
 
 def compiled(name: str) -> ModuleType:

@@ -9,10 +9,8 @@ calls run in turns in this process, on one thread; what is measured is the proce
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,18 +21,17 @@ from sklearn.datasets import make_friedman1
 from tabulate import tabulate
 
 from hdiforest.adapters import quantile_forest as ours
-from turns import seconds_in_turns
+from turns import seconds_in_turns, study
 
-RESULTS = Path(__file__).parent / "results"
+FOLDER = Path(__file__).parent / "results"
 N_TREES = 100
 LEVELS = [0.1, 0.5, 0.9]
 CASES = [(1, 1), (5, 1), (1, None), (5, None)]  # min_samples_leaf, max_samples_leaf
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small, and leaves no files")
-    quick = parser.parse_args(arguments).quick
+def main() -> None:
+    parser = study.parser(__doc__)
+    quick = parser.parse_args().quick
     n, turns = (500, 1) if quick else (20_000, 7)
     X, y = make_friedman1(2 * n, n_features=10, noise=1.0, random_state=0)
     found = [measure(case, X[:n], y[:n], X[n:], turns) for case in CASES]
@@ -44,13 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     about = {"rows": n, "trees": N_TREES, "levels": LEVELS, "turns": turns}
     about |= {"quantile-forest": version("quantile-forest"), "entries": found}
-    (RESULTS / "drop_in.json").write_text(json.dumps(about, indent=1) + "\n")
-    (RESULTS / "drop_in.md").write_text(
+    text = (
         f"Three quantiles of {n:,} new rows, {N_TREES} trees on {n:,} rows with max_features=1/3: "
         f"seconds of one processor by quantile-forest {about['quantile-forest']} and by "
         "hdiforest.adapters.quantile_forest, "
         f"medians of {turns} turns; ratios with their least and largest.\n\n{table}\n"
     )
+    study.write_run(FOLDER / "drop_in.md", about, text)
 
 
 def measure(

@@ -9,11 +9,9 @@ predict the same new rows in turns, after the answers were compared.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,9 +27,9 @@ from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor
 from tabulate import tabulate
 
 from hdiforest import LeafModel, from_index, from_leaves
-from turns import seconds_in_turns
+from turns import seconds_in_turns, study
 
-RESULTS = Path(__file__).parent / "results"
+FOLDER = Path(__file__).parent / "results"
 N_TREES = 100
 ENDS = [0.05, 0.95]
 
@@ -56,11 +54,10 @@ class Entry(NamedTuple):
     own: Callable[[np.ndarray], np.ndarray]  # (n, 2)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small, and leaves no files")
+def main() -> None:
+    parser = study.parser(__doc__)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     n, n_new, turns = (1000, 500, 1) if options.quick else (20_000, 20_000, 5)
     X, y = make_friedman1(n + n_new, n_features=10, noise=1.0, random_state=0)
     rows = Rows(X[:n], y[:n], X[n:], y[n:])
@@ -69,13 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(table)
     if options.quick:
         return
-    RESULTS.mkdir(exist_ok=True)
     about = {"rows": n, "new_rows": n_new, "trees": N_TREES, "threads": options.threads}
-    (RESULTS / "results.json").write_text(json.dumps(about | {"entries": found}, indent=1) + "\n")
-    (RESULTS / "table.md").write_text(
+    text = (
         f"{N_TREES} trees on {n:,} rows of 10 features, {n_new:,} new rows, {options.threads} "
         f"threads, medians of {turns} turns.\n\n{table}\n"
     )
+    study.write_run(FOLDER / "table.md", about | {"entries": found}, text)
 
 
 def entries(rows: Rows, n_jobs: int) -> Iterator[Entry]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import study as study  # of the scripts beside this one
 
 
 def seconds_in_turns(

@@ -1,6 +1,6 @@
 """False alarms of `CoverageMonitor`, and how long it takes to find noise that doubles.
 
-    python bench/calibration/alarms.py
+    python bench/calibration/alarms.py [--quick]
 
 300 runs: a forest of 100 trees fitted to 800 rows of Friedman's function with unit noise watches
 2,000 new rows, in batches of 100, and then 1,000 whose noise has doubled. The allowance of two
@@ -11,11 +11,11 @@ run, and those that are there are not made again; all takes about nine minutes.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
@@ -23,18 +23,20 @@ from hdiforest.monitoring import CoverageMonitor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
-from store import RESULTS, add, path_of, read
+import study
 
-N_RUNS = 300
+FOLDER = Path(__file__).parent / "results"
+N_RUNS, N_CHOSE = 300, 100
 N_TRAIN, N_ALIKE, N_NOISY, BATCH = 800, 2000, 1000, 100
 
 
 def main() -> None:
-    path = path_of(RESULTS, "alarms")
+    asked = study.parser(__doc__, FOLDER)
+    study.chosen(asked, globals(), N_RUNS=2, N_CHOSE=1, N_TRAIN=400, N_ALIKE=200, N_NOISY=200)
+    path = study.path_of(FOLDER, "alarms")
     for seed in range(N_RUNS):
-        if ("monitor", seed) not in read(path):
-            add(path, {("monitor", seed): run(seed)})
-    print(table(read(path)))
+        study.keep(path, ("monitor", seed), partial(run, seed))
+    print(table(study.read(path)))
 
 
 def run(seed: int) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def table(runs: dict[Any, Any]) -> str:
     """Return alarms without drift, and after it, of the runs that chose and of those that judge."""
     rows = []
     for name in ("coverage", "drift"):
-        for what, seeds in (("chose", range(100)), ("judge", range(100, N_RUNS))):
+        for what, seeds in (("chose", range(N_CHOSE)), ("judge", range(N_CHOSE, N_RUNS))):
             found = [runs["monitor", seed]["alarms"].get(name, np.inf) for seed in seeds]
             at = np.array(found) - N_ALIKE
             rows.append(
@@ -68,7 +70,7 @@ def table(runs: dict[Any, Any]) -> str:
                     "median rows until then": np.median(at[(at > 0) & np.isfinite(at)]),
                 }
             )
-    return pd.DataFrame(rows).to_markdown(index=False, floatfmt=".0f")
+    return study.markdown(rows, ".0f")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What intervals at one price for all rows gain, and what regions gain.
 
-    python bench/calibration/batch.py
+    python bench/calibration/batch.py [--quick]
 
 One price: the total width of `allocate_coverage` over that of highest-density intervals, each of
 which holds 0.90 of its distribution, with what both cover. The paper's eleven sets and three with
@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.optimize import brentq
 from scipy.stats import norm
 from sklearn.ensemble import ExtraTreesRegressor
@@ -33,7 +34,7 @@ from hdiforest.regions import calibrate_region
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
-from store import RESULTS, add, path_of, read
+import study
 
 SETS = (*datasets.NAMES, "rand_hie", "rain_ibk", "storms")
 SPLITS = range(3)
@@ -41,18 +42,17 @@ COVERAGE = 0.9
 N_TEST = 2000
 # Training rows and least leaf of what is measured; more of protein, whose targets have modes.
 SIZES = dict.fromkeys(SETS, ((2000, 1),)) | {"protein": ((2000, 1), (20_000, 5))}
-FOLDER = RESULTS / "batch"
+FOLDER = Path(__file__).parent / "results" / "batch"
 
 
 def main() -> None:
+    sizes = {"concrete": ((300, 1),)}
+    asked = study.parser(__doc__, FOLDER)
+    study.chosen(asked, globals(), SETS=tuple(sizes), SIZES=sizes, SPLITS=range(1), N_TEST=50)
     for name in SETS:
-        path = path_of(FOLDER, name)
-        done = read(path)
-        for size in SIZES[name]:
-            for split in SPLITS:
-                key = (f"{size[0]} rows", split)
-                if key not in done:
-                    add(path, {key: measured(name, *size, split)})
+        for size, split in product(SIZES[name], SPLITS):
+            work = partial(measured, name, *size, split)
+            study.keep(study.path_of(FOLDER, name), (f"{size[0]} rows", split), work)
     price, region = tables()
     named = {"One price": price, "Regions": region, "What a pad leaves": table_of_pads()}
     text = "\n".join(f"**{name}**\n\n{table}\n" for name, table in named.items())
@@ -108,13 +108,13 @@ def tables() -> list[str]:
     price, region = [], []
     for name in SETS:
         by_size: dict[str, list[dict[str, Any]]] = {}
-        for (size, _), found in sorted(read(path_of(FOLDER, name)).items()):
+        for (size, _), found in sorted(study.read(study.path_of(FOLDER, name)).items()):
             by_size.setdefault(size, []).append(found)
         for size, found in by_size.items():
             own = name if size == "2000 rows" else f"{name}, {size}"
             price.append({"set": own, **_row_of_price(found)})
             region.append({"set": own, **_row_of_regions(found)})
-    return [pd.DataFrame(rows).to_markdown(index=False, floatfmt=".2f") for rows in (price, region)]
+    return [study.markdown(rows, ".2f") for rows in (price, region)]
 
 
 def table_of_pads() -> str:
@@ -155,7 +155,7 @@ def table_of_pads() -> str:
                 "coverage of the widest fifth, both": ", ".join(f"{x:.2f}" for x in shares),
             }
         )
-    return pd.DataFrame(found).to_markdown(index=False, disable_numparse=True)
+    return study.markdown(found)
 
 
 def _mean(found: list[dict[str, Any]], way: str, what: str) -> float:

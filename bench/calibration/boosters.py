@@ -1,6 +1,6 @@
 """Intervals of who has a booster: from its leaves, around its mean, and stacked on a forest.
 
-    python bench/calibration/boosters.py [NAME ...]
+    python bench/calibration/boosters.py [--sets NAME ...] [--quick]
 
 Prints the table of docs/other_forests.md: coverage, mean width and interval score at 0.90, the last
 two over those of `HDIForestRegressor().fit`. All have the same 3,000 training rows, or four fifths
@@ -10,7 +10,6 @@ splits, the settings of the libraries but 200 rounds at a rate of 0.1. About fiv
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -25,7 +24,7 @@ from xgboost import XGBRegressor, XGBRFRegressor
 import protocol
 from hdiforest import HDIForestRegressor, from_catboost, from_lightgbm, from_xgboost
 from hdiforest.metrics import coverage_score, interval_score, mean_width_score
-from protocol import Scale
+from protocol import QUICK, Scale, study
 from systems.interface import Training, split_quantile
 
 SETS = ("concrete", "power_plant", "protein")
@@ -121,7 +120,10 @@ def measured(name: str, seed: int, system: str) -> dict[str, Any]:
 
 def main() -> None:
     warnings.filterwarnings("ignore", "(?s).*boosted")
-    names = sys.argv[1:] or SETS
+    asked = study.parser(__doc__)
+    asked.add_argument("--sets", nargs="+", choices=SETS)
+    options = study.chosen(asked, globals(), SETS=("concrete",), SCALE=QUICK)
+    names = options.sets or SETS
     units = product(names, range(SCALE.n_splits), SYSTEMS)
     print_table(pd.DataFrame([measured(*unit) for unit in units]), names)
 

@@ -2,6 +2,7 @@
 
     python bench/calibration/distributions.py             # what is missing
     python bench/calibration/distributions.py --tables    # the tables again
+    python bench/calibration/distributions.py --quick
 
 For each data set and split there are, of the forest's own distributions ("raw"), of the calibrated
 ones and of the conformal predictive system of crepes: the CRPS in standard deviations of the
@@ -17,11 +18,9 @@ from pathlib import Path
 import numpy as np
 from crepes import ConformalPredictiveSystem
 
-import splits
-import store
 from hdiforest import HDIForestRegressor
 from hdiforest.metrics import crps_score, pit_values
-from protocol import GROUPS, SETS, Scale, datasets, split
+from protocol import GROUPS, RESULTS, SETS, Scale, datasets, split, study
 from systems.by_crepes import fitted, limits_of
 from systems.interface import Training
 
@@ -35,7 +34,7 @@ Quantiles = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Bounds = Callable[[np.ndarray, float, str], np.ndarray]
 
 
-def measure(name: str, seed: int) -> dict[store.Key, dict]:
+def measure(name: str, seed: int) -> dict[study.Key, dict]:
     """Return the result of each system on one split of a data set."""
     data = datasets.load(name)
     train, test = split(len(data.y), seed, SCALE)
@@ -98,13 +97,17 @@ def _scores(quantiles: Quantiles, bounds: Bounds, X: np.ndarray, y: np.ndarray, 
     }
 
 
-def tables(folder: Path) -> Iterable[str]:
-    """Yield the lines of the tables: means over sets, and each set's coverage of bounds at 0.9."""
+def tables(folder: Path) -> str:
+    """Return means over groups of data sets, and each set's coverage of bounds at 0.9."""
+    return "\n".join(_lines(folder)) + "\n"
+
+
+def _lines(folder: Path) -> Iterable[str]:
     yield "# Distributions before and after calibration"
     yield ""
     yield "## Distributions by groups of data sets"
     yield ""
-    found = {name: store.read(store.path_of(folder, name)) for name in SETS}
+    found = {name: study.read(study.path_of(folder, name)) for name in SETS}
     found = {name: results for name, results in found.items() if results}
     yield (
         "| sets | distributions | CRPS, ratio to raw | PIT distance | "
@@ -144,4 +147,5 @@ def tables(folder: Path) -> Iterable[str]:
 
 
 if __name__ == "__main__":
-    splits.run(__doc__, SCALE, measure, lambda at: "\n".join(tables(at)) + "\n", n_splits=1)
+    few = SCALE._replace(sets=("concrete",), max_training=240, n_trees=80)
+    study.by_split(globals(), RESULTS / SCALE.name, measure, tables, few, n_splits=1)

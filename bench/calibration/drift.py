@@ -1,6 +1,6 @@
 """Coverage in the order of time: a calibration that stays, and two that follow new rows.
 
-    python bench/calibration/drift.py
+    python bench/calibration/drift.py [--quick]
 
 Six data sets with an order: a forest of 300 trees is fitted to a random 4,000 of the first half of
 the rows, and calibrated. The second half comes in batches of 100: each is predicted at 0.90, and
@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from hdiforest import HDIForestRegressor
 from hdiforest.monitoring import recalibrate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study
 from rows_unlike import IN_TIME, MAX_ROWS
-from store import RESULTS, add, path_of, read
 
+FOLDER = Path(__file__).parent / "results"
 COVERAGE = 0.9
 METHODS: dict[str, dict[str, Any] | None] = {
     "static": None,
@@ -36,11 +36,14 @@ BATCH, MAX_LATER, WINDOW = 100, 10_000, 200
 
 
 def main() -> None:
-    path = path_of(RESULTS, "drift")
+    asked = study.parser(__doc__, FOLDER)
+    study.chosen(asked, globals(), MAX_ROWS=400, MAX_LATER=300, IN_TIME={"power_plant": None})
+    path = study.path_of(FOLDER, "drift")
     for name in IN_TIME:
-        if any((f"{name} {method}", 0) not in read(path) for method in METHODS):
-            add(path, {(f"{name} {method}", 0): each for method, each in measured(name).items()})
-    print(table(read(path)))
+        if any((f"{name} {method}", 0) not in study.read(path) for method in METHODS):
+            found = {(f"{name} {method}", 0): each for method, each in measured(name).items()}
+            study.add(path, found)
+    print(table(study.read(path)))
 
 
 def measured(name: str) -> dict[str, Any]:
@@ -88,7 +91,7 @@ def table(results: dict[Any, Any]) -> str:
         row |= {f"width, {m}": own[m]["width"] / static for m in ("rolling", "aci")}
         row["infinite, aci"] = own["aci"]["infinite"]
         rows.append(row)
-    return pd.DataFrame(rows).to_markdown(index=False, floatfmt=".2f")
+    return study.markdown(rows, ".2f")
 
 
 if __name__ == "__main__":

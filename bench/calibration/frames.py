@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import store
-from protocol import EVALUATION, N_FEATURES, N_FIFTHS
+from protocol import EVALUATION, N_FEATURES, N_FIFTHS, study
 from systems import SYSTEMS
 
 # Strata by width with a smaller share of a data set's test rows are too few to judge.
@@ -21,7 +20,7 @@ def read_scores(folder: Path, names: Sequence[str] = EVALUATION.sets) -> pd.Data
     """Return the measures on the test rows; "width rows 0" is of intervals of width 0."""
     rows = []
     for name in names:
-        for (system, seed), result in store.read(store.path_of(folder, name)).items():
+        for (system, seed), result in study.read(study.path_of(folder, name)).items():
             if system not in SYSTEMS or result["version"] != SYSTEMS[system].version:
                 continue
             shared = {key: value for key, value in result.items() if key not in ("version", "at")}
@@ -31,7 +30,7 @@ def read_scores(folder: Path, names: Sequence[str] = EVALUATION.sets) -> pd.Data
                 measures = {key: value for key, value in found.items() if key != "by"}
                 rows.append({**keys, **shared, **measures, **strata})
     if not rows:
-        raise ValueError(f"{folder} was expected to hold results, but has none; run run.py first")
+        raise study.NotHereError(f"{folder} holds no results; run.py measures them.")
     frame = pd.DataFrame(rows)
     return frame.assign(
         set=pd.Categorical(frame["set"], names, ordered=True),

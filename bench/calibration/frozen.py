@@ -2,6 +2,7 @@
 
     python bench/calibration/frozen.py             # what is missing
     python bench/calibration/frozen.py --tables    # the table again
+    python bench/calibration/frozen.py --quick
 
 Of each set and split 2,000 rows or four fifths are divided: LightGBM (200 rounds at a rate of 0.1)
 is fitted on a half of them, and the other half, which is new to it, is what the systems get.
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from crepes import WrapRegressor
 from crepes.extras import DifficultyEstimator
 from lightgbm import LGBMRegressor
@@ -25,11 +25,9 @@ from mapie.conformity_scores import ResidualNormalisedScore
 from mapie.regression import SplitConformalRegressor
 from sklearn.frozen import FrozenEstimator
 
-import splits
-import store
 from hdiforest import HDIForestRegressor
 from hdiforest.metrics import coverage_score, interval_score, mean_width_score
-from protocol import Scale, datasets, split
+from protocol import RESULTS, Scale, datasets, split, study
 
 SETS = ("concrete", "parkinsons", "power_plant", "protein")
 SCALE = Scale("frozen", 2000, 2000, 5, 300, SETS)
@@ -79,7 +77,7 @@ SYSTEMS: dict[str, Callable[[Any, Rows, np.ndarray, int], np.ndarray]] = {
 }
 
 
-def measure(name: str, seed: int) -> dict[store.Key, dict]:
+def measure(name: str, seed: int) -> dict[study.Key, dict]:
     """Return the measures of each system on one split."""
     data = datasets.load(name)
     train, test = split(len(data.y), seed, SCALE)
@@ -100,7 +98,7 @@ def measure(name: str, seed: int) -> dict[store.Key, dict]:
 
 def table(folder: Path) -> str:
     """Return coverage, width and score of each system on each data set, means over splits."""
-    known = {name: store.read(store.path_of(folder, name)) for name in SETS}
+    known = {name: study.read(study.path_of(folder, name)) for name in SETS}
     known = {name: results for name, results in known.items() if results}
     rows = []
     for system in SYSTEMS:
@@ -112,9 +110,15 @@ def table(folder: Path) -> str:
             ]
             cells[name] = ", ".join(f"{each:.2f}" for each in means)
         rows.append({"system": system} | cells)
-    text = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+    text = study.markdown(rows)
     return f"## Intervals at 0.90 around a fitted booster: coverage, width, score\n\n{text}\n"
 
 
 if __name__ == "__main__":
-    splits.run(__doc__, SCALE, measure, table)
+    study.by_split(
+        globals(),
+        RESULTS / SCALE.name,
+        measure,
+        table,
+        SCALE._replace(sets=("concrete",), max_training=400, n_trees=80, n_splits=1),
+    )

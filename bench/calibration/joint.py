@@ -2,6 +2,7 @@
 
     python bench/calibration/joint.py             # what is missing
     python bench/calibration/joint.py --tables    # the table again
+    python bench/calibration/joint.py --quick
 
 Of each set and split 2,000 rows or four fifths train a forest of 100 trees. The width of a box is
 the geometric mean of its sides, in standard deviations of the targets; the table has the mean over
@@ -13,13 +14,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from sklearn.ensemble import ExtraTreesRegressor
 
-import splits
-import store
 from hdiforest import HDIForestRegressor
-from protocol import Scale, datasets, split
+from protocol import RESULTS, Scale, datasets, split, study
 
 # The second targets are features of the other benchmarks.
 SECOND = {"parkinsons": "motor_UPDRS", "storms": "pressure", "txhousing": "sales"}
@@ -33,7 +31,7 @@ SYSTEMS = {
 }
 
 
-def measure(name: str, seed: int) -> dict[store.Key, dict]:
+def measure(name: str, seed: int) -> dict[study.Key, dict]:
     """Return what the boxes of one split cover, by either method and each system."""
     data = datasets.load(name)
     at = data.features.index(SECOND[name])
@@ -63,7 +61,7 @@ def measure(name: str, seed: int) -> dict[store.Key, dict]:
 def table(folder: Path) -> str:
     rows = []
     for name, second in SECOND.items():
-        known = store.read(store.path_of(folder, name))
+        known = study.read(study.path_of(folder, name))
         for method in ("oob", "split"):
             for system in SYSTEMS:
                 own = [r for (key, _), r in known.items() if key == f"{method}: {system}"]
@@ -81,9 +79,15 @@ def table(folder: Path) -> str:
                         "splits": len(own),
                     }
                 )
-    table = pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True)
+    table = study.markdown(rows)
     return f"## Boxes of two targets at 0.90\n\n{table}\n"
 
 
 if __name__ == "__main__":
-    splits.run(__doc__, SCALE, measure, table)
+    study.by_split(
+        globals(),
+        RESULTS / SCALE.name,
+        measure,
+        table,
+        SCALE._replace(sets=("parkinsons",), max_training=400, n_splits=1),
+    )

@@ -16,7 +16,9 @@ from systems.interface import System, Training
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study as study  # of the scripts beside this one, too
 
+RESULTS = Path(__file__).parent / "results"
 N_FIFTHS = 5
 N_FEATURES = 5  # whose fifths are looked at
 

@@ -14,10 +14,9 @@ from pathlib import Path
 import pandas as pd
 
 import figures
-import store
 import tables
 from frames import at, read_scores
-from protocol import EVALUATION, GROUPS
+from protocol import EVALUATION, GROUPS, RESULTS, study
 from systems import SYSTEMS
 from systems.interface import COMPARED
 from systems.ours import DEFAULT
@@ -40,8 +39,7 @@ one core, on a machine that did other work as well."""
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    folder = store.RESULTS / EVALUATION.name
-    parser.add_argument("folder", nargs="?", type=Path, default=folder)
+    parser.add_argument("folder", nargs="?", type=Path, default=RESULTS / EVALUATION.name)
     write(parser.parse_args(arguments).folder)
 
 
@@ -49,13 +47,10 @@ def write(folder: Path) -> Path:
     """Render all results of a folder and return where."""
     scores = read_scores(folder)
     shown = folder / "report"
-    shown.mkdir(exist_ok=True)
-    parts = [f"## {title}\n\n{body}" for title, body in _sections(scores).items()]
-    text = "\n\n".join([_HOW_TO_READ, *parts]) + "\n"
-    (shown / "tables.md").write_text(text, encoding="utf-8")
-    figures.realised_coverage(scores).savefig(shown / "coverage.png", dpi=120)
-    figures.widths(scores, COMPARED).savefig(shown / "widths.png", dpi=110)
-    figures.by_width(scores, COMPARED).savefig(shown / "by_width.png", dpi=110)
+    study.write_tables(shown / "tables.md", _sections(scores), _HOW_TO_READ)
+    study.save_picture(figures.realised_coverage(scores), shown / "coverage.png", dpi=120)
+    study.save_picture(figures.widths(scores, COMPARED), shown / "widths.png", dpi=110)
+    study.save_picture(figures.by_width(scores, COMPARED), shown / "by_width.png", dpi=110)
     return shown
 
 
@@ -67,16 +62,18 @@ def _sections(scores: pd.DataFrame) -> dict[str, str]:
             members = rows[rows["set"].isin(names)]
             if len(members):
                 title = f"Nominal coverage {nominal:.2f}: {group}"
-                sections[title] = markdown(tables.headline(members, nominal))
+                sections[title] = study.markdown(tables.headline(members, nominal))
             if len(members) and group in _SPLIT_BY_SPLIT:
                 others = [(name, DEFAULT) for name in SYSTEMS if name != DEFAULT]
                 beside = tables.split_by_split(members, others)
-                sections[f"Split by split, {nominal:.2f}: {group}"] = markdown(beside)
+                sections[f"Split by split, {nominal:.2f}: {group}"] = study.markdown(beside)
     sections["Where peers are better"] = "\n\n".join(
         text for nominal, rows in compared.items() for text in tables.plain_words(rows, nominal)
     )
     for nominal, rows in compared.items():
-        sections[f"Mean width @ coverage, {nominal:.2f}"] = markdown(tables.widths(rows, nominal))
+        sections[f"Mean width @ coverage, {nominal:.2f}"] = study.markdown(
+            tables.widths(rows, nominal)
+        )
     for title, measure in {
         "Interval score": "interval_score",
         "Coverage of the worst fifth by width": "worst by width",
@@ -85,13 +82,11 @@ def _sections(scores: pd.DataFrame) -> dict[str, str]:
         "Mean width relative to the range": "width_of_range",
     }.items():
         for nominal, rows in compared.items():
-            sections[f"{title}, {nominal:.2f}"] = markdown(tables.one_measure(rows, measure))
-    sections["Seconds to fit"] = markdown(tables.one_measure(compared[COMPARED[0]], "fit_seconds"))
+            sections[f"{title}, {nominal:.2f}"] = study.markdown(tables.one_measure(rows, measure))
+    sections["Seconds to fit"] = study.markdown(
+        tables.one_measure(compared[COMPARED[0]], "fit_seconds")
+    )
     return sections
-
-
-def markdown(frame: pd.DataFrame) -> str:
-    return frame.to_markdown(index=False, disable_numparse=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Coverage of rows that are not mixed with the training rows: later ones, and single groups.
 
-    python bench/calibration/rows_unlike.py
+    python bench/calibration/rows_unlike.py [--quick]
 
 Prints the tables of docs/honest.md. Each forest has 300 trees, and 4,000 training rows at
 most. In time: fitted to a random part of the first four fifths, asked about the last fifth. By
@@ -22,6 +22,7 @@ from hdiforest.metrics import coverage_score, mean_width_score
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study
 
 COVERAGE = 0.9
 MAX_ROWS = 4000
@@ -37,12 +38,14 @@ IN_TIME = {
 
 
 def main() -> None:
+    one = {"MAX_ROWS": 400, "IN_TIME": {"computers": "trend"}}
+    study.chosen(study.parser(__doc__), globals(), **one)
     warnings.filterwarnings("ignore", "intervals of coverage 0.9 covered")
     print("Coverage of later rows, at 0.90\n")
-    print(pd.DataFrame(map(in_time, IN_TIME)).to_markdown(index=False, floatfmt=".2f"))
+    print(study.markdown(map(in_time, IN_TIME), ".2f"))
     print("\nCoverage of groups, at 0.90\n")
     rows = [*map(simulated, (False, True)), *map(by_city, (False, True))]
-    print(pd.DataFrame(rows).to_markdown(index=False, floatfmt=".3f"))
+    print(study.markdown(rows, ".3f"))
 
 
 def in_time(name: str) -> dict[str, object]:

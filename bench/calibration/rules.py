@@ -10,7 +10,6 @@ targets that are pure noise. Each result is written at once and skipped when pre
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -21,21 +20,30 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import ExtraTreesRegressor
 
-import store
 from comparing import of_both
 from frames import at, by_set, read_scores
 from hdiforest import HDIForestRegressor
 from hdiforest.calibration import OutOfBag
 from hdiforest.metrics import coverage_score, mean_width_score
-from protocol import EVALUATION, GROUPS, SETS, Scale, datasets, measure, measure_on, split
-from report import markdown
+from protocol import (
+    EVALUATION,
+    GROUPS,
+    RESULTS,
+    SETS,
+    Scale,
+    datasets,
+    measure,
+    measure_on,
+    split,
+    study,
+)
 from revisions import WORKTREE, built_tree, start
 from systems import SYSTEMS
 from systems.interface import System, Training
 from systems.ours import COVERAGES, DEFAULT, EARLIER, THREE_KINDS
 from tables import pair_row
 
-FOLDER = store.RESULTS / "rules"
+FOLDER, EVALUATED = RESULTS / "rules", RESULTS / EVALUATION.name
 RULES = {DEFAULT: WORKTREE, EARLIER: "8da7a508"}
 SMALL = Scale("rules", 300, 2000, 2, 200, SETS)
 NOISE = {f"noise_{n}": n for n in (150, 300, 600, 2000)}
@@ -45,26 +53,34 @@ LARGE, N_LARGE, MAX_ROWS = ("diamonds", "protein"), 22_000, (10_000, 20_000)
 N_FITS = 5
 N_FEATURES, N_TEST = 6, 2000  # of noise
 JUDGING = GROUPS["sets that judge"] + GROUPS["twelve more that judge"]
+QUICK = {
+    "EVALUATED": None,
+    "RULES": {DEFAULT: WORKTREE},
+    "SMALL": SMALL._replace(n_splits=1, n_trees=80),
+    "SETS": ("concrete",),
+    "NOISE": {"noise_150": 150},
+    "N_REPETITIONS": 1,
+    "LARGE": (),
+}
 _LOSES = 1.02  # a ratio that the last table shows
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", action="store_true", help="write the tables alone")
-    parser.add_argument("--rule", choices=RULES, help="measure by the package that is imported")
-    options = parser.parse_args(arguments)
+def main() -> None:
+    asked = study.parser(__doc__, FOLDER)
+    asked.add_argument("--tables", action="store_true", help="write the tables alone")
+    asked.add_argument("--rule", choices=RULES, help="measure by the package that is imported")
+    options = study.chosen(asked, globals(), **QUICK)
     if options.rule:
         measure_missing(options.rule)
     elif not options.tables:
+        same = ["--results", options.results, *(["--quick"] if options.quick else [])]
         for rule, revision in RULES.items():
-            process = start(built_tree(revision), __file__, "--rule", rule)
+            process = start(built_tree(revision), __file__, "--rule", rule, *same)
             print(process.communicate()[0], end="")
             if process.returncode:
                 raise SystemExit(process.returncode)
     if not options.rule:
-        parts = [f"## {title}\n\n{body}" for title, body in sections().items() if body]
-        text = "\n\n".join(parts)
-        (FOLDER / "tables.md").write_text(text + "\n", encoding="utf-8")
+        study.write_tables(FOLDER / "tables.md", sections())
 
 
 def measure_missing(rule: str) -> None:
@@ -73,15 +89,15 @@ def measure_missing(rule: str) -> None:
     if rule == EARLIER:
         for seed, name in product(range(EVALUATION.n_splits), SETS):
             found = partial(measure, system, name, seed, EVALUATION)
-            keep(store.RESULTS / EVALUATION.name, name, system, seed, found)
+            _keep(EVALUATED, name, system, seed, found)
     for seed, name in product(range(SMALL.n_splits), SETS):
-        keep(FOLDER, name, system, seed, partial(on_few, system, name, seed))
+        _keep(FOLDER, name, system, seed, partial(on_few, system, name, seed))
     for name, n in NOISE.items():
         for seed in range(N_REPETITIONS):
-            keep(FOLDER, name, system, seed, partial(on_noise, system, n, seed))
+            _keep(FOLDER, name, system, seed, partial(on_noise, system, n, seed))
     if rule == DEFAULT:
         for name, seed in product(LARGE, range(N_FITS)):
-            keep(FOLDER, f"{name}_by_rows", system, seed, partial(by_rows, name, seed))
+            _keep(FOLDER, f"{name}_by_rows", system, seed, partial(by_rows, name, seed))
 
 
 def by_rows(name: str, seed: int) -> dict[str, Any]:
@@ -106,7 +122,7 @@ def rows_table() -> pd.DataFrame:
 
     def rows() -> Iterator[dict[str, str]]:
         for name in LARGE:
-            results = store.read(store.path_of(FOLDER, f"{name}_by_rows")).values()
+            results = study.read(study.path_of(FOLDER, f"{name}_by_rows")).values()
             for n in map(str, MAX_ROWS) if results else ():
                 coverage, width = np.array([result[n] for result in results]).T
                 yield {
@@ -121,14 +137,11 @@ def rows_table() -> pd.DataFrame:
     return pd.DataFrame(rows())
 
 
-def keep(
+def _keep(
     folder: Path, name: str, system: System, seed: int, measured: Callable[[], dict[str, Any]]
 ) -> None:
     """Add a result unless it is there of the same version."""
-    path, key = store.path_of(folder, name), (system.name, seed)
-    if store.read(path).get(key, {}).get("version") != system.version:
-        store.add(path, {key: {"version": system.version, **measured()}})
-        print(f"{system.name}, {name} {seed}", flush=True)
+    study.keep(study.path_of(folder, name), (system.name, seed), measured, system.version)
 
 
 def on_few(system: System, name: str, seed: int) -> dict[str, Any]:
@@ -152,8 +165,8 @@ def on_noise(system: System, n: int, seed: int) -> dict[str, Any]:
 def sections() -> dict[str, str]:
     """Return the tables by title, as far as there are results."""
     now_and_before, kinds_and_one = (DEFAULT, EARLIER), (THREE_KINDS, DEFAULT)
-    full = read_scores(store.RESULTS / EVALUATION.name)
     small = read_scores(FOLDER, (*SETS, *NOISE))
+    full = read_scores(EVALUATED) if EVALUATED else small  # a small run has no other splits
     groups = {
         "all data sets": SETS,
         "all that judge": JUDGING,
@@ -162,13 +175,13 @@ def sections() -> dict[str, str]:
     of_noise = beside(small, {f"{n} rows": (name,) for name, n in NOISE.items()}, now_and_before)
     of_noise = of_noise.filter(regex="^(?!.*(set|largest))")
     return {
-        "Up to 2,000 training rows": markdown(beside(full, groups, now_and_before)),
-        "300 training rows": markdown(beside(small, groups, now_and_before)),
-        "Pure noise": markdown(of_noise),
-        "Where it loses, up to 2,000 training rows": markdown(losses(full)),
-        "Where it loses, 300 training rows": markdown(losses(small[small["set"].isin(SETS)])),
-        "Three kinds of intervals beside one": markdown(beside(full, groups, kinds_and_one)),
-        "Rows that give the quantile": markdown(rows_table()),
+        "Up to 2,000 training rows": study.markdown(beside(full, groups, now_and_before)),
+        "300 training rows": study.markdown(beside(small, groups, now_and_before)),
+        "Pure noise": study.markdown(of_noise),
+        "Where it loses, up to 2,000 training rows": study.markdown(losses(full)),
+        "Where it loses, 300 training rows": study.markdown(losses(small[small["set"].isin(SETS)])),
+        "Three kinds of intervals beside one": study.markdown(beside(full, groups, kinds_and_one)),
+        "Rows that give the quantile": study.markdown(rows_table()),
     }
 
 

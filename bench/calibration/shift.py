@@ -1,6 +1,6 @@
 """What tells rows whose intervals miss, where rows to predict are not like the training rows.
 
-    python bench/calibration/shift.py
+    python bench/calibration/shift.py [--quick]
 
 On fourteen data sets two shifts are made. "edge": the training rows have the lower 70 % of one of
 the three features that matter most, and half the test rows the upper 30 %. "cluster": half the
@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.cluster import KMeans
 from sklearn.metrics import roc_auc_score
 
@@ -30,7 +31,7 @@ from hdiforest.inspection import diagnose
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
-from store import RESULTS, add, path_of, read
+import study
 
 PLAIN = ("boston", "parkinsons", "wine", "concrete", "energy", "naval", "power_plant")
 SETS = (*PLAIN, "protein", "communities", "ames", "chicago", "computers", "diamonds", "hotel_rates")
@@ -39,17 +40,16 @@ SPLITS = range(3)
 COVERAGE = 0.9
 MAX_ROWS = 2000
 SHIFTED = 0.85  # coverage of the shifted rows below which there is something to find
-FOLDER = RESULTS / "shift"
+FOLDER = Path(__file__).parent / "results" / "shift"
 
 
 def main() -> None:
-    for name in SETS:
-        path = path_of(FOLDER, name)
-        done = read(path)
-        for kind in KINDS:
-            for split in SPLITS:
-                if (kind, split) not in done:
-                    add(path, {(kind, split): measured(name, kind, split)})
+    quick = {"SETS": ("concrete",), "SPLITS": range(1), "MAX_ROWS": 300}
+    asked = study.parser(__doc__, FOLDER)
+    study.chosen(asked, globals(), **quick, SHIFTED=1.1)  # whatever is covered counts
+    for name, kind, split in product(SETS, KINDS, SPLITS):
+        work = partial(measured, name, kind, split)
+        study.keep(study.path_of(FOLDER, name), (kind, split), work)
     text = table()
     (FOLDER / "tables.md").write_text(text, encoding="utf-8")
     print(text)
@@ -119,7 +119,7 @@ def table() -> str:
     cases = [
         (kind, case)
         for name in SETS
-        for (kind, _), case in read(path_of(FOLDER, name)).items()
+        for (kind, _), case in study.read(study.path_of(FOLDER, name)).items()
         if case["coverage"][1] < SHIFTED
     ]
     numbers = [each for each in cases[0][1] if each not in ("rows", "coverage")]
@@ -141,7 +141,7 @@ def table() -> str:
         for kind in KINDS
         for own in [[case for of_kind, case in cases if of_kind == kind]]
     ]
-    body = pd.DataFrame(rows).to_markdown(index=False, floatfmt=".2f")
+    body = study.markdown(rows, ".2f")
     return f"## Shifted rows\n\n{'; '.join(head)}.\n\n{body}\n"
 
 

@@ -1,6 +1,6 @@
 """One step ahead in time: features as they are, with lags of the target, and differences to one.
 
-    python bench/calibration/time_series.py
+    python bench/calibration/time_series.py [--quick]
 
 Prints the table of docs/time_series.md. Each forest has 300 trees, and a random 4,000 of the first
 four fifths of the rows as training rows; it is asked about the last fifth. "Newest fifth"
@@ -24,6 +24,7 @@ from hdiforest.metrics import coverage_score, interval_score, mean_width_score
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study
 
 COVERAGE = 0.9
 MAX_ROWS = 4000
@@ -37,9 +38,11 @@ SERIES = {
 
 
 def main() -> None:
+    one = {"MAX_ROWS": 400, "SERIES": {"computers": SERIES["computers"]}}
+    study.chosen(study.parser(__doc__), globals(), **one)
     warnings.filterwarnings("ignore", "intervals of coverage 0.9 covered")
-    found = pd.DataFrame(row for name in SERIES for row in one_step_ahead(name))
-    print(found.to_markdown(index=False, floatfmt=".2f"))
+    found = (row for name in SERIES for row in one_step_ahead(name))
+    print(study.markdown(found, ".2f"))
 
 
 def one_step_ahead(name: str) -> Iterator[dict[str, object]]:

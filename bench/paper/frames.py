@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-import store
 import tasks
 from protocol import results_of
 from published import SYSTEMS
 from systems import FAMILIES
 from systems.interface import LEVELS
+from tasks import study
 
 STRATA = ("zero", "narrow", "middle", "wide")
 # The paper's systems in its order, then the others.
@@ -45,6 +45,8 @@ def read_scores(folder: Path) -> pd.DataFrame:
                     **strata,
                 }
             )
+    if not rows:
+        raise study.NotHereError(f"{folder} holds no results; run.py measures them.")
     return _ordered(pd.DataFrame(rows))
 
 
@@ -77,7 +79,7 @@ _NESTED = ("settings", "strata", "training")
 
 def _results(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     for task in tasks.NAMES:
-        results = store.read(store.path_of(folder, task))
+        results = study.read(study.path_of(folder, task))
         for system, seed in product(ORDER, range(tasks.MOST_SPLITS)):
             if (system, seed) in results:
                 yield {"task": task, "system": system, "seed": seed}, results[system, seed]

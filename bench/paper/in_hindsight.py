@@ -1,6 +1,6 @@
 """Whether settings chosen on the test parts give the paper's figures, where tuned ones do not.
 
-    python bench/paper/in_hindsight.py
+    python bench/paper/in_hindsight.py [--quick]
 
 Every forest of a wide grid, on the data sets where HDI-Forest tuned on the training part is more
 than 5 % wider than the paper prints. Each is read at the level at which its mean PICP on the test
@@ -12,21 +12,22 @@ take about 20 minutes on one core.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.ensemble import RandomForestRegressor
 
-import store
 import tasks
 from hdiforest import HDIForestRegressor
 from hdiforest.metrics import coverage_score, mean_width_score
 from matching import level_reaching
 from published import TABLE_2
 from systems.interface import LEVELS
+from tasks import RESULTS, study
 
+FOLDER = RESULTS
 SPLITS = {"boston": 20, "energy": 20, "forest_fires": 20, "naval": 5}
 _FORESTS = [
     {"min_samples_leaf": leaf, "max_features": share}
@@ -100,15 +101,16 @@ def row(name: str, splits: list[list[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    rows = []
+    asked = study.parser(__doc__, FOLDER)
+    study.chosen(asked, globals(), SPLITS={"boston": 2}, _N_TREES=5)
+    path, rows = study.path_of(FOLDER, "in_hindsight"), []
     for name, n_splits in SPLITS.items():
         task = tasks.load(name)
         for seed in range(n_splits):
-            if (name, seed) not in store.read(store.IN_HINDSIGHT):
-                store.add(store.IN_HINDSIGHT, {(name, seed): run_split(task, seed)})
-        found = store.read(store.IN_HINDSIGHT)
+            study.keep(path, (name, seed), partial(run_split, task, seed))
+        found = study.read(path)
         rows.append(row(name, [found[name, seed] for seed in range(n_splits)]))
-    print(pd.DataFrame(rows).to_markdown(index=False))
+    print(study.markdown(rows))
 
 
 if __name__ == "__main__":

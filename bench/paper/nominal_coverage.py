@@ -1,6 +1,6 @@
 """PICP and MPIW of HDI-Forest at nominal levels on the paper's eleven data sets.
 
-    python bench/paper/nominal_coverage.py [--splits 10]
+    python bench/paper/nominal_coverage.py [--splits 10] [--quick]
 
 For each data set: random 80/20 splits (seeds 0, 1, ...), a forest of 300 trees with at least 5 rows
 to a leaf, no tuning. Every test row must have an HDI no wider than its equal-tailed interval at
@@ -11,21 +11,23 @@ bench/paper/results/nominal.md. All together take about 15 minutes on 2 cores.
 
 from __future__ import annotations
 
-import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import train_test_split
 
-import store
 from hdiforest import HDIForestRegressor
 from hdiforest.metrics import coverage_score, interval_score, mean_width_score
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study
 
+FOLDER = Path(__file__).parent / "results"
+NAMES, N_TREES, N_SPLITS = datasets.NAMES, 300, 10
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]
 
 
@@ -33,7 +35,9 @@ def run_split(name: str, seed: int) -> dict[str, object]:
     """Score one split; widths in units of the target's standard deviation."""
     data = datasets.load(name)
     X, X_test, y, y_test = train_test_split(data.X, data.y, test_size=0.2, random_state=seed)
-    forest = RandomForestRegressor(300, min_samples_leaf=5, n_jobs=-1, random_state=seed).fit(X, y)
+    forest = RandomForestRegressor(N_TREES, min_samples_leaf=5, n_jobs=-1, random_state=seed).fit(
+        X, y
+    )
     model = HDIForestRegressor.from_forest(forest, X, y, n_jobs=-1)
     found: dict[str, object] = {"levels": LEVELS, "n_test": len(y_test)}
     widths = {}
@@ -73,20 +77,21 @@ def report(name: str, splits: list[dict]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--splits", type=int, default=10)
-    options = parser.parse_args()
+    asked = study.parser(__doc__, FOLDER)
+    asked.add_argument("--splits", type=int)
+    options = study.chosen(asked, globals(), NAMES=("boston", "wine"), N_TREES=20, N_SPLITS=1)
+    n_splits = options.splits or N_SPLITS
+    path = study.path_of(FOLDER, "nominal")
     lines = ["| data set | PICP HDI | PICP ET | MPIW HDI | MPIW ET | HDI / ET | at equal PICP |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
-    for name in datasets.NAMES:
-        for seed in range(options.splits):
-            if (name, seed) not in store.read(store.NOMINAL):
-                store.add(store.NOMINAL, {(name, seed): run_split(name, seed)})
-        found = store.read(store.NOMINAL)
-        lines.append(report(name, [found[name, seed] for seed in range(options.splits)]))
+    for name in NAMES:
+        for seed in range(n_splits):
+            study.keep(path, (name, seed), partial(run_split, name, seed))
+        found = study.read(path)
+        lines.append(report(name, [found[name, seed] for seed in range(n_splits)]))
         print(lines[-1])
     made = "Made by `python bench/paper/nominal_coverage.py` from nominal.jsonl."
-    store.NOMINAL.with_suffix(".md").write_text("\n".join([made, "", *lines, ""]))
+    path.with_suffix(".md").write_text("\n".join([made, "", *lines, ""]))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 import figures
-import store
 import tables
 import words
 from comparing import at_matched_target
@@ -23,6 +22,7 @@ from frames import ORDER, read_curves, read_scores, read_settings
 from protocol import CANONICAL, results_of
 from published import SYSTEMS
 from systems import FAMILIES
+from tasks import RESULTS, study
 
 _HOW_TO_READ = """\
 Made by `python bench/paper/report.py` from the results in this folder's parent.
@@ -48,7 +48,7 @@ _OTHERS = [system for system in ORDER if system not in SYSTEMS]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=store.RESULTS)
+    parser.add_argument("folder", nargs="?", type=Path, default=RESULTS / "evaluation")
     write(parser.parse_args(arguments).folder)
 
 
@@ -56,24 +56,22 @@ def write(folder: Path) -> Path:
     """Render all results of a folder and return where."""
     scores, curves, settings = read_scores(folder), read_curves(folder), read_settings(folder)
     shown = folder / "report"
-    shown.mkdir(exist_ok=True)
-    parts = [f"## {title}\n\n{body}" for title, body in _sections(scores, curves, settings).items()]
-    parts.insert(0, _HOW_TO_READ)
-    (shown / "tables.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    figures.figure_1().savefig(shown / "figure_1.png", dpi=130)
-    figures.figure_2(curves).savefig(shown / "figure_2.png", dpi=110)
+    sections = _sections(scores, curves, settings)
+    study.write_tables(shown / "tables.md", sections, _HOW_TO_READ)
+    study.save_picture(figures.figure_1(), shown / "figure_1.png", dpi=130)
+    study.save_picture(figures.figure_2(curves), shown / "figure_2.png", dpi=110)
     return shown
 
 
 def _sections(scores: pd.DataFrame, curves: pd.DataFrame, settings: pd.DataFrame) -> dict[str, str]:
     sections = {
         "In plain words": "\n\n".join(words.summary(scores, curves)),
-        "Table 1: the data sets": _markdown(tables.table_1()),
-        "Table 2: ours beside the paper's": _markdown(tables.table_2(scores, curves)),
-        "HDI / QRF where both cover as much on the test parts: ratio of widths": _markdown(
+        "Table 1: the data sets": study.markdown(tables.table_1()),
+        "Table 2: ours beside the paper's": study.markdown(tables.table_2(scores, curves)),
+        "HDI / QRF where both cover as much on the test parts: ratio of widths": study.markdown(
             tables.forest_pairs_at_equal_picp(curves)
         ),
-        "HDI / QRF, both tuned on the training parts: ratio of widths": _markdown(
+        "HDI / QRF, both tuned on the training parts: ratio of widths": study.markdown(
             tables.forest_pairs(scores)
         ),
     }
@@ -82,33 +80,31 @@ def _sections(scores: pd.DataFrame, curves: pd.DataFrame, settings: pd.DataFrame
         chosen[f"{target:.2f}"] = scores[np.isclose(scores["target"], target)]
     for title, rows in chosen.items():
         sections[f"MPIW ± standard error @ PICP, tuned for {title}"] = "\n\n".join(
-            _markdown(tables.widths(rows, systems)) for systems in (list(SYSTEMS), _OTHERS)
+            study.markdown(tables.widths(rows, systems)) for systems in (list(SYSTEMS), _OTHERS)
         )
     for system in ("HDI-Forest", "HDI-Forest, padded"):
-        sections[f"{system} / each other system at the paper's PICP: ratio of widths"] = _markdown(
-            tables.against_all(scores, system)
+        sections[f"{system} / each other system at the paper's PICP: ratio of widths"] = (
+            study.markdown(tables.against_all(scores, system))
         )
     for target in CANONICAL:
-        sections[f"Interval score, tuned for {target:.2f}"] = _markdown(
+        sections[f"Interval score, tuned for {target:.2f}"] = study.markdown(
             tables.interval_scores(chosen[f"{target:.2f}"], ORDER)
         )
         sections[f"MPIW @ PICP at the nominal level {target:.2f}, settings chosen for 0.90"] = (
-            _markdown(tables.nominal(curves, target))
+            study.markdown(tables.nominal(curves, target))
         )
     sections["PICP of intervals of width zero, narrow, middle and wide, tuned for 0.90"] = (
-        _markdown(tables.coverage_by_width(scores))
+        study.markdown(tables.coverage_by_width(scores))
     )
     sections["Seconds of one core to tune its family / to fit / to predict the test part"] = (
-        _markdown(tables.seconds(scores))
+        study.markdown(tables.seconds(scores))
     )
-    sections["Settings chosen, tuned for the paper's PICP"] = _markdown(tables.choices(settings))
+    sections["Settings chosen, tuned for the paper's PICP"] = study.markdown(
+        tables.choices(settings)
+    )
     families = {name: results_of(family) for name, family in FAMILIES.items()}
-    sections["Work: `python bench/paper/run.py`"] = _markdown(tables.hours(scores, families))
+    sections["Work: `python bench/paper/run.py`"] = study.markdown(tables.hours(scores, families))
     return sections
-
-
-def _markdown(frame: pd.DataFrame) -> str:
-    return frame.to_markdown(index=False, disable_numparse=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study as study  # of the scripts beside this one, too
 
+RESULTS = Path(__file__).parent / "results"
 # Parkinsons without what gives the target away, new subjects in the test part; wine without the
 # rows that repeat another; all of online news, if a user has put UCI's file into bench/data.
 VARIANTS = {"parkinsons_new_subjects": "parkinsons", "wine_unique": "wine"}

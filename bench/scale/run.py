@@ -1,13 +1,12 @@
 """Scoring of many rows, as ratios: memory by rows, end to end over in memory, import, sharing.
 
-    python bench/scale/run.py [--rows 3000000 30000000] [--repeats 5]
+    python bench/scale/run.py [--rows 3000000 30000000] [--repeats 5] [--quick]
 
-Writes results/scale.json beside this file.
+Writes results/scale.jsonl beside this file.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -26,6 +25,11 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import study
+
+FOLDER = Path(__file__).parent / "results"
+N_ROWS, N_TRAINING_ROWS = [3_000_000, 30_000_000], 300_000
 FEATURES = [f"f{i}" for i in range(8)]
 RUN = (
     "import sys; from hdiforest._cli.main import main; code = main(sys.argv[1:]);"
@@ -116,16 +120,18 @@ def shared(path: Path) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", nargs=2, type=int, default=[3_000_000, 30_000_000])
+    parser = study.parser(__doc__, FOLDER)
+    parser.add_argument("--rows", nargs=2, type=int)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--training-rows", type=int, default=300_000)
-    options = parser.parse_args()
+    few = {"N_ROWS": [30_000, 60_000], "N_TRAINING_ROWS": 2000}
+    options = study.chosen(parser, globals(), **few)
+    n_rows_of = options.rows or N_ROWS
+    repeats = 1 if options.quick else options.repeats
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
-        make_model(folder / "model", options.training_rows)
+        make_model(folder / "model", N_TRAINING_ROWS)
         peaks = []
-        for n_rows in options.rows:
+        for n_rows in n_rows_of:
             write_parquet(folder / "in.parquet", n_rows)
             tables = (folder / "in.parquet", "-o", folder / "out.parquet")
             peaks.append(command(n_rows, folder / "model", *tables)[1])
@@ -134,18 +140,16 @@ def main() -> None:
             for _ in range(5)
         ]
         results = {
-            "rows": options.rows,
+            "rows": n_rows_of,
             "peak_memory_ratio": peaks[1] / peaks[0],
-            "end_to_end_over_in_memory": end_to_end(folder, options.rows[0] // 3, options.repeats),
+            "end_to_end_over_in_memory": end_to_end(folder, n_rows_of[0] // 3, repeats),
             "import_seconds": min(float(each.split()[0]) for each in imports),
             "import_mb": int(re.search(r"VmHWM:\s*(\d+) kB", imports[0])[1]) / 1e3,
             "shared_by_four_over_file": shared(folder / "model"),
             "cores": os.cpu_count(),
         }
     print(json.dumps(results, indent=2))
-    out = Path(__file__).parent / "results" / "scale.json"
-    out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps(results, indent=2) + "\n")
+    study.add(study.path_of(FOLDER, "scale"), {("scale", 0): results})
 
 
 if __name__ == "__main__":

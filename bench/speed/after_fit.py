@@ -1,6 +1,6 @@
 """Time of `diagnose`, `recalibrate` and of counting rows, in turns with that of scoring.
 
-    python bench/speed/after_fit.py
+    python bench/speed/after_fit.py [--quick]
 
 20,000 training rows of ten features, calibrated and not; 20,000 rows are diagnosed, 10,000
 recalibrate a model of five coverages. Each ratio is the median over turns. About a minute.
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import HDIForestRegressor
@@ -25,16 +24,19 @@ from hdiforest.monitoring import recalibrate
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study
 
-TURNS = 7
+TURNS, N_ROWS, N_TREES = 7, 20_000, (100, 300)
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 def main() -> None:
-    X, y = datasets.friedman(20_000, 0)
-    new, y_new = datasets.friedman(20_000, 1)
+    study.chosen(study.parser(__doc__), globals(), TURNS=1, N_ROWS=600, N_TREES=(60,))
+    X, y = datasets.friedman(N_ROWS, 0)
+    new, y_new = datasets.friedman(N_ROWS, 1)
+    few = slice(N_ROWS // 2)
     rows = []
-    for trees in (100, 300):
+    for trees in N_TREES:
         forest = ExtraTreesRegressor(trees, bootstrap=True, n_jobs=-1, random_state=0)
         raw = HDIForestRegressor(forest, calibration=False, n_jobs=-1).fit(X, y)
         model = HDIForestRegressor(forest, calibration=COVERAGES, n_jobs=-1).fit(X, y)
@@ -48,15 +50,15 @@ def main() -> None:
             *(
                 _row(trees, f"recalibrate / calibrated intervals, {method}", 1.2,
                      lambda own=model, m=method: recalibrate(
-                         own, new[:10_000], y_new[:10_000], method=m),
-                     lambda own=model: own.predict_interval(new[:10_000], COVERAGES))
+                         own, new[few], y_new[few], method=m),
+                     lambda own=model: own.predict_interval(new[few], COVERAGES))
                 for method in ("rolling", "aci")
             ),
             _row(trees, "counting / raw interval", 0.02,
                  lambda own=raw: _count(own, new),
                  lambda own=raw: own.predict_interval(new, 0.9, kind="hdi")),
         ]  # fmt: skip
-    print(pd.DataFrame(rows).to_markdown(index=False, floatfmt=".3g"))
+    print(study.markdown(rows, ".3g"))
 
 
 def _count(model: HDIForestRegressor, X: np.ndarray) -> None:

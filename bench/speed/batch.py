@@ -1,6 +1,6 @@
 """Time and memory of intervals at prices, batches and regions, beside highest-density intervals.
 
-    python bench/speed/batch.py [--rows 3000000]
+    python bench/speed/batch.py [--rows 3000000] [--quick]
 
 20,000 training rows of ten features, 100 trees with leaves of 5 rows. One price and 32 prices are
 timed in turns with an HDI of each row, a batch in memory, and regions of two pieces. Then a stream
@@ -11,7 +11,6 @@ the stream. Some minutes for 3,000,000 rows.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import sys
 import time
@@ -19,7 +18,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from sklearn.ensemble import ExtraTreesRegressor
 
 from hdicore import Scorer
@@ -28,20 +26,26 @@ from hdiforest import HDIForestRegressor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study
 
-TURNS = 7
+TURNS, N_ROWS, N_TREES = 7, 20_000, 100
+N_STREAMED = 10**12  # rows at most
 BLOCK = 100_000
 COVERAGE, FLOOR = 0.9, 0.5
 GRID = (-50.0, 80.0, 100, 2.0)  # low, high, bins, bandwidth
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = study.parser(__doc__)
     parser.add_argument("--rows", type=int, default=3_000_000)
-    n_rows = parser.parse_args().rows
-    forest = ExtraTreesRegressor(100, bootstrap=True, min_samples_leaf=5, n_jobs=-1, random_state=0)
-    model = HDIForestRegressor(forest, calibration=False).fit(*_rows(20_000, 0))
-    print(pd.DataFrame(ratios(model.scorer_)).to_markdown(index=False, floatfmt=".3g"))
+    few = {"TURNS": 1, "BLOCK": 200, "N_ROWS": 300, "N_TREES": 5, "N_STREAMED": 500}
+    options = study.chosen(parser, globals(), **few)
+    n_rows = min(options.rows, N_STREAMED)
+    forest = ExtraTreesRegressor(
+        N_TREES, bootstrap=True, min_samples_leaf=5, n_jobs=-1, random_state=0
+    )
+    model = HDIForestRegressor(forest, calibration=False).fit(*_rows(N_ROWS, 0))
+    print(study.markdown(ratios(model.scorer_), ".3g"))
     print(f"\natoms of a row: {n_atoms(model.scorer_):.0f} on average\n")
     for line in stream(model.scorer_, n_rows):
         print(line)
@@ -49,7 +53,7 @@ def main() -> None:
 
 def ratios(scorer: Scorer) -> list[dict[str, object]]:
     """Return medians of the times of one thread over that of an HDI of each row, in turns."""
-    X = _rows(20_000, 1)[0]
+    X = _rows(N_ROWS, 1)[0]
     work: dict[str, Callable[[], object]] = {
         "HDI": lambda: scorer.intervals(X, COVERAGE, n_threads=1),
         "one price": lambda: scorer.priced_intervals(X, 5.0, FLOOR, n_threads=1),

@@ -1,6 +1,6 @@
 """What calibration adds to the time of an answer, beside another commit in turns.
 
-    python bench/speed/calibrated.py [--compare REV] [--turns N]
+    python bench/speed/calibrated.py [--compare REV] [--turns N] [--quick]
 
 One thread, 100 extra trees on 20,000 rows of ten features. Calibrated answers are timed in turns
 with the forest's own: one row, 20,000 rows at five coverages and at one, three quantiles, one row
@@ -27,8 +27,10 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
 import revisions
+import study
 
-N_ROWS = 20_000
+N_ROWS, N_TREES = 20_000, 100
+N_TURNS = 1000  # at most
 FIVE = [0.5, 0.8, 0.9, 0.95, 0.99]
 THREE = [0.1, 0.5, 0.9]
 # What is asked, how often in a turn, and whether of three outputs.
@@ -116,18 +118,16 @@ def serve(n_rows: int, n_trees: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = study.parser(__doc__)
     parser.add_argument("--compare", metavar="REV")
     parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--rows", type=int, default=N_ROWS)
-    parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = study.chosen(parser, globals(), N_ROWS=300, N_TREES=60, N_TURNS=1)
     if options.serve:
-        serve(options.rows, options.trees)
+        serve(N_ROWS, N_TREES)
         return
     names = [*filter(None, [options.compare]), revisions.WORKTREE]
-    size = "--rows", str(options.rows), "--trees", str(options.trees)
+    size = ["--quick"] if options.quick else []
     running = {
         name: revisions.start(
             revisions.built_tree(name), __file__, "--serve", *size, OMP_NUM_THREADS="1"
@@ -138,7 +138,7 @@ def main() -> None:
     for process in running.values():
         assert process.stdout is not None
         process.stdout.readline()
-    for _ in range(options.turns):
+    for _ in range(min(options.turns, N_TURNS)):
         for work in WORKS:
             for kind in ("raw", "calibrated"):
                 for name, process in running.items():

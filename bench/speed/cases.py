@@ -12,6 +12,7 @@ from sklearn.model_selection import train_test_split
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study as study  # of the scripts beside this one, too
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Rows per second and memory of the command's score, on a million rows of two data sets.
 
-    python bench/speed/command.py
+    python bench/speed/command.py [--quick]
 
 Rows are drawn from the data set with replacement and moved by a thousandth of each column's spread,
 so that they are all different. Fits with the command's defaults, without calibration and with it.
@@ -20,12 +20,14 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study
 
 N_ROWS = 1_000_000
 LEVELS = ("0.8", "0.9", "0.95")
 
 
 def main() -> None:
+    study.chosen(study.parser(__doc__), globals(), N_ROWS=10_000)
     print("| data | rows/s, raw | calibrated | memory, raw | calibrated | model |")
     print("|---|---:|---:|---:|---:|---:|")
     for name in ("power_plant", "protein"):

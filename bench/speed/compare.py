@@ -1,6 +1,6 @@
 """Times this code beside another commit's: a process for each, in turns, by processor time.
 
-    python bench/speed/compare.py b2943ce [--only NAME ...] [--turns N] [--works NAME ...]
+    python bench/speed/compare.py b2943ce [--only NAME ...] [--turns N] [--works NAME ...] [--quick]
 
 Both get the same forest and rows. Answers are compared first, bit by bit; means to 2^-31 of the
 targets' range. Shown are medians of the ratios, turn by turn, with the outer quarters. The other
@@ -10,7 +10,6 @@ to another, with its own start.
 
 from __future__ import annotations
 
-import argparse
 import os
 import pickle
 import resource
@@ -20,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import revisions
-from cases import CASES, load
+from cases import CASES, load, study
 
 N_SCORED_ROWS = 300_000  # by the command
 COMMAND_LEVELS = ("0.8", "0.9", "0.95")
@@ -177,16 +177,17 @@ def main() -> None:
     if sys.argv[1:2] == ["--serve"]:
         serve(Path(sys.argv[2]), sys.argv[4:], Path(sys.argv[3]))
         return
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = study.parser(__doc__)
     parser.add_argument("other", help="a commit")
     names = [case.name for case in CASES]
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=names, default=DEFAULT_CASES)
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=names)
     parser.add_argument("--works", nargs="+", choices=WORKS, default=DEFAULT_WORKS)
     parser.add_argument("--turns", type=int, default=11)
-    options = parser.parse_args()
+    tiny = {"CASES": (replace(CASES[0], name="tiny", rows=300, trees=5, queries=200),)}
+    options = study.chosen(parser, globals(), **tiny, DEFAULT_CASES=("tiny",), N_SCORED_ROWS=100)
     print("| case | " + " | ".join(options.works) + " |")
     print("|---|" + "---:|" * len(options.works))
-    for name in options.only:
+    for name in options.only or DEFAULT_CASES:
         ratios = compare(name, options.other, list(options.works), options.turns)
         shown = []
         for work in options.works:

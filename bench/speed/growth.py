@@ -1,19 +1,17 @@
 """How the time of an exact HDI grows with training rows, trees and leaf sizes.
 
-    python bench/speed/growth.py [--only NAME ...] [--turns N]
+    python bench/speed/growth.py [--only NAME ...] [--turns N] [--quick]
 
 Fits extremely randomised trees with bootstrap on Friedman's function and scores 20,000 other rows
 on one thread, by processor time. An exponent is that of a point and the one before. Points are kept
-in results/growth.json. 10,000,000 rows and 4 trees take 6 GB; all points take about an hour.
+in results/growth.jsonl. 10,000,000 rows and 4 trees take 6 GB; all points take about an hour.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +19,10 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
+import study
 from hdiforest import HDIForestRegressor
 
-RESULTS = Path(__file__).parent / "results"
+FOLDER = Path(__file__).parent / "results"
 N_QUERIES = 20_000
 Point = tuple[int, int, int]  # training rows, trees, least rows in a leaf
 SERIES: dict[str, list[Point]] = {
@@ -61,17 +60,6 @@ def measured(point: Point, turns: int) -> dict[str, float]:
     return found | {"index, MB": scorer.index.nbytes / 1e6}
 
 
-def read() -> dict[str, dict[str, float]]:
-    path = RESULTS / "growth.json"
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
-def keep(name: str, figures: dict[str, float]) -> None:
-    unfinished = RESULTS / "growth.part"
-    unfinished.write_text(json.dumps(read() | {name: figures}, indent=1) + "\n")
-    os.replace(unfinished, RESULTS / "growth.json")
-
-
 def table(title: str, points: list[Point], results: dict[str, dict[str, float]]) -> list[str]:
     """Lines of a table of one series, with exponents between neighbours."""
     varied = VARIED[title.split(",")[0].split(" ")[0]]
@@ -94,17 +82,19 @@ def table(title: str, points: list[Point], results: dict[str, dict[str, float]])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=SERIES, metavar="NAME", default=list(SERIES))
+    parser = study.parser(__doc__, FOLDER)
+    parser.add_argument("--only", nargs="+", choices=SERIES, metavar="NAME")
     parser.add_argument("--turns", type=int, default=5)
-    options = parser.parse_args()
-    for series in options.only:
+    few = {"rows, leaf 5": [(200, 3, 5), (400, 3, 5)], "trees": [(200, 3, 5)]}
+    options = study.chosen(parser, globals(), SERIES=few, N_QUERIES=50)
+    path = study.path_of(FOLDER, "growth")
+    for series in options.only or SERIES:
         for point in SERIES[series]:
-            if str(point) not in read():
-                keep(str(point), measured(point, options.turns))
-    parts = [table(title, points, read()) for title, points in SERIES.items()]
+            study.keep(path, (str(point), 0), partial(measured, point, options.turns))
+    results = {name: figures for (name, _), figures in study.read(path).items()}
+    parts = [table(title, points, results) for title, points in SERIES.items()]
     text = "\n\n".join("\n".join(lines) for lines in parts)
-    (RESULTS / "growth.md").write_text(text + "\n")
+    path.with_suffix(".md").write_text(text + "\n", encoding="utf-8")
     print(text)
 
 

@@ -1,14 +1,14 @@
 """Time the HDI with each instruction set beside forest.predict: a process for each set, in turns.
 
-python bench/speed/instruction_sets.py [--only NAME ...] [--turns N]
+python bench/speed/instruction_sets.py [--only NAME ...] [--turns N] [--quick]
 """
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import time
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -17,7 +17,7 @@ from rich.table import Table
 from sklearn.ensemble import RandomForestRegressor
 
 import hdicore
-from cases import CASES, Case, load
+from cases import CASES, Case, load, study
 from checks import LEVELS
 from hdiforest import HDIForestRegressor
 
@@ -76,14 +76,15 @@ def times_of(case: Case, turns: int) -> dict[tuple[str, str], list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=NAMES, default=DEFAULT)
+    parser = study.parser(__doc__)
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=NAMES)
     parser.add_argument("--turns", type=int, default=9)
-    options = parser.parse_args()
+    tiny = {"CASES": (replace(CASES[0], name="tiny", rows=300, trees=5, queries=200),)}
+    options = study.chosen(parser, globals(), **tiny, DEFAULT=("tiny",))
     table = Table("case", "set", "HDI, us/row", "HDI / portable", "5 levels / portable")
     table.add_column("scikit-learn, mean / HDI")
     for case in CASES:
-        if case.name not in options.only:
+        if case.name not in (options.only or DEFAULT):
             continue
         times = times_of(case, options.turns)
         for name in dict.fromkeys(name for name, _ in times):

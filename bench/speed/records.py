@@ -1,6 +1,6 @@
 """What a record costs `BatchScorer` beyond the query of the same row as an array.
 
-    python bench/speed/records.py
+    python bench/speed/records.py [--quick]
 
 3,000 training rows of ten columns (numbers, booleans, two of categories, a date), 100 trees, not
 calibrated and calibrated. Shown are the tenth percentiles of batches of ten calls, in microseconds
@@ -10,6 +10,7 @@ table. Half a minute.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,18 +25,23 @@ from hdiforest import fit_table
 from hdiforest.calibration._predict import predict_mean_and_intervals
 from hdiforest.serving import BatchScorer
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import study
+
+N_ROWS, N_BATCHES = 3000, 200
 RECORD = {f"x{j}": 0.5 for j in range(5)} | {
     "rooms": 3, "town": "Lyon", "heating": "gas", "lift": True, "sold": datetime(2021, 3, 4),
 }  # fmt: skip
 
 
 def main() -> None:
-    model = fit_table(_table(3000), "price", estimator=ExtraTreesRegressor(bootstrap=True))
+    study.chosen(study.parser(__doc__), globals(), N_ROWS=300, N_BATCHES=3)
+    model = fit_table(_table(N_ROWS), "price", estimator=ExtraTreesRegressor(bootstrap=True))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.hdi"
         model.save(path)
         rows = [_times(BatchScorer(path, 0.9, kind=kind)) for kind in ("hdi", "calibrated")]
-    print(pd.DataFrame(rows).to_markdown(index=False, floatfmt=".0f"))
+    print(study.markdown(rows, ".0f"))
 
 
 def _times(scorer: BatchScorer) -> dict[str, object]:
@@ -53,7 +59,7 @@ def _times(scorer: BatchScorer) -> dict[str, object]:
 def _microseconds(work: Callable[[], object]) -> float:
     """Return the tenth percentile of the time of a call."""
     seconds = []
-    for _ in range(200):
+    for _ in range(N_BATCHES):
         start = time.process_time()
         for _ in range(10):
             work()

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from cases import study
 from goals import goals_of
-from store import read
 from tables import PEERS, Cell, Result, Table, of_kind, ratios, remarks_on, tables_of
 
 HOW = "Median (least-largest) of the turns; a goal beside a figure is met (ok) or missed (NO)."
@@ -24,7 +24,10 @@ COLOURS = {"1": "#1b6ca8", "2": "#d1495b"}
 
 def report(folder: Path) -> None:
     """Render all results of a folder, on the terminal and into it."""
-    results = list(read(folder).values())
+    found = study.read(study.path_of(folder, "results"))
+    if not found:
+        raise study.NotHereError(f"{folder} holds no results; run.py measures them.")
+    results = list(found.values())
     tables = tables_of(results)
     remarks = [HOW, *remarks_on(results)]
     console = Console() if sys.stdout.isatty() else Console(width=200)
@@ -37,7 +40,7 @@ def report(folder: Path) -> None:
     (folder / "table.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     speed = of_kind(results, "speed")
     if speed:
-        _picture(speed).savefig(folder / "ratios.png", dpi=150)
+        study.save_picture(_picture(speed), folder / "ratios.png", dpi=150)
 
 
 def _for_terminal(table: Table) -> RichTable:

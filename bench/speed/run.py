@@ -1,26 +1,27 @@
 """Measures the speed and memory of hdicore beside other libraries, and prints the ratios.
 
     python bench/speed/run.py [--full] [--only NAME ...] [--turns N] [--threads 1 2] [--fresh]
+    python bench/speed/run.py --quick
 
 Each finished case is kept in bench/speed/results unless --fresh is given.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import machine
-from cases import CASES, FIT_CASES, MEMORY_CASES
+from cases import CASES, FIT_CASES, MEMORY_CASES, Case, study
 from default_fit import measure_default_fit
 from measure import measure
 from memory import measure_memory
 from report import report
-from store import RESULTS, read, write
 
+RESULTS = Path(__file__).parent / "results"
 SPEED = {case.name: case for case in CASES}
 MEMORY = {f"memory_{case.name}": case for case in MEMORY_CASES}
 FIT = {f"default_fit_{case.name}": case for case in FIT_CASES}
@@ -35,16 +36,20 @@ def described(name: str, work: Callable[[], dict[str, object]]) -> dict[str, obj
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = study.parser(__doc__, RESULTS)
     parser.add_argument("--full", action="store_true", help="all cases, not the small ones alone")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=NAMES, help=", ".join(NAMES))
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--fresh", action="store_true", help="measure again what has a result")
-    options = parser.parse_args()
+    tiny = Case("tiny", rows=300, trees=5, queries=200, peer_queries=50, small=True)
+    fit = Case("20k", rows=600, trees=60, queries=200, small=True)
+    quick = {"SPEED": {"tiny": tiny}, "FIT": {"default_fit_20k": fit}, "MEMORY": {}}
+    options = study.chosen(parser, globals(), **quick)
     cases = SPEED | MEMORY | FIT
-    for name in options.only or [n for n in NAMES if options.full or cases[n].small]:
-        if name in read(RESULTS) and not options.fresh:
+    path = study.path_of(options.results, "results")
+    for name in options.only or [n for n in cases if options.full or cases[n].small]:
+        if (name, 0) in study.read(path) and not options.fresh:
             print(f"{name}: kept", file=sys.stderr)
             continue
         print(name, file=sys.stderr)
@@ -54,8 +59,8 @@ def main() -> None:
             work = partial(measure_default_fit, FIT[name], max(options.threads), options.turns)
         else:
             work = partial(measure, SPEED[name], options.threads, options.turns)
-        write(name, described(name, work), RESULTS)
-    report(RESULTS)
+        study.add(path, {(name, 0): described(name, work)})
+    report(options.results)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What twelve spellings of dates and twelve of numbers become, through each door to a table.
 
-    python bench/tables/spellings.py
+    python bench/tables/spellings.py [--quick]
 
 Prints the table of docs/tables.md, in some minutes. The target follows the column, as a date a
 season. A forest is fitted on 600 rows from a CSV, a Parquet file, JSON lines and a frame of pandas,
@@ -10,6 +10,7 @@ are those of calibrated 90 % intervals.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,6 +24,9 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, fit_table
 from hdiforest.metrics import coverage_score, mean_width_score
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import study
 
 N_TRAIN, N_LATER, LEVEL = 600, 400, 0.9
 Write = Callable[[Any], str]
@@ -120,6 +124,8 @@ def rows() -> Iterator[list[str]]:
 
 
 def main() -> None:
+    few = {"DATES": dict(list(DATES.items())[:1]), "NUMBERS": dict(list(NUMBERS.items())[:1])}
+    study.chosen(study.parser(__doc__), globals(), **few)
     warnings.simplefilter("ignore")  # of categories that are new
     doors = ", ".join([*DOORS, "a frame"])
     head = ["cells", f"become, from {doors}", "coverage, width", "as categories"]

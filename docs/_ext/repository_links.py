@@ -4,7 +4,6 @@ import re
 
 from benchmark_pages import PAGE_OF
 
-LINK = re.compile(r"(?<!!)(\[[^\]]*\])\(\.\./([^)#]+)(#[^)]*)?\)")
 OWN_PAGES = {"CHANGELOG.md": "changelog.md", **PAGE_OF}
 
 
@@ -12,11 +11,17 @@ def _rewrite(app, name, source):
     def relinked(found):
         text, path, anchor = found.groups(default="")
         page = OWN_PAGES.get(path)
-        target = page if page else f"{app.config.repository_url}/blob/main/{path}"
+        target = (
+            "../" * name.count("/") + page
+            if page
+            else f"{app.config.repository_url}/blob/main/{path}"
+        )
         return f"{text}({target}{anchor})"
 
-    if "/" not in name:  # pages of docs/ itself
-        source[0] = LINK.sub(relinked, source[0])
+    # A page of a folder of docs/ is one step further from the root.
+    up = "../" * (1 + name.count("/"))
+    link = re.compile(rf"(?<!!)(\[[^\]]*\])\({re.escape(up)}(?!\.\./)([^)#]+)(#[^)]*)?\)")
+    source[0] = link.sub(relinked, source[0])
 
 
 def setup(app):

@@ -523,7 +523,7 @@ def test_frozen_boosters_are_means_as_they_are(kind, of_table, tmp_path):
     ends = model.predict_interval(TABLE[names][:20], 0.8)
     assert pickle.dumps(booster) == before
     assert_allclose(
-        model._fitted.centred.mean.predict(NUMBERS[:20].astype(np.float32), 1),
+        model._fitted.calibrated.centred.mean.predict(NUMBERS[:20].astype(np.float32), 1),
         booster.predict(rows[:20].astype(np.float32).astype(np.float64)),
     )
     model.save(tmp_path / "m.hdi")

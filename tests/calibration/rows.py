@@ -1,5 +1,7 @@
 """Made-up calibration rows, and calibrations of them."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from hdiforest._utils.checks import checked_coverages
@@ -22,7 +24,8 @@ def selection(ends, y, y_train, coverages, *, bases=BASES, weights=None, **optio
 def calibrate_oob(*args, selected=None, labels=None, **options):
     known, rule = selection(*args, **options)
     rule = rule if selected is None else reselected(selected)
-    return _calibrate.calibrate_oob(*known, rule, labels=labels)[0]
+    calibration = _calibrate.calibrate_oob(*known, rule, labels=labels)[0]
+    return replace(calibration, guarantee="Nothing is promised of rows that are made up.")
 
 
 def calibrate_split(*args, selected, confidence=None, labels=None, **options):

@@ -31,7 +31,7 @@ def load(name):
             pytest.skip("source distributions do not have this set")
         text = (folder / "boston.csv").read_bytes()
     else:
-        with zipfile.ZipFile(folder / "sets.zip") as sets:
+        with zipfile.ZipFile(folder / "small.zip") as sets:
             text = sets.read(f"{name}.csv")
     table = np.genfromtxt(io.BytesIO(text), delimiter=",", skip_header=1)
     return table[:, :-1], table[:, -1]

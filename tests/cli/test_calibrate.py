@@ -526,7 +526,7 @@ def test_check_by_groups_and_over_periods(sites, capsys, ending):
     table, path = pd.read_csv(sites / "new.csv"), sites / f"new.{ending}"
     if ending == "parquet":
         table.to_parquet(path)
-    call = ["check", sites / "m", path, "--target", "target", "--by", "site", "--over", "day"]
+    call = ["check", sites / "m", path, "--target", "target", "--by", "site", "--order", "day"]
     capsys.readouterr()
     assert run([*call, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -580,18 +580,18 @@ def test_groups_of_texts_numbers_and_missing_cells(sites, tmp_path, capsys):
 
     assert groupings("--by", "text") == [["(missing)", "b", "ä"]]
     assert groupings("--by", "code") == [[f"{code}.5" for code in range(40)]]
-    assert groupings("--over", "site") == [["0", "1", "2", "3", "8"]]  # no value is divided
-    assert groupings("--over", "site", "--by", "site") == [["0", "1", "2", "3", "8"]] * 2
-    over_target, _ = groupings("--over", "target", "--by", "site")
-    ends = [tuple(map(float, name.split(" to "))) for name in over_target]
+    assert groupings("--order", "site") == [["0", "1", "2", "3", "8"]]  # no value is divided
+    assert groupings("--order", "site", "--by", "site") == [["0", "1", "2", "3", "8"]] * 2
+    by_target, _ = groupings("--order", "target", "--by", "site")
+    ends = [tuple(map(float, name.split(" to "))) for name in by_target]
     assert np.ravel(ends).tolist() == sorted(np.ravel(ends))
     assert len(ends) == 10
     assert run([*call, "--by", "code"]) == 0
     assert "\n10 groups of fewer rows are told by --json" in capsys.readouterr().out
-    message = failure(capsys, [*call, "--over", "text"], 2)
-    assert message == "--over must have a value in each row, and row 1 has none"
+    message = failure(capsys, [*call, "--order", "text"], 2)
+    assert message == "--order must have a value in each row, and row 1 has none"
     assert "has no column 'no'" in failure(capsys, [*call, "--by", "no"])
-    assert "has no column 'no'" in failure(capsys, [*call, "--over", "no"])
+    assert "has no column 'no'" in failure(capsys, [*call, "--order", "no"])
 
 
 def test_periods_and_orders_of_texts(sites, tmp_path, capsys):
@@ -603,7 +603,7 @@ def test_periods_and_orders_of_texts(sites, tmp_path, capsys):
     )
     table["week"] = [f"W{i % 40}" for i in range(400)]
     table.to_csv(tmp_path / "new.csv", index=False)
-    call = ["check", sites / "m", tmp_path / "new.csv", "--target", "target", "--over"]
+    call = ["check", sites / "m", tmp_path / "new.csv", "--target", "target", "--order"]
     capsys.readouterr()
     assert run([*call, "day", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -616,13 +616,13 @@ def test_periods_and_orders_of_texts(sites, tmp_path, capsys):
     assert "\n\nPeriods are sorted as text" in capsys.readouterr().out
     message = failure(capsys, [*call, "early"], 2)
     assert message.startswith(
-        "--over: column 'early' holds dates that can be read in 2 ways, '01/02"
+        "--order: column 'early' holds dates that can be read in 2 ways, '01/02"
     )
     assert "--date-format 'early=%d/%m/%Y' or 'early=%m/%d/%Y'" in message
     assert run([*call, "early", "--date-format", "early=%m/%d/%Y"]) == 0
     assert "Periods are sorted as dates as %m/%d/%Y" in capsys.readouterr().out
     message = failure(capsys, [*call, "early", "--date-format", "day=%d/%m/%Y"], 2)
-    assert message == "--date-format must be of the column of --over, got 'day'"
+    assert message == "--date-format must be of the column of --order, got 'day'"
     fit = [*FIT, tmp_path / "new.csv", "-o", tmp_path / "m", "--drop", "early", "--trees", 9]
     message = failure(capsys, [*fit, "--order", "week"], 2)
     assert message == "--order must be a column of numbers or dates, and 'week' holds categories"

@@ -1,5 +1,6 @@
 """The code of the site's pages runs, prints what they show, and links find their targets."""
 
+import importlib
 import re
 import shlex
 from pathlib import Path
@@ -12,6 +13,25 @@ from ..oracle import ROOT, SKLEARN
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.M | re.S)
 PAGES = ("tour", "intervals", "honest", "choosing", "file_format", "production", "recipes")
 LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "crepes"}
+
+
+# What names paths of the tree, and the folders that it takes them from.
+NAMING = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "developers").glob("*.md")),
+    *sorted((ROOT / "bench").rglob("README.md")),
+]
+BASES = [ROOT / name for name in (".", "src_cpp", "src_cpp/include", "hdicore", "python", "tests")]
+FOLDERS = {path.name for base in BASES for path in base.iterdir() if path.is_dir()} - {"build"}
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_that_a_page_names_exist(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    words = {word for code in re.findall(r"`([^`]+)`", text) for word in code.split()}
+    paths = {word.partition("::")[0] for word in words if word.partition("/")[0] in FOLDERS}
+    assert {path for path in paths if not any((base / path).exists() for base in BASES)} == set()
 
 
 def text_of(page):
@@ -122,3 +142,20 @@ def test_calls_of_other_libraries_and_ours_run(library, capsys):
         if library in LIBRARIES:
             exec(theirs, names)
         exec(ours, names)
+
+
+def test_speed_in_the_readme_is_that_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    reports = importlib.import_module("reports")
+    path = ROOT / "bench" / "speed" / "results" / "table.md"
+    section = "How many times as long others take"
+    head, rows = reports.table_of(reports.paragraphs_of(path, section))
+    columns = ["case", "scikit-learn, mean / HDI", "ONNX Runtime, mean / HDI"]
+    columns += [f"quantile-forest, {kind} / HDI" for kind in ("exact", "default")]
+    _, medians = reports.selected(head, rows, columns, only=("threads", "2"), medians=True)
+    measured = {case: figures for case, *figures in medians}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| (\d+),000 \| (\d+) \| (.*) \|$", readme, re.M)
+    assert shown
+    for thousands, leaf, figures in shown:
+        assert figures.split(" | ") == measured[f"friedman_{thousands}k_leaf{leaf}"]

@@ -532,3 +532,14 @@ def test_warnings_of_out_of_bag_results_name_the_line_that_asked():
     with pytest.warns(UserWarning, match="have no out-of-bag weights") as caught:
         model.oob_.weights()
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_raw_intervals_are_the_shortest_of_the_forest_as_in_quantiles(name):
+    model = MODELS[name]()
+    assert_array_equal(
+        model.predict_interval(X_NEW, LEVELS, kind="raw"),
+        model.predict_interval(X_NEW, LEVELS, kind="hdi"),
+    )
+    raw = model.predict_interval(X_NEW, LEVELS, kind="raw", output="pandas")
+    assert raw.equals(model.predict_interval(X_NEW, LEVELS, kind="hdi", output="pandas"))

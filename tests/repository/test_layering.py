@@ -1,12 +1,14 @@
-"""The rooms: what each folder may mention, what an import may load, how every file begins."""
+"""The rooms: what each folder may mention, what an import may load, how large the user layer is."""
 
 import ast
+import inspect
 import re
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
 import hdicore
+import hdiforest
 
 from ..oracle import ROOT, run_python
 
@@ -167,19 +169,10 @@ USER_ROOMS = (
     "_cli",
     "face",
 )
-MAX_FLOORS_OF_ROOMS, MAX_FLOORS_OF_FILES = 8, 21
 
 
 def room_of(module):
     return (module.split(".")[1:] or ["face"])[0].replace("__main__", "face")
-
-
-def floors_of(graph):
-    """Length of the longest chain of imports that ends at each node."""
-    floors = {}
-    for node in TopologicalSorter(graph).static_order():
-        floors[node] = 1 + max((floors[below] for below in graph.get(node, ())), default=0)
-    return floors
 
 
 def test_the_user_layer_is_rooms_and_a_face():
@@ -199,18 +192,45 @@ def test_each_room_imports_from_rooms_below_it_only():
         for below in imported
         if USER_ROOMS.index(room_of(below)) > USER_ROOMS.index(room_of(name))
     ]
-    assert not upwards
+    assert not upwards, "what two rooms share lies in a room below both, in the order of USER_ROOMS"
 
 
-def test_floors_of_rooms_are_few():
-    graph = {room: set() for room in USER_ROOMS}
-    for name, imported in user_layer_imports().items():
-        graph[room_of(name)] |= {room_of(below) for below in imported} - {room_of(name)}
-    assert max(floors_of(graph).values()) <= MAX_FLOORS_OF_ROOMS
+# What a reader has to know of the user layer; a change that needs more says so here.
+MAX_CODE_LINES, MAX_NAMES, MAX_METHODS, MAX_PARAMETERS = 14_200, 19, 12, 13
+OPTIONS_OF_THE_COMMAND = {"fit_table"}  # takes them as parameters
 
 
-def test_floors_of_files_are_few():
-    assert max(floors_of(user_layer_imports()).values()) <= MAX_FLOORS_OF_FILES
+def code_lines(path):
+    """How many lines are neither blank, nor a comment, nor of a docstring."""
+    text = path.read_text(encoding="utf-8")
+    left_out = set()
+    for node in ast.walk(ast.parse(text)):
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        if isinstance(node, documented) and ast.get_docstring(node) is not None:
+            left_out |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    lines = enumerate(map(str.strip, text.splitlines()), 1)
+    return sum(bool(line) and line[0] != "#" and at not in left_out for at, line in lines)
+
+
+def test_the_user_layer_is_small():
+    lines = sum(map(code_lines, (ROOT / "python" / "hdiforest").rglob("*.py")))
+    assert lines <= MAX_CODE_LINES, "the user layer has more lines of code: what can go instead?"
+
+
+def is_ours(method):
+    return inspect.isroutine(method) and (method.__module__ or "").startswith("hdiforest")
+
+
+def test_public_names_methods_and_parameters_are_few():
+    assert len(hdiforest.__all__) <= MAX_NAMES, "a name of one room stays in that room"
+    for name in hdiforest.__all__:
+        value = getattr(hdiforest, name)
+        known = [getattr(value, n) for n in dir(value) if n[0] != "_"] if callable(value) else []
+        methods = [each for each in known if is_ours(each)]
+        assert len(methods) <= MAX_METHODS, f"a further method of {name}: is it not a function?"
+        for each in [value, *methods] if name not in OPTIONS_OF_THE_COMMAND else ():
+            taken = len(inspect.signature(each).parameters) if callable(each) else 0
+            assert taken <= MAX_PARAMETERS, f"{each.__qualname__} takes {taken} parameters"
 
 
 def test_no_import_of_the_user_layer_runs_in_a_circle():
@@ -295,19 +315,6 @@ def test_the_missing_compiled_module_is_explained(tmp_path):
         "except ModuleNotFoundError as error: print(*error.__notes__)"
     )
     assert "pip install -e ." in run_python(code, tmp_path, cwd=tmp_path)
-
-
-@pytest.mark.parametrize("path", FILES, ids=named)
-def test_the_first_line_says_what_the_file_is_for(path):
-    text = path.read_text()
-    if path.suffix in {".py", ".pyi"}:
-        docstring = ast.get_docstring(ast.parse(text))
-        assert docstring, "no docstring"
-        assert text.startswith('"""')
-        assert len(docstring.splitlines()[0]) > 15
-    else:
-        mark = "#" if path.suffix in {".pyx", ".pxd"} else "//"
-        assert re.match(rf"{mark} (\w+/)*{re.escape(path.name)}: .{{15,}}", text)
 
 
 LICENCE = "// SPDX-License-Identifier: BSD-3-Clause"

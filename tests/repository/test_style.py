@@ -1,4 +1,4 @@
-"""The tree is formatted, linted and typed, by the tools' own word."""
+"""The tree is formatted, linted and typed, and its metadata well formed, by the tools' own word."""
 
 import os
 import shutil
@@ -25,6 +25,14 @@ SOURCES = sorted(
     for path in (ROOT / folder).rglob("*")
     if path.suffix in (".cpp", ".hpp", ".c", ".h")
 )
+# What check-jsonschema knows of, and where it lies.
+SCHEMAS = {
+    "citation-file-format": "CITATION.cff",
+    "dependabot": ".github/dependabot.yml",
+    "github-issue-forms": ".github/ISSUE_TEMPLATE/*.yml",
+    "github-workflows": ".github/workflows/*.yml",
+    "readthedocs": ".readthedocs.yaml",
+}
 
 
 @pytest.mark.parametrize(
@@ -34,11 +42,22 @@ SOURCES = sorted(
         ["ruff", "check", "."],
         ["mypy"],
         ["clang-format", "--dry-run", "--Werror", *SOURCES],
+        ["zizmor", "--offline", "--quiet", ".github"],
+        ["validate-pyproject", "pyproject.toml"],
+        ["pre-commit", "validate-config"],
+        ["python", ".ci/versions.py"],
     ],
-    ids=["ruff format", "ruff check", "mypy", "clang-format"],
+    ids=lambda command: " ".join(command[:2]),
 )
 def test_tools_find_nothing(command):
     run(tool(command[0]), *command[1:], cwd=ROOT)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_what_other_programs_read_has_their_form(schema):
+    paths = list(ROOT.glob(SCHEMAS[schema]))
+    assert paths
+    run(tool("check-jsonschema"), "--builtin-schema", f"vendor.{schema}", *paths)
 
 
 def test_the_stub_matches_the_compiled_module(tmp_path):

@@ -26,6 +26,7 @@ from hdiforest._utils.checks import CallError, alternatives, percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest._utils.kinds import ENDS, TWO_SIDED
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES
+from hdiforest.calibration._methods import METHODS
 from hdiforest.calibration._predict import AnyKind, resolve_kind_and_levels
 from hdiforest.calibration._selection import OBJECTIVES
 
@@ -162,10 +163,11 @@ _TYPES = {each.__name__.replace("_", " "): each for each in _FUNCTIONS}
 _TYPES |= {f"whole from {least}": partial(whole, least=least) for least in (0, 2)}
 _TYPES["coverages up to 1"] = partial(coverages, one=True)
 _CHOICES = {
-    "kinds": ("calibrated", *ENDS),
+    "kinds": ("calibrated", "raw", *ENDS),
     "kinds with two ends": ("calibrated", *TWO_SIDED),
     # No option of the forest constrains it to be monotonic.
     "weightings": [name for name in WEIGHTINGS if name != "monotonic"],
+    "methods": (*METHODS, "none"),
     "objectives": OBJECTIVES,
     "thousands": THOUSANDS,
 }
@@ -230,7 +232,7 @@ def in_options(error: Exception, table: object = None) -> str:
     if not isinstance(error, CallError):
         return str(error)
     options = {name: words.format(error.data, table=table) for name, words in _OPTIONS.items()}
-    return error.said(error.words | options, "--")
+    return error.message(error.words | options, "--")
 
 
 # What stands on the command line for the words of a `CallError`.
@@ -281,8 +283,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     listed = (files("hdiforest._cli") / "data" / "arguments.toml").read_text("utf-8")
-    known = tomllib.loads(listed)
-    for name, summary in known["subcommands"].items():
+    arguments = tomllib.loads(listed)
+    for name, summary in arguments["subcommands"].items():
         subcommand = commands.add_parser(name, help=summary, description=summary)
-        subcommand.add([each for each in known["argument"] if name in each["of"]])
+        subcommand.add([each for each in arguments["argument"] if name in each["of"]])
     return parser

@@ -43,13 +43,13 @@ def run_demo(options: Any) -> None:
     others = f"{N_FOLDS - 1} of {N_FOLDS} parts"
     say(f"Each row is scored by a random forest fitted and calibrated on the other {others}.")
     for name, ax in zip(SETS, axes, strict=False):
-        found = CrossValidation(name)
-        say(found.compared())
+        validation = CrossValidation(name)
+        say(validation.compared())
         written.append(folder / f"{name}_intervals.csv")
-        with write_table(written[-1], found.table.schema) as write:
-            write(found.table)
-        found.draw(ax)
-    found.draw_skewed(axes[-1])  # of the last data set
+        with write_table(written[-1], validation.table.schema) as write:
+            write(validation.table)
+        validation.draw(ax)
+    validation.draw_skewed(axes[-1])  # of the last data set
     written.append(folder / "intervals.png")
     with replacing(written[-1]) as partial:
         figure.savefig(partial, format="png", dpi=120)
@@ -68,7 +68,7 @@ class CrossValidation:
         with as_file(files("hdiforest._cli") / "data" / f"{name}.csv.gz") as path:
             frame, self.y, *_ = read_training_table(path, self.target)
         self.X = np.column_stack([column.to_numpy() for column in frame.columns])
-        self.own = {kind: np.empty((len(self.y), 2, len(ASKED))) for kind in KINDS}
+        self.intervals = {kind: np.empty((len(self.y), 2, len(ASKED))) for kind in KINDS}
         tables = []
         folds = KFold(N_FOLDS, shuffle=True, random_state=0).split(self.X)
         for number, (train, self.test) in enumerate(folds):
@@ -80,7 +80,7 @@ class CrossValidation:
                 ends = self.model.predict_interval(X, LEVELS, kind=kind, output="pyarrow")
                 columns |= dict(zip(ends.column_names, ends.columns, strict=True))
             tables.append(pa.table(columns))
-            for kind, intervals in self.own.items():
+            for kind, intervals in self.intervals.items():
                 intervals[self.test] = self.model.predict_interval(X, ASKED, kind=kind)
         self.table = pa.concat_tables(tables).sort_by("row")
 
@@ -98,10 +98,10 @@ class CrossValidation:
             ends = self.calibrated(level)
             share = coverage_score(self.y, ends)
             cells = [f"{level:g}", f"{share:.3f}", significant(float(mean_width_score(ends)))]
-            for own in self.own.values():
+            for intervals in self.intervals.values():
                 # Intervals at a higher level hold no fewer, up to some rows.
-                at = np.flatnonzero(np.ravel(coverage_score(self.y, own)) >= share)[0]
-                cells += [f"{ASKED[at]:g}", significant(float(mean_width_score(own[..., at])))]
+                j = np.flatnonzero(np.ravel(coverage_score(self.y, intervals)) >= share)[0]
+                cells += [f"{ASKED[j]:g}", significant(float(mean_width_score(intervals[..., j])))]
             rows.append(cells)
         title = f"{self.label[0].upper()}{self.label[1:]} of {len(self.y):,} {self.rows}"
         asked = "asked for\nthe level at which they hold the same share of the rows"
@@ -119,8 +119,8 @@ class CrossValidation:
 
     def draw_skewed(self, ax: Any) -> None:
         """Draw the distribution of the row whose equal-tailed interval the HDI shortens most."""
-        at = ASKED.index(SHOWN)
-        hdi, equal_tailed = (self.own[kind][self.test, :, at] for kind in KINDS)
+        j = ASKED.index(SHOWN)
+        hdi, equal_tailed = (self.intervals[kind][self.test, :, j] for kind in KINDS)
         shortest, equal = np.diff(hdi).ravel(), np.diff(equal_tailed).ravel()
         one = int(np.argmax(np.where(equal > np.median(equal), 1 - shortest / equal, 0)))
         row = self.test[one]

@@ -49,7 +49,7 @@ def run_fit(options: Any) -> None:
     _check_calibration(options)
     table = _training_table(options)
     is_ordered = options.order is not None or options.calibrate != "oob"
-    columns = table.told("" if is_ordered else "--order {} measures the coverage of later rows")
+    columns = table.summary("" if is_ordered else "--order {} measures the coverage of later rows")
     say(f"Columns:\n{columns}\n")
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     grown = _given(options, "min_samples_leaf", "max_depth", "max_features", "max_samples")
@@ -130,9 +130,9 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     """Fit and calibrate a model; say in a line why, or at which levels, that could not be done."""
     how = _given(options, "mean", "by")
     how |= {"method": options.calibrate, "random_state": options.seed}
-    own = _given(options, "objective")
+    objective = _given(options, "objective")
     if options.calibrate == "oob":
-        how["method"] = OutOfBag(**own, order=options.order)
+        how["method"] = OutOfBag(**objective, order=options.order)
     n_rows = n = len(table.y)
     groups, what = np.arange(n), "rows"  # that are not divided
     if table.groups is not None:
@@ -143,13 +143,13 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
         splitter = GroupShuffleSplit(1, test_size=1 / 5, random_state=options.seed)
         kept, held_out = next(splitter.split(groups, groups=groups))
         table, apart, n_rows = table.rows(kept), table.rows(held_out), len(held_out)
-        how |= {"X": apart.X, "y": apart.y, "method": Split(**own)}
+        how |= {"X": apart.X, "y": apart.y, "method": Split(**objective)}
     elif options.calibrate == "cv+":
         n_folds = 10 if options.folds is None else options.folds
         if n_folds > n:
             most = f"at most the number of {what} of {options.tables}, {n:,}"
             raise UsageError(f"--folds must be {most}, got {n_folds:,}")
-        how["method"] = CVPlus(n_folds, table.groups, **own)
+        how["method"] = CVPlus(n_folds, table.groups, **objective)
     _require_rows(options.coverage, n_rows)
     model.fit(table.X, table.y, sample_weight=table.weights)
     if options.calibrate == "none":
@@ -183,10 +183,10 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
         if not isinstance(how["method"], OutOfBag):
             raise
         return f"Not calibrated: {in_options(error)}\n"
-    known = model.calibration_.coverages
-    left_out = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES if level not in known)
-    told = f"Not calibrated at {left_out}: {calibration.n} calibration rows are too few\n"
-    return told if left_out else ""
+    calibrated = model.calibration_.coverages
+    left_out = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES if level not in calibrated)
+    note = f"Not calibrated at {left_out}: {calibration.n} calibration rows are too few\n"
+    return note if left_out else ""
 
 
 @contextmanager
@@ -230,13 +230,13 @@ def run_recalibrate(options: Any) -> None:
     step = calibration.history[-1]
     pairs = zip(calibration.coverages, step.coverage, strict=True)
     covered = ", ".join(f"{share:.3f} at {level:g}" for level, share in pairs)
-    told = f"Covered of {step.n:,} rows, each before it was taken in: {covered}\n"
-    _write(model, options, counts, told)
+    note = f"Covered of {step.n:,} rows, each before it was taken in: {covered}\n"
+    _write(model, options, counts, note)
 
 
-def _write(model: HDIForestRegressor, options: Any, counts: RowCounts, told: str = "") -> None:
+def _write(model: HDIForestRegressor, options: Any, counts: RowCounts, note: str = "") -> None:
     """Write a model with the rows that it has, and say what its calibration is."""
     has_rows = model._fitted_forest().training_rows is not None
     model.save(options.output, training_rows=has_rows)
     written = f"Model written to {printable(options.output)}"
-    say(f"{model.calibration_!r}\n\n{told}{written}\n{counts}".rstrip())
+    say(f"{model.calibration_!r}\n\n{note}{written}\n{counts}".rstrip())

@@ -43,8 +43,8 @@ class Report:
     def __init__(self, model: HDIForestRegressor, not_calibrated: str = "") -> None:
         self.model, self.not_calibrated = model, not_calibrated
         self.calibration: CalibrationResult | None = model._fitted_forest().calibration
-        known = () if self.calibration is None else self.calibration.coverages
-        self.levels = sorted({*DEFAULT_COVERAGES, *known})
+        calibrated = () if self.calibration is None else self.calibration.coverages
+        self.levels = sorted({*DEFAULT_COVERAGES, *calibrated})
         self.record: OutOfBag | None = None
         with warnings.catch_warnings(), suppress(ValueError):  # of rows that no tree left out
             warnings.simplefilter("ignore", OutOfBagWarning)

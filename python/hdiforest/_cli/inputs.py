@@ -114,14 +114,14 @@ class Inputs:
             raise ValueError("- (standard input) must be the only input")
         self.folders: list[Path] = []
         self.is_one_file = len(arguments) == 1
-        every = [source for each in arguments for source in self._found(each)]
+        every = [source for each in arguments for source in self._sources_of(each)]
         # The same table may be given twice.
-        found = list({(str(each.path), each.system is None): each for each in every}.values())
-        for each in found if len(found) > 1 else ():  # they are read twice
+        distinct = list({(str(each.path), each.system is None): each for each in every}.values())
+        for each in distinct if len(distinct) > 1 else ():  # they are read twice
             if each.system is None and each.path.exists() and not each.path.is_file():
                 raise ValueError(f"{each.path} is a pipe or a device, and must be the only input")
-        whole = whole_keys(each.keys for each in found)
-        self.sources = [replace(each, whole=whole, form=form) for each in found]
+        whole = whole_keys(each.keys for each in distinct)
+        self.sources = [replace(each, whole=whole, form=form) for each in distinct]
 
     def __str__(self) -> str:
         if self.is_one_file:
@@ -137,7 +137,7 @@ class Inputs:
         """The files of this machine."""
         return [s.path for s in self.sources if s.system is None and s.path != STANDARD_INPUT]
 
-    def _found(self, text: str) -> list[Source]:
+    def _sources_of(self, text: str) -> list[Source]:
         if text == "-":
             return [Source(STANDARD_INPUT, STANDARD_INPUT)]
         if "://" in text:
@@ -168,7 +168,7 @@ class Inputs:
                 "possible are file://, s3://, gs://, abfss:// and hdfs://"
             ) from None
         if isinstance(system, fs.LocalFileSystem):
-            return self._found(str(Path(root, pattern)))
+            return self._sources_of(str(Path(root, pattern)))
         try:
             info = system.get_file_info(root)
             if info.is_file and not pattern:
@@ -248,7 +248,7 @@ class Features:
                 f"{table.path}: {error} that no other option names{table.separator_hint()}"
             ) from None
         entries = getattr(self.encoder, "entries", ())
-        self._known = {entry.name: getattr(entry, "values", ()) for entry in entries}
+        self._categories = {entry.name: getattr(entry, "values", ()) for entry in entries}
         self.table, self._n_more, self.kept_names = table, len(more), list(kept)
         # The columns of a file with types are as they are, and the encoder checks them.
         numbers = self.encoder.number_columns
@@ -281,8 +281,8 @@ class Features:
         begin = self._n_more
         table = batch.select(range(begin, begin + len(self.encoder.columns)))
         for j, name in enumerate(self._others, len(self._numbers)):
-            known = self._known.get(name, ())
-            table = table.set_column(j, name, self.table.without_missing(table.column(j), known))
+            values = self._categories.get(name, ())
+            table = table.set_column(j, name, self.table.without_missing(table.column(j), values))
         return table
 
     @contextmanager
@@ -344,7 +344,7 @@ def read_labelled_tables(
     fitted, target = model._fitted_forest(), options.target
     if target in (fitted.columns or ()):
         raise UsageError(f"--target must not be a feature of the model, and '{target}' is one")
-    counts, found = RowCounts(), list[tuple[Any, ...]]()
+    counts, parts = RowCounts(), list[tuple[Any, ...]]()
     words = fitted.missing_words
     for source in options.tables.of_missing(words):
         try:
@@ -362,11 +362,11 @@ def read_labelled_tables(
         what = f"{source.path}: target '{target}'"
         y = numbers_of(without_words(column, words), what, written_form(options))
         counts.add(more)
-        own = pa.table(features.kept(whole)[: len(kept)], list(kept))
-        found.append((part, y, (source.path, features.raw(whole)), (source.path, own)))
-    if not found:
+        columns = pa.table(features.kept(whole)[: len(kept)], list(kept))
+        parts.append((part, y, (source.path, features.raw(whole)), (source.path, columns)))
+    if not parts:
         raise TableError(f"{options.tables} has no rows")
-    X_parts, y_parts, raw, others = zip(*found, strict=True)
+    X_parts, y_parts, raw, others = zip(*parts, strict=True)
     X: Any = np.concatenate(X_parts)
     if fitted.encoder is not None:
         X = joined(raw)

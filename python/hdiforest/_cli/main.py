@@ -38,8 +38,8 @@ def stoppable() -> Iterator[None]:
         yield
         return
     # nohup and background jobs of shells ignore some signals; a handler that is None is not ours.
-    known = {n: signal.getsignal(n) for name in _SIGNALS if (n := getattr(signal, name, 0))}
-    before = {n: handler for n, handler in known.items() if handler not in (signal.SIG_IGN, None)}
+    current = {n: signal.getsignal(n) for name in _SIGNALS if (n := getattr(signal, name, 0))}
+    before = {n: handler for n, handler in current.items() if handler not in (signal.SIG_IGN, None)}
     _signals.heard = _signals.over = False
     with _passed_on(list(before)) if hasattr(signal, "pthread_kill") else nullcontext():
         try:

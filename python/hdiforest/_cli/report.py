@@ -48,15 +48,15 @@ def run_check(options: Any) -> None:
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
     for name, _ in options.date_format:
-        if name != options.over:
-            raise UsageError(f"--date-format must be of the column of --over, got {name!r}")
-    names = list(dict.fromkeys(name for name in (options.over, options.by) if name is not None))
+        if name != options.order:
+            raise UsageError(f"--date-format must be of the column of --order, got {name!r}")
+    names = list(dict.fromkeys(name for name in (options.order, options.by) if name is not None))
     X, y, counts, kept = read_labelled_tables(model, options, names)
     columns = {name: plain(kept[name].combine_chunks()) for name in names}
     groups, sorted_as = list[tuple[str, Groups]](), None
-    if options.over is not None:
-        periods, sorted_as = _over(columns[options.over], fitted.encoder, options)
-        groups.append((options.over, periods))
+    if options.order is not None:
+        periods, sorted_as = _periods(columns[options.order], fitted.encoder, options)
+        groups.append((options.order, periods))
     if options.by is not None:
         groups.append((options.by, _groups(columns[options.by])))
     if fitted.has_reference:
@@ -76,7 +76,7 @@ def run_check(options: Any) -> None:
         _grouping(column, names, of_row[has_interval], y, intervals[..., usual], levels[usual])
         for column, (names, of_row) in groups
     ]
-    found = {
+    report = {
         "kind": kind,
         "rows": len(y),
         "rows_without_interval": int((~has_interval).sum()),
@@ -90,8 +90,8 @@ def run_check(options: Any) -> None:
         "groupings": groupings,
         "periods_sorted_as": sorted_as,
     }
-    text = f"{_check_text(found)}\n{counts}".rstrip()
-    say(json.dumps(found, indent=2, allow_nan=False) if options.json else text)
+    text = f"{_check_text(report)}\n{counts}".rstrip()
+    say(json.dumps(report, indent=2, allow_nan=False) if options.json else text)
 
 
 def _of_level(y: Array, ends: Array, level: float) -> dict[str, Any]:
@@ -111,15 +111,15 @@ def _grouping(
     column: str, names: list[str], of_row: NDArray[np.intp], y: Array, ends: Array, level: float
 ) -> dict[str, Any]:
     """Return what is told of groups of rows."""
-    found = metrics.coverage_by_group(y, ends, of_row, level)
-    told = {
-        "name": [names[group] for group in found.groups],
-        "rows": found.counts.tolist(),
-        "coverage": found.coverage.tolist(),
-        "chance": found.chance.T.tolist(),
-        "mean_width": map(_finite, found.mean_width),
+    by_group = metrics.coverage_by_group(y, ends, of_row, level)
+    table = {
+        "name": [names[group] for group in by_group.groups],
+        "rows": by_group.counts.tolist(),
+        "coverage": by_group.coverage.tolist(),
+        "chance": by_group.chance.T.tolist(),
+        "mean_width": map(_finite, by_group.mean_width),
     }
-    groups = [dict(zip(told, cells, strict=True)) for cells in zip(*told.values(), strict=True)]
+    groups = [dict(zip(table, cells, strict=True)) for cells in zip(*table.values(), strict=True)]
     return {"column": column, "nominal": level, "groups": groups}
 
 
@@ -127,20 +127,20 @@ def _finite(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _check_text(found: dict[str, Any]) -> str:
+def _check_text(report: dict[str, Any]) -> str:
     """Return what was found as tables with titles."""
     rows = [["nominal", "coverage", "mean width", "interval score", *THIRDS]]
-    for level in found["levels"]:
+    for level in report["levels"]:
         cells = [_number(level[name]) for name in ("mean_width", "interval_score")]
         share = f"{level['coverage']:.3f} ± {level['standard_error']:.3f}"
         rows.append([f"{level['nominal']:g}", share, *cells, *thirds(level["coverage_by_width"])])
-    n = found["rows_without_interval"]
+    n = report["rows_without_interval"]
     left_out = f"; {count_text(n)} rows without an interval are left out" if n else ""
-    title = f"Intervals of kind {found['kind']} on {count_text(found['rows'])} rows{left_out}"
+    title = f"Intervals of kind {report['kind']} on {count_text(report['rows'])} rows{left_out}"
     whole = f"{title}; coverage of each third by width:\n{aligned(rows)}"
-    tables = [whole, *map(_grouping_text, found["groupings"])]
-    if found["periods_sorted_as"] is not None:
-        tables.append(f"Periods are sorted as {found['periods_sorted_as']}")
+    tables = [whole, *map(_grouping_text, report["groupings"])]
+    if report["periods_sorted_as"] is not None:
+        tables.append(f"Periods are sorted as {report['periods_sorted_as']}")
     return "\n\n".join(tables)
 
 
@@ -167,16 +167,16 @@ def _number(value: float | None) -> str:
     return "inf" if value is None else significant(value)
 
 
-def _over(column: Any, encoder: Any, options: Any) -> tuple[Groups, str | None]:
-    """Return the periods of --over, and as what they are sorted, if they are text."""
-    name, form, sorted_as = options.over, None, None
+def _periods(column: Any, encoder: Any, options: Any) -> tuple[Groups, str | None]:
+    """Return the periods of --order, and as what they are sorted, if they are text."""
+    name, form, sorted_as = options.order, None, None
     if is_text(column.type):
         entries = encoder.entries if isinstance(encoder, TableEncoder) else ()
         forms = [getattr(entry, "form", None) for entry in entries if entry.name == name]
         try:
             form = next(filter(None, forms), None) or form_of(column, name, written_form(options))
         except ColumnError as error:
-            raise UsageError(f"--over: {error.sentence(f'column {name!r}')}") from None
+            raise UsageError(f"--order: {error.sentence(f'column {name!r}')}") from None
         if form is not None:
             sorted_as = None if form == NumberForm() else str(form)
         elif not pc.all(pc.match_substring_regex(column, ISO_DATE)).as_py():
@@ -185,14 +185,14 @@ def _over(column: Any, encoder: Any, options: Any) -> tuple[Groups, str | None]:
     for group, name in enumerate(names):
         if name == _MISSING or not name.strip():
             row = int(np.argmax(of_row == group)) + 1
-            raise UsageError(f"--over must have a value in each row, and row {row} has none")
+            raise UsageError(f"--order must have a value in each row, and row {row} has none")
     counts = np.bincount(of_row)
     middle = np.cumsum(counts) - counts / 2  # rows of one value stay together
     period = (middle * _N_PERIODS / len(of_row)).astype(np.intp)
     _, begins, of_value = np.unique(period, return_index=True, return_inverse=True)
     periods = np.split(np.array(names, dtype=object), begins[1:])
-    told = [" to ".join(dict.fromkeys([own[0], own[-1]])) for own in periods]
-    return (told, of_value[of_row]), sorted_as
+    labels = [" to ".join(dict.fromkeys([values[0], values[-1]])) for values in periods]
+    return (labels, of_value[of_row]), sorted_as
 
 
 def _groups(column: Any, form: Form | None = None) -> Groups:
@@ -227,7 +227,7 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
     made, has_rows = fitted.calibration, fitted.training_rows is not None
     atoms = [index.atoms(output) for output in range(fitted.n_outputs)]
     if as_json:
-        found = {
+        report = {
             "file": str(path),
             "bytes": n_bytes,
             **versions._asdict(),
@@ -244,24 +244,24 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
             "calibration": made
             and {"method": made.method, "rows": made.n, "coverages": list(made.coverages)},
         }
-        return json.dumps(found, indent=2, allow_nan=False)
-    told = {
+        return json.dumps(report, indent=2, allow_nan=False)
+    facts = {
         "file": f"{path} ({size_text(n_bytes)})",
         "written by": f"hdicore {versions.hdicore}, scikit-learn {versions.scikit_learn}",
         "format version": str(versions.format_version),
         **facts_of(fitted),
         "in memory": f"forest {size_text(forest.nbytes)}, leaf index {size_text(index.nbytes)}",
     }
-    told["training rows"] += f" ({'' if has_rows else 'not '}in the file)"
+    facts["training rows"] += f" ({'' if has_rows else 'not '}in the file)"
     for output, values in enumerate(atoms):
         ends = f"{significant(values[0])} to {significant(values[-1])}"
         name = "target" if len(atoms) == 1 else f"target {output}"
-        told[name] = f"{ends}, {len(values):,} distinct values"
+        facts[name] = f"{ends}, {len(values):,} distinct values"
     levels = "none" if made is None else f"at {', '.join(f'{c:g}' for c in made.coverages)}"
     features = "without names" if names is None else ", ".join(names)
-    told["calibration"], told["features"] = levels, f"{fitted.n_features}: {encoder or features}"
+    facts["calibration"], facts["features"] = levels, f"{fitted.n_features}: {encoder or features}"
     if names is not None:
-        own = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
-        told |= own.described(fitted.facts.feature_range)
-    shown = aligned([*told.items()], left=2)
+        columns = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
+        facts |= columns.described(fitted.facts.feature_range)
+    shown = aligned([*facts.items()], left=2)
     return shown if made is None else f"{shown}\n\n{made!r}"

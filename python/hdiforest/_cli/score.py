@@ -53,10 +53,10 @@ _DIFFERENCES = {
 def origin_of(source: Source, scorer: BatchScorer, keep: Keep) -> Origin:
     """Return what the output for a source depends on."""
     size, changed = source.size_and_time()
-    asked = {name: getattr(scorer, name) for name in ("kind", "coverage", "diagnose", "prefix")}
+    facts = {name: getattr(scorer, name) for name in ("kind", "coverage", "diagnose", "prefix")}
     return {
         "model": scorer.digest,
-        **asked,
+        **facts,
         "keep": keep,
         "input": str(source.path if source.system else source.path.resolve()),
         "size": size,
@@ -71,10 +71,10 @@ def why_again(origin: Origin, out: Path) -> str | None:
     if not out.exists():
         return ""
     try:
-        found = _origin_in(out)
+        record = _origin_in(out)
     except (OSError, KeyError, RecursionError, TypeError, ValueError):  # as ArrowInvalid is
         return "what it was made from is not known"
-    others = (name for name, value in origin.items() if found.get(name) != value)
+    others = (name for name, value in origin.items() if record.get(name) != value)
     return next((_DIFFERENCES.get(name, f"the {name} is another one") for name in others), None)
 
 
@@ -109,14 +109,14 @@ def require_folder(inputs: Inputs, folder: Path) -> None:
     """Raise ValueError for a folder that is a file, or whose outputs would replace other files."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"several tables need a folder as output, and {folder} is a file")
-    own = folder.resolve()
+    output = folder.resolve()
     for given in inputs.folders:
-        if own.is_relative_to(given.resolve()):
+        if output.is_relative_to(given.resolve()):
             raise ValueError(f"the output {folder} must not lie in the input {given}")
     read, made = {path.resolve() for path in inputs.files}, dict[Path, Path]()
     for source in inputs.sources:
         out, other = folder / source.name, made.setdefault(source.name, source.path)
-        if own / source.name in read:
+        if output / source.name in read:
             raise ValueError(f"the output {out} must not be one of the inputs")
         if other != source.path:
             raise ValueError(f"{other} and {source.path} would both be written to {out}")
@@ -171,17 +171,17 @@ def score_dataset(
     def score_into(within: Path, table: tuple[Source, Origin]) -> int:
         source, origin = table
 
-        def show(n_own: int, share: float | None) -> None:
+        def show(n_scored: int, share: float | None) -> None:
             n_done = n_bytes + origin["size"] * (share or 0)
-            advance(n_own, n_done / total if total else None)
+            advance(n_scored, n_done / total if total else None)
 
-        out, own = folder / source.name, {KEY: _json(origin)}
-        how: dict[str, Any] = {"metadata": own, "within": within, "advance": show}
-        n_own = score_table(scorer, source.open(), out, settings, **how)
+        out, metadata = folder / source.name, {KEY: _json(origin)}
+        how: dict[str, Any] = {"metadata": metadata, "within": within, "advance": show}
+        n_scored = score_table(scorer, source.open(), out, settings, **how)
         if not _is_parquet(out):
             # In place and not synced: if it is cut or lost, the output is made again.
             _beside(out).write_bytes(_json({"origin": origin, "output": _identity(out)}))
-        return n_own
+        return n_scored
 
     for parent, group in groupby(todo, lambda each: (folder / each[0].name).parent):
         parent.mkdir(parents=True, exist_ok=True)
@@ -196,8 +196,8 @@ def score_dataset(
             ):
                 together = list(tables)
                 results = pool.map(score, together) if is_small else map(score, together)
-                for (_, origin), n_own in zip(together, results, strict=True):
-                    n_rows, n_bytes = n_rows + n_own, n_bytes + origin["size"]
+                for (_, origin), n_scored in zip(together, results, strict=True):
+                    n_rows, n_bytes = n_rows + n_scored, n_bytes + origin["size"]
     n_there = len(sources) - len(todo)
     notes = [f"{n_there:,} outputs were there and stay as they are"] if n_there else []
     notes += [f"Scored again: {listed(again)}"] if again else []
@@ -233,8 +233,8 @@ def run_score(options: Any) -> None:
             n_rows = score_table(scorer, table, options.output, settings, advance=advance)
         else:
             sources = sources[options.part or slice(None)]
-            n_rows, n, told = score_dataset(scorer, sources, options.output, settings, advance)
-            notes += told
+            n_rows, n, more = score_dataset(scorer, sources, options.output, settings, advance)
+            notes += more
             tables = f" of {n:,} tables"
     seconds = time.perf_counter() - start
     rate = f" ({n_rows / seconds:,.0f} rows/s)" if n_rows >= _ROWS_FOR_A_RATE else ""

@@ -50,10 +50,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
     @property
     def calibration_(self) -> Any:
         """The result of the calibration. A model without a calibration has none."""
-        known = getattr(getattr(self, "_fitted", None), "calibration", None)
-        if known is None:
+        calibration = getattr(getattr(self, "_fitted", None), "calibration", None)
+        if calibration is None:
             raise AttributeError("this model has no calibration_; call calibrate first")
-        return known
+        return calibration
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
@@ -64,7 +64,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
         now.__dict__ = self.__dict__.copy()
         return now
 
-    def _said(self) -> str:
+    def _summary(self) -> str:
         """Say in numbers what a fitted model holds; empty if it is not fitted."""
         fitted = getattr(self, "_fitted", None)
         if fitted is None:
@@ -72,20 +72,20 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
         index = fitted.index if isinstance(fitted, IndexedLeaves) else fitted.scorer.index
         counts = {"tree": index.n_trees, "training row": fitted.n_training_rows}
         counts["output"] = index.n_outputs
-        said = [f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items() if n is not None]
-        if (known := fitted.calibration) is not None:
-            said.append(f"calibrated at {', '.join(f'{each:g}' for each in known.coverages)}")
-        return ", ".join(said)
+        parts = [f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items() if n is not None]
+        if (calibration := fitted.calibration) is not None:
+            parts.append(f"calibrated at {', '.join(f'{c:g}' for c in calibration.coverages)}")
+        return ", ".join(parts)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return ": ".join(filter(None, [super().__repr__(N_CHAR_MAX), self._said()]))
+        return ": ".join(filter(None, [super().__repr__(N_CHAR_MAX), self._summary()]))
 
     def _repr_html_inner(self) -> str:
         """Return the diagram of scikit-learn, and what the model holds, with its calibration."""
-        known = getattr(self, "calibration_", None)
-        table = "" if known is None else known._repr_html_()
-        said = f"<details><summary>{escape(self._said())}</summary>{table}</details>"
-        return f"{super()._repr_html_inner()}{said if self._said() else ''}"
+        calibration = getattr(self, "calibration_", None)
+        table = "" if calibration is None else calibration._repr_html_()
+        details = f"<details><summary>{escape(self._summary())}</summary>{table}</details>"
+        return f"{super()._repr_html_inner()}{details if self._summary() else ''}"
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         bundle = super()._repr_mimebundle_(**options)

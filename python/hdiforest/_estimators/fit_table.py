@@ -146,7 +146,7 @@ def fit_table(
     model = HDIForestRegressor(estimator, **options)
     if verbose:
         print(
-            read.told("calibrate(method=OutOfBag(order=...)) by {} measures their coverage"),
+            read.summary("calibrate(method=OutOfBag(order=...)) by {} measures their coverage"),
             flush=True,
         )
     model.fit(read.X, read.y, sample_weight=row_weights)

@@ -170,8 +170,8 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
                     request = Request((coverage,), model._n_threads(), random_state=of_rows)
                     calibrated, rows, fit = method.cross_fit(model._fitted_forest(), request)
                 except ValueError as error:
-                    told = f"cannot be calibrated on {model.n_training_rows_} sample(s): {error}"
-                    raise ValueError(f"forests[{index}], {candidate!r}, {told}") from error
+                    message = f"cannot be calibrated on {model.n_training_rows_} sample(s): {error}"
+                    raise ValueError(f"forests[{index}], {candidate!r}, {message}") from error
             fits.append((rows, fit))
             entry = _entry(forest, calibrated.result.levels[0], start)
             table.append(entry)
@@ -182,8 +182,8 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
             if index == 0 or of_model < least:
                 best, chosen, best_index, least = model, calibrated, index, of_model
             del model, calibrated  # before the next is fitted
-        rows = reduce(np.intersect1d, [own for own, _ in fits], fits[0][0])
-        same_rows = [each.of_rows(np.searchsorted(own, rows)) for own, each in fits]
+        rows = reduce(np.intersect1d, [rows_of_fit for rows_of_fit, _ in fits], fits[0][0])
+        same_rows = [each.of_rows(np.searchsorted(rows_of_fit, rows)) for rows_of_fit, each in fits]
         if len(rows) > 0:
             checked = best_by_half(same_rows, self.objective).checks()
             chosen = replace(chosen, result=chosen.result.with_checks("cross_check", checked))
@@ -304,8 +304,8 @@ def _check_forests(forests: Any) -> None:
     for index, candidate in enumerate(forests):
         forest = layers(candidate, fitted=False)[-1]
         if not isinstance(forest, _FORESTS):
-            known = checks.alternatives(kind.__name__ for kind in _FORESTS)
-            raise ValueError(f"forests[{index}] must be a {known}, got {forest!r}")
+            classes = checks.alternatives(kind.__name__ for kind in _FORESTS)
+            raise ValueError(f"forests[{index}] must be a {classes}, got {forest!r}")
         if not (forest.bootstrap or isinstance(forest, BaggingRegressor)):
             raise ValueError(
                 f"forests[{index}] must have bootstrap=True, because rows are predicted by trees "

@@ -283,14 +283,14 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             )
         before = self.__dict__.copy()
         try:
-            with self._told():
+            with self._printing():
                 self._fit(X, y, sample_weight, coverages)
         except BaseException:  # a model that is fitted stays as it was
             self.__dict__ = before
             raise
         return self
 
-    def _told(self) -> AbstractContextManager[None]:
+    def _printing(self) -> AbstractContextManager[None]:
         return printing(type(self).__name__, getattr(self, "verbose", 0))
 
     def _coverages_of_fit(self) -> Sequence[float]:
@@ -596,7 +596,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             seed := checks.checked_seed(random_state),
             lambda what: self._refitting(forest, what, seed),
         )
-        with self._told():
+        with self._printing():
             return self._attach(how.fit(forest, request))
 
     def _checked_calibration_rows(
@@ -664,8 +664,8 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", MeansWarning)  # the fit on all rows warned of it
                 model.fit(_safe_indexing(X, part), rows.y[part], rows.weights_of(part))
-            own = model._fitted_forest()
-            return own, checked_rows(model, _safe_indexing(X, others), own)
+            fitted_again = model._fitted_forest()
+            return fitted_again, checked_rows(model, _safe_indexing(X, others), fitted_again)
 
         return refit
 
@@ -750,8 +750,8 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content
         facts, sizes = fitted.facts, (fitted.n_features, fitted.n_outputs)
-        own = fitted.scorer.forest.n_trees, *sizes, facts.n_training_rows, facts.allow_nan
-        model = cls(StoredForest(*own), weights=facts.weights, n_jobs=n_jobs)
+        n_trees, about = fitted.scorer.forest.n_trees, (facts.n_training_rows, facts.allow_nan)
+        model = cls(StoredForest(n_trees, *sizes, *about), weights=facts.weights, n_jobs=n_jobs)
         model._fitted, model._to_warn = fitted, [TrainingRowsWarning]
         names: Any = facts.feature_names
         n_features: int | None = fitted.n_features

@@ -101,10 +101,10 @@ def rows_for_sklearn(X: Any, names: Sequence[str] | None = None) -> Any:
     frame = frame_of(X)
     try:
         frame = frame.sliceable()
-        own, known = frame.names or (), names or ()
-        if known and {*known} < {*own}:  # what else is wrong with names says scikit-learn
-            more = listed(repr(name) for name in own if name not in known)
-            raise ValueError(f"X has unexpected columns: {more}; the fit had {listed(known)}")
+        given, names = frame.names or (), names or ()
+        if names and {*names} < {*given}:  # what else is wrong with names says scikit-learn
+            more = listed(repr(name) for name in given if name not in names)
+            raise ValueError(f"X has unexpected columns: {more}; the fit had {listed(names)}")
         rows = frame.numbers()
     except ImportError as error:
         if _has_names(frame.native):
@@ -127,8 +127,8 @@ def _has_names(X: Any) -> bool:
 
 def concatenated(answers: Iterable[NDArray[Any]]) -> NDArray[Any]:
     """Return the answers to one block or more as one array."""
-    found = list(answers)
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    parts = list(answers)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def checked_training_rows(

@@ -263,7 +263,7 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         candidates = Candidates.checked([interval], ends, targets, postprocess)
         calibration = calibrate_split(candidates, coverages, selected, how.confidence)
         quantiles = rows.query(query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
-        calibration = with_distribution(calibration, quantiles, targets)
+        calibration = how.promised(with_distribution(calibration, quantiles, targets))
         self._keep(replace(leaves, calibration=calibration))
         return self
 

@@ -52,12 +52,12 @@ class NewRows(RowSource):
     def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
         """Ask the calibration, with the rows for the forests of folds and their groups."""
         fitted, X, calibrated = self.fitted, self.X, predict.require_calibrated(self.fitted)
-        at = calibrated.result.positions(coverage)
+        positions = calibrated.result.positions(coverage)
         if joint:
             calibrated = predict.boxes_of(calibrated)
         is_grouped = by is not None or calibrated.groups is not None
         if not (with_mean or is_grouped) and is_plain(X, self.model, fitted):
-            return calibrated.intervals(IntervalQuery(X, at, self.model._n_threads(len(X))))
+            return calibrated.intervals(IntervalQuery(X, positions, self.model._n_threads(len(X))))
         of_new_groups: list[NDArray[np.bool_]] = []
 
         def answer(block: Block, n_threads: int) -> Array:
@@ -67,7 +67,7 @@ class NewRows(RowSource):
             codes = calibrated.group_codes(block.rows, *block.per_row)
             if codes is not None:
                 of_new_groups.append(codes < 0)
-            query = IntervalQuery(block.rows, at, n_threads, mean, of_folds, codes)
+            query = IntervalQuery(block.rows, positions, n_threads, mean, of_folds, codes)
             ends = calibrated.intervals(query)
             return ends if mean is None else join_columns(mean, ends)
 
@@ -79,8 +79,8 @@ class NewRows(RowSource):
         """Read the base quantiles of each output."""
 
         def answer(block: Block, n_threads: int) -> Array:
-            def of_output(part: FittedForest, o: int, *own: Array) -> Array:
-                return predict.read_distributions(part, block.rows, readings[o], n_threads, own)
+            def of_output(part: FittedForest, o: int, *values: Array) -> Array:
+                return predict.read_distributions(part, block.rows, readings[o], n_threads, values)
 
             return predict.of_outputs(self.fitted, of_output, *block.per_row)
 
@@ -107,8 +107,8 @@ class NewRows(RowSource):
     def joint_levels(self, n_samples: int, random: RandomState) -> Array:
         """Return how much of the forest's own distributions is above draws of it, as `draw`."""
         drawn = np.nan_to_num(self.draw(n_samples, random))
-        at, below = (self.query(query_of("cdf", inclusive=up), drawn) for up in (True, False))
-        above: Array = 1 - (below + random.random_sample(at.shape) * (at - below))
+        upto, below = (self.query(query_of("cdf", inclusive=up), drawn) for up in (True, False))
+        above: Array = 1 - (below + random.random_sample(upto.shape) * (upto - below))
         return np.nan_to_num(above).clip(0, 1)
 
     def warn_of_training_rows(self) -> None:

@@ -63,18 +63,18 @@ class OutOfBagRows(RowSource):
     def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
         """Widen the base intervals of each output."""
         calibrated = predict.require_calibrated(self.fitted)
-        at = calibrated.result.positions(coverage)
+        positions = calibrated.result.positions(coverage)
         fitted = (
             self.fitted.with_calibration(predict.boxes_of(calibrated)) if joint else self.fitted
         )
 
         def answer(part: FittedForest, _: int) -> Array:
-            own, ends = self._base_intervals(part, lambda result: result.bases)
+            calibrated, ends = self._base_intervals(part, lambda result: result.bases)
             labels = by
-            if by is None and own.by is not None and own.result.method == "oob":
-                labels = own.by.array
-            codes = own.group_codes(part.require_training_rows().X, labels)
-            return own.result.intervals(ends, codes)[..., at]
+            if by is None and calibrated.by is not None and calibrated.result.method == "oob":
+                labels = calibrated.by.array
+            codes = calibrated.group_codes(part.require_training_rows().X, labels)
+            return calibrated.result.intervals(ends, codes)[..., positions]
 
         ends = self._warned_of_nan(predict.of_outputs(fitted, answer))
         # Rows without a mean are those without an interval, of which a warning was given.
@@ -84,10 +84,10 @@ class OutOfBagRows(RowSource):
         """Read the base quantiles of each output."""
         per_row = () if values is None else (values,)
 
-        def answer(part: FittedForest, output: int, *own: Array) -> Array:
+        def answer(part: FittedForest, output: int, *values: Array) -> Array:
             levels, read = readings[output]
             _, ends = self._base_intervals(part, lambda result: result.bases[0].quantiles(levels))
-            return read(ends[:, 1], *own)
+            return read(ends[:, 1], *values)
 
         return self._warned_of_nan(predict.of_outputs(self.fitted, answer, *per_row))
 

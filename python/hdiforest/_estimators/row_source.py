@@ -18,7 +18,13 @@ from hdiforest._utils import Array
 from hdiforest._utils.checks import as_written, check_choice, check_flag
 from hdiforest._utils.kinds import ONE_SIDED
 from hdiforest.calibration import _distribution as distributions
-from hdiforest.calibration._predict import AnyKind, distributions_of, readings_of_bounds
+from hdiforest.calibration._predict import (
+    AnyKind,
+    KindRead,
+    distributions_of,
+    readings_of_bounds,
+    usual_kind,
+)
 
 # What answers: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
 Engine = Scorer | LeafIndex
@@ -90,43 +96,43 @@ def interval(
     source: RowSource, coverage: Any, kind: AnyKind | None, by: Any, joint: bool, output: Output
 ) -> Any:
     """Return intervals of rows; see `DistributionModel.predict_interval`."""
-    kind, coverage = _resolved_kind(source, kind), as_written(coverage)
-    check_choice("kind", kind, table_names.ENDS)
+    meant, coverage = _resolved_kind(source, kind), as_written(coverage)
+    check_choice("kind", meant, table_names.ENDS)
     check_flag("joint", joint)
-    if kind != "calibrated" and (by is not None or joint):
+    if meant != "calibrated" and (by is not None or joint):
         what = "joint must be False" if joint else "by must be None"
         needs = "only calibrated intervals have groups and boxes; call calibrate first"
-        raise ValueError(f"{what} with kind={kind!r}: {needs}")
-    args = source, kind, by, joint
+        raise ValueError(f"{what} with kind={meant!r}: {needs}")
+    args = source, meant, by, joint
 
     def columns() -> Array:
         levels = np.atleast_1d(coverage)
         values = _read_interval(levels, *args, with_mean=True)
-        own = [1 + 2 * j + end for j in range(len(levels)) for _, end in table_names.ENDS[kind]]
-        return values[..., [0, *own]]  # one-sided intervals have one column each
+        ends = [end for _, end in table_names.ENDS[meant]]
+        positions = [1 + 2 * j + end for j in range(len(levels)) for end in ends]
+        return values[..., [0, *positions]]  # one-sided intervals have one column each
 
     if output == "numpy":
-        found = _read_interval(coverage, *args, with_mean=False)
+        intervals = _read_interval(coverage, *args, with_mean=False)
     else:
-        names = partial(table_names.interval_names, kind, coverage)
-        found = formatted(source, output, names, columns)
+        names = partial(table_names.interval_names, meant, coverage)
+        intervals = formatted(source, output, names, columns)
     source.warn_of_training_rows()
-    return found
+    return intervals
 
 
-def _resolved_kind(source: RowSource, kind: AnyKind | None) -> AnyKind:
+def _resolved_kind(source: RowSource, kind: AnyKind | None) -> KindRead:
     """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
-    if kind is None:
-        return "hdi" if source.fitted.calibration is None else "calibrated"
-    if not isinstance(kind, str):
+    if not (kind is None or isinstance(kind, str)):
         raise ValueError(f"kind must be one word, for all coverages the same, got {kind!r}")
-    if kind == "calibrated" and source.fitted.calibration is None:
+    calibration = source.fitted.calibration
+    if kind == "calibrated" and calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
-    return kind
+    return usual_kind(calibration, kind)
 
 
 def _read_interval(
-    coverage: Any, source: RowSource, kind: AnyKind, by: Any, joint: bool, *, with_mean: bool
+    coverage: Any, source: RowSource, kind: KindRead, by: Any, joint: bool, *, with_mean: bool
 ) -> Array:
     """Return intervals of rows; with the means in front as `join_columns` does."""
     if kind == "calibrated":

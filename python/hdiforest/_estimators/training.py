@@ -57,10 +57,10 @@ def fit_recorded(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> Any
         to_fit[-1].steps.insert(-1, (_NAME, RowRecorder()))
     estimator.fit(X, y, **options)
     rows, unrecorded = X, meta.pipelines(meta.layers(estimator, fitted=True))
-    for at, pipeline in enumerate(unrecorded):
+    for position, pipeline in enumerate(unrecorded):
         name, step = pipeline.steps[-2]
         if name == _NAME:
-            rows, unrecorded = step.rows_, unrecorded[at + 1 :]
+            rows, unrecorded = step.rows_, unrecorded[position + 1 :]
             break
     for pipeline in unrecorded:  # inside a frozen estimator
         rows = table_steps.transformed(pipeline[:-1], rows)

@@ -41,12 +41,12 @@ def columns_of_diagnosis(
     worst = np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(names) - 1)
     at_once = max(1, _LEAVES_AT_ONCE // fitted.scorer.forest.n_trees)
     calibrated = fitted.calibrated
-    codes = None if calibrated is None else calibrated.codes_if_told(X, labels)
+    codes = None if calibrated is None else calibrated.codes_if_given(X, labels)
 
     def of_leaves(begin: int) -> Array:
         part = slice(begin, begin + at_once)
-        own = [rows[part] for rows in of_folds], None if codes is None else codes[part]
-        return _of_leaves(fitted, X[part], coverage, n_threads, *own)
+        block = [rows[part] for rows in of_folds], None if codes is None else codes[part]
+        return _of_leaves(fitted, X[part], coverage, n_threads, *block)
 
     parts = [of_leaves(begin) for begin in range(0, max(1, len(X)), at_once)]
     columns = [
@@ -92,8 +92,8 @@ def _of_leaves(
     whole = read([base], leaves=leaves)[..., 0]
     ends = whole
     if calibrated is not None:
-        at = calibrated.result.positions(coverage)
-        ends = calibrated.intervals(IntervalQuery(X, at, n_threads, None, of_folds, codes))
+        positions = calibrated.result.positions(coverage)
+        ends = calibrated.intervals(IntervalQuery(X, positions, n_threads, None, of_folds, codes))
     is_even = np.arange(leaves.shape[1]) % 2 == 0
     half = read([base], leaves=np.where(is_even, leaves, np.int32(-1)))[..., 0]
     # Of half the terms of a mean, (half - whole)^2 has the variance of the whole as expectation.

@@ -174,8 +174,8 @@ class FittedForest:
 
         `first_row` rows are before the table's, for messages. Raises EncodingError.
         """
-        known: Any = {"first_row": first_row, "feature_range": self.facts.feature_range}
-        X, counts = encoder.encode(table, **known)
+        options: Any = {"first_row": first_row, "feature_range": self.facts.feature_range}
+        X, counts = encoder.encode(table, **options)
         if not self.facts.allow_nan:
             encoder.require_present(X, first_row=first_row)
         groups = None if self.calibrated is None else self.calibrated.groups
@@ -256,13 +256,13 @@ class FittedForest:
 
     def row_scorer(self, n_threads: Callable[[], int]) -> Scorer:
         """Return a scorer of positions of training rows; the first call makes it by `n_threads`."""
-        if (known := _ROW_SCORERS.get(self)) is None:
+        if (scorer := _ROW_SCORERS.get(self)) is None:
             rows, forest = self.require_training_rows(), self.scorer.forest
             positions: Any = {"targets": np.arange(len(rows.X), dtype=np.float64)}
             positions["n_threads"] = n_threads()
             index = rows.index(forest, None, self.facts.weights, **positions)
-            known = _ROW_SCORERS[self] = Scorer(forest, index)
-        return known
+            scorer = _ROW_SCORERS[self] = Scorer(forest, index)
+        return scorer
 
 
 _ROW_SCORERS: WeakKeyDictionary[FittedForest, Scorer] = WeakKeyDictionary()  # made once
@@ -285,7 +285,7 @@ class IntervalQuery(NamedTuple):
     """Rows whose calibrated intervals are asked for."""
 
     X: Rows
-    at: NDArray[np.intp]  # positions of the coverages, () or (k,)
+    positions: NDArray[np.intp]  # of the coverages, () or (k,)
     n_threads: int
     mean: Array | None = None  # (n,) that is filled with means
     of_folds: Sequence[Rows] = ()  # for the forest of each fold, if not X
@@ -324,7 +324,7 @@ class Calibrated(ABC):
             )
         return None
 
-    def codes_if_told(self, X: Rows, labels: NDArray[Any] | None) -> NDArray[np.intp] | None:
+    def codes_if_given(self, X: Rows, labels: NDArray[Any] | None) -> NDArray[np.intp] | None:
         """Return `group_codes`; None, for the quantile of all rows, if `labels` are missing."""
         return None if labels is None and self.needs_labels else self.group_codes(X, labels)
 

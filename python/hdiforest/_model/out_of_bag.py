@@ -49,8 +49,8 @@ class OutOfBagIntervals:
         """Return the same of trees with larger leaves; nothing is fitted or routed again."""
         if min_samples_leaf == 1:
             return self
-        known = self._leaf_sizes, self.leaves
-        fitted, leaves = prune_to(self.fitted, min_samples_leaf, *known, self._n_threads)
+        grown = self._leaf_sizes, self.leaves
+        fitted, leaves = prune_to(self.fitted, min_samples_leaf, *grown, self._n_threads)
         other = OutOfBagIntervals(fitted, self._n_threads, self._mean, self._random_state)
         other._grown = self
         other._block = self._block._replace(leaves=cast("Leaves", leaves))
@@ -190,8 +190,8 @@ class OutOfBagIntervals:
             self._forest, self.leaves, "all", targets=targets, n_threads=self._n_threads
         )
         stacking = self.stacking if family == "stacked" else None
-        own = () if stacking is None else (stacking.mean, stacking.share)
-        return CentredForest(Scorer(self._forest, index), self.means.leaf_means, *own)
+        other_mean = () if stacking is None else (stacking.mean, stacking.share)
+        return CentredForest(Scorer(self._forest, index), self.means.leaf_means, *other_mean)
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
@@ -199,15 +199,15 @@ class OutOfBagIntervals:
         if "raw" in families and (self._weights != "all" or not self.means.has_raw):
             families.remove("raw")
         parts = list(dict.fromkeys((base.kind, base.level) for base in bases))
-        found: dict[str, Array] = {}
+        ends: dict[str, Array] = {}
         while families:  # one merge serves raw and centred intervals, or stacked ones
             together = [f for f in families if f == "raw" or f == families[-1]]
             families = [f for f in families if f not in together]
-            found |= zip(together, self._merged_intervals(rows, together, parts), strict=True)
-        if "raw" not in found and any(base.family == "raw" for base in bases):
+            ends |= zip(together, self._merged_intervals(rows, together, parts), strict=True)
+        if "raw" not in ends and any(base.family == "raw" for base in bases):
             kinds, levels = zip(*parts, strict=True)
-            found["raw"] = self.query_raw(LeafIndex.intervals, rows, levels, kinds)
-        columns = [found[b.family][..., parts.index((b.kind, b.level))] for b in bases]
+            ends["raw"] = self.query_raw(LeafIndex.intervals, rows, levels, kinds)
+        columns = [ends[b.family][..., parts.index((b.kind, b.level))] for b in bases]
         return np.stack(columns, axis=-1)
 
     def _merged_intervals(
@@ -250,6 +250,6 @@ class OutOfBagIntervals:
         return self.fitted.scorer.index if self._weights in IN_BAG else self._index_of(None)
 
     def _index_of(self, targets: Array | None) -> LeafIndex:
-        known = self._forest, self.leaves, self._weights
+        leaves = self._forest, self.leaves, self._weights
         options: Any = {"targets": targets, "keep_row_weights": self._weights not in IN_BAG}
-        return self.rows.index(*known, **options, n_threads=self._n_threads)
+        return self.rows.index(*leaves, **options, n_threads=self._n_threads)

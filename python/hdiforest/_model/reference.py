@@ -58,9 +58,9 @@ class Reference:
     def of(cls, X: NDArray[np.float32], importance: Array, categorical: Collection[int]) -> Self:
         """Return a sample of training rows (n, n_features). O(m log m) distances."""
         rows = X[draw_rows(np.arange(len(X)), MAX_ROWS, 0)]
-        known = np.ma.masked_invalid(rows)
-        mean = known.mean(axis=0, dtype=np.float64).filled(0)
-        sd = known.std(axis=0, dtype=np.float64).filled(0)
+        finite = np.ma.masked_invalid(rows)
+        mean = finite.mean(axis=0, dtype=np.float64).filled(0)
+        sd = finite.std(axis=0, dtype=np.float64).filled(0)
         parts = rows, importance, mean, sd, tuple(sorted(categorical))
         return cls(*parts, *cls(*parts, 1.0, 0.0)._scale_and_threshold())
 
@@ -120,10 +120,10 @@ class Reference:
         scaled = (X[:, numbers] - self.mean[numbers]) * factor[numbers]
         parts = [np.nan_to_num(scaled, nan=0.0), missing[:, some] * weight[some]]
         for j, codes in self._categories.items():
-            own = np.searchsorted(codes, X[:, j])
-            own[~np.isin(X[:, j], codes)] = len(codes)
+            code = np.searchsorted(codes, X[:, j])
+            code[~np.isin(X[:, j], codes)] = len(codes)
             # Two that differ do so in two columns.
-            parts.append(np.eye(len(codes) + 1)[own] * (weight[j] / np.sqrt(2)))
+            parts.append(np.eye(len(codes) + 1)[code] * (weight[j] / np.sqrt(2)))
             parts[-1][missing[:, j]] = 0
         further = (missing[:, ~some] != (share[~some] == 1)) @ self.importance[~some]
         return np.concatenate(parts, axis=1), np.sqrt(further)

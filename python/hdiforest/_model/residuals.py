@@ -67,7 +67,7 @@ class CentredForest:
         if self.mean is None or self.share == 0:
             return None
         parts = range(0, max(1, len(X)), _ROWS_AT_ONCE)
-        means = [self.mean.predict(X[at : at + _ROWS_AT_ONCE], n_threads) for at in parts]
+        means = [self.mean.predict(X[begin : begin + _ROWS_AT_ONCE], n_threads) for begin in parts]
         return np.asarray(self.share * np.concatenate(means))
 
     def read(self, query: Callable[..., Array], *args: Any, **options: Any) -> Array:
@@ -105,8 +105,8 @@ class CentredForest:
             n_leaves = self.scorer.forest.n_leaves
             tree = int(np.searchsorted(np.cumsum(n_leaves), bad[0], side="right"))
             leaf = bad[0] - n_leaves[:tree].sum()
-            found = f"that of leaf {leaf} of tree {tree} is {self.leaf_means[bad[0]]}"
-            raise ValueError(f"{source}leaf_means must be finite numbers, but {found}") from None
+            first = f"that of leaf {leaf} of tree {tree} is {self.leaf_means[bad[0]]}"
+            raise ValueError(f"{source}leaf_means must be finite numbers, but {first}") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,8 +169,8 @@ def check_mean(mean: Any, fitted: FittedForest) -> None:
             "sklearn.frozen takes a fitted model as it is"
         )
     for name, given in getattr(model, "get_params", dict)().items():
-        own = name.rpartition("__")[2]
-        if own in ("loss", "loss_function", "objective") and "quantile" in str(given).lower():
+        parameter = name.rpartition("__")[2]
+        if parameter in ("loss", "loss_function", "objective") and "quantile" in str(given).lower():
             raise ValueError(
                 f"mean must be a regressor of the mean, got {type(model).__name__} with "
                 f"{name}={given!r}; the model has all quantiles without it (predict_quantiles)"
@@ -200,15 +200,15 @@ def _check_frozen(frozen: FrozenEstimator, kind: str, fitted: FittedForest) -> N
         )
     if names is not None and fitted.facts.feature_names is not None:
         # CatBoost numbers features of arrays, and LightGBM has no blanks in names.
-        expected, found = (
+        expected, of_mean = (
             [str(name).replace(" ", "_") for name in each]
             for each in (fitted.facts.feature_names, names)
         )
-        if found not in (expected, [str(j) for j in range(n_features)]):
-            j = next(j for j, name in enumerate(found) if name != expected[j])
+        if of_mean not in (expected, [str(j) for j in range(n_features)]):
+            j = next(j for j, name in enumerate(of_mean) if name != expected[j])
             raise ValueError(
                 "mean must be a model of the features of the forest in their order, and feature "
-                f"{j} of the {kind} in the FrozenEstimator is {found[j]!r}, not {expected[j]!r}"
+                f"{j} of the {kind} in the FrozenEstimator is {of_mean[j]!r}, not {expected[j]!r}"
             )
     if fitted.training_rows is None:
         return

@@ -113,12 +113,12 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
     What a word says in the type of the column is such a cell, too: 5.0 for the word 5.
     """
     # pyarrow has no functions for these.
-    own = column.type
-    taken = pa.float32() if pa.types.is_float16(own) else _without_view(own)
-    if taken != own:
+    column_type = column.type
+    taken = pa.float32() if pa.types.is_float16(column_type) else _without_view(column_type)
+    if taken != column_type:
         column = column.cast(taken)
     kind = kind_of_cells(taken)
-    values = [] if pa.types.is_boolean(kind) else [said(word, kind) for word in words]
+    values = [] if pa.types.is_boolean(kind) else [word_value(word, kind) for word in words]
     if not any(map(len, values)):
         return column
     cells = column.cast(kind)  # of a dictionary its values, and it stays one: it holds categories
@@ -128,7 +128,7 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
     return left if left.null_count < len(left) else pa.nulls(len(left))
 
 
-def said(word: str, kind: Any) -> Any:
+def word_value(word: str, kind: Any) -> Any:
     """Return an Array of the value of a type that a word says; it is empty if there is none."""
     for read in (str, float):
         with suppress(pa.ArrowException, ValueError):
@@ -209,9 +209,9 @@ class Column(ABC):
 
     def facts(self) -> Facts:
         """Return the column as JSON's types; `column_of` reads them."""
-        own = {name: fact for name, fact in asdict(self).items() if fact is not None}
-        lists = {name: list(fact) for name, fact in own.items() if isinstance(fact, tuple)}
-        return own | lists | {"kind": self.kind}
+        entries = {name: fact for name, fact in asdict(self).items() if fact is not None}
+        lists = {name: list(fact) for name, fact in entries.items() if isinstance(fact, tuple)}
+        return entries | lists | {"kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -330,20 +330,20 @@ class CategoryColumn(Column):
         return f"{len(self.values):,}: {', '.join(texts)}{', ...' * (len(self.values) > 2)}"
 
     def _codes(self, array: Any) -> Codes:
-        distinct, at = _distinct_cells(array)
+        distinct, index = _distinct_cells(array)
         if self._are_texts:
             distinct = distinct.cast(pa.large_string())
         cells = distinct.to_pylist()
-        codes = [math.nan if cell is None else self._known(cell) for cell in cells]
-        return np.array([*codes, math.nan])[at]
+        codes = [math.nan if cell is None else self._code_of(cell) for cell in cells]
+        return np.array([*codes, math.nan])[index]
 
     def code(self, cell: Any) -> float | None:
         is_plain = type(cell) is str and cell.isprintable() and cell != ""
         if not self._are_texts:
             is_plain |= type(cell) in (int, float) and -(2**63) <= cell < 2**63
-        return self._known(cell) if is_plain else None
+        return self._code_of(cell) if is_plain else None
 
-    def _known(self, cell: Any) -> float:
+    def _code_of(self, cell: Any) -> float:
         return self._places.get(cell if self._are_texts else _exact(cell), UNSEEN)
 
     @cached_property
@@ -361,13 +361,13 @@ class CategoryColumn(Column):
 
 def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
     """Return the distinct cells that an Array has, text as large_string, and their counts."""
-    cells, at = _distinct_cells(array)
-    n_cells = np.bincount(at, minlength=len(cells) + 1)[:-1]
+    cells, index = _distinct_cells(array)
+    n_cells = np.bincount(index, minlength=len(cells) + 1)[:-1]
     distinct = pc.unique(cells.drop_null())  # cells that are written in two ways are one category
     places = as_float64(pc.index_in(cells, value_set=distinct))
-    known = ~np.isnan(places)
-    at = places[known].astype(np.int64)
-    return distinct, np.bincount(at, n_cells[known], len(distinct)).astype(np.int64)
+    is_present = ~np.isnan(places)
+    index = places[is_present].astype(np.int64)
+    return distinct, np.bincount(index, n_cells[is_present], len(distinct)).astype(np.int64)
 
 
 def categories(distinct: Any) -> tuple[Any, ...]:
@@ -384,13 +384,13 @@ def _distinct_cells(array: Any) -> tuple[Any, NDArray[np.int64]]:
     """Return distinct cells, text as large_string, and which each is; missing: beyond."""
     encoded = dictionary_of(array)
     distinct = encoded.dictionary
-    at: NDArray[np.int64] = encoded.indices.cast(pa.int64()).fill_null(len(distinct)).to_numpy()
+    index: NDArray[np.int64] = encoded.indices.cast(pa.int64()).fill_null(len(distinct)).to_numpy()
     if is_text(distinct.type):
-        return present_text(distinct).cast(pa.large_string()), at
+        return present_text(distinct).cast(pa.large_string()), index
     if pa.types.is_floating(distinct.type) or pa.types.is_null(distinct.type):
         numbers = distinct.cast(pa.float64()).to_numpy(zero_copy_only=False)
         distinct = pa.array(numbers + 0.0, from_pandas=True)  # minus zero is zero
-    return distinct, at
+    return distinct, index
 
 
 def _exact(cell: Any) -> Any:
@@ -571,8 +571,8 @@ def column_of(facts: Any) -> Column:
     """Return the column that `facts` describes, or raise ValueError."""
     if not isinstance(facts, dict) or not all(isinstance(key, str) for key in facts):
         raise ValueError("a column of an encoder must be an object")
-    own = {key: tuple(f) if isinstance(f, list) else f for key, f in facts.items()}
-    name, kind = own.get("name"), own.pop("kind", None)
+    entries = {key: tuple(f) if isinstance(f, list) else f for key, f in facts.items()}
+    name, kind = entries.get("name"), entries.pop("kind", None)
     if not isinstance(name, str):
         raise ValueError(f"the name of a column must be a text, got {reprlib.repr(name)}")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -580,12 +580,12 @@ def column_of(facts: Any) -> Column:
     made: Any = KINDS[kind]
     names = {each.name for each in fields(made)}
     try:
-        if "form" in own:
-            own["form"] = form_from(own["form"])
-        if own.keys() | (names & {"form"}) != names:
-            got = reprlib.repr(sorted(own))
+        if "form" in entries:
+            entries["form"] = form_from(entries["form"])
+        if entries.keys() | (names & {"form"}) != names:
+            got = reprlib.repr(sorted(entries))
             raise ValueError(f"it must have the entries {sorted(names)}, got {got}")
-        column: Column = made(**own)
+        column: Column = made(**entries)
     except ValueError as error:
         raise ValueError(f"column {reprlib.repr(name)}: {error}") from None
     return column

@@ -102,9 +102,9 @@ class CsvReader(TableReader):
             return self._file.tell() / status.st_size if stat.S_ISREG(status.st_mode) else None
         return None
 
-    def without_missing(self, column: Any, known: Iterable[Any] = ()) -> Any:
-        """Return text with null in place of what means missing, unless it is known."""
-        words = {*_MISSING, *self._form.missing}.difference(known)
+    def without_missing(self, column: Any, categories: Iterable[Any] = ()) -> Any:
+        """Return text with null in place of what means missing, unless it is a category."""
+        words = {*_MISSING, *self._form.missing}.difference(categories)
         return pc.if_else(pc.is_in(column, value_set=pa.array(words)), None, column)
 
     def _read_header(self) -> list[str]:
@@ -131,8 +131,8 @@ class CsvReader(TableReader):
         if not row:
             raise TableError(f"{self.path} is empty")
         header, self._ahead = self._ahead[:n_header], self._ahead[n_header:]
-        if found := _LINE_OF_EXCEL.fullmatch(header):
-            sep = found[1].decode("latin-1")
+        if match := _LINE_OF_EXCEL.fullmatch(header):
+            sep = match[1].decode("latin-1")
             what = f"the first line of {self.path} is 'sep={sep}', which is for Excel"
             raise TableError(f"{what}; remove it, and give --sep {sep!r}")
         if self._form.has_quotes and header.count(b'"') % 2:
@@ -152,8 +152,8 @@ class CsvReader(TableReader):
         return csv.reader(text, delimiter=self.sep, quoting=csv.QUOTE_NONE)
 
     def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:  # noqa: ARG002
-        asked = [name for name, how in wanted if how == "number"]
-        for cells in self._blocks(asked, [name for name, how in wanted if how != "number"]):
+        names = [name for name, how in wanted if how == "number"]
+        for cells in self._blocks(names, [name for name, how in wanted if how != "number"]):
             wanted = [(n, self._guess(cells[n]) if how == "guess" else how) for n, how in wanted]
             numbers = self._numbers({n: cells[n] for n, how in wanted if how == "number"})
             arrays = []
@@ -300,9 +300,9 @@ class CsvReader(TableReader):
         pairs = zip(lines, are_rows, are_rows[1:], strict=False)
         if not any(row and another and line.count(b'"') % 2 for line, row, another in pairs):
             return
-        places, first, at = [self._header.index(name) for name in numbers], 0, 0
+        places, first, begin = [self._header.index(name) for name in numbers], 0, 0
         for cell in self._quoted.finditer(block):
-            first, at = first + block.count(newline, at, cell.start()), cell.start()
+            first, begin = first + block.count(newline, begin, cell.start()), cell.start()
             last = first + cell[0].count(newline)
             if first == last or not all(are_rows[first : last + 1]):
                 continue

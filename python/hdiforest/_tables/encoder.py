@@ -142,16 +142,16 @@ class TableEncoder:
     @cached_property
     def _words(self) -> set[Any]:
         """Words of missing cells, and the numbers that they say."""
-        said = (kinds.said(word, pa.float64()).to_pylist() for word in self.missing)
-        return {*self.missing, *chain.from_iterable(said)}
+        values = (kinds.word_value(word, pa.float64()).to_pylist() for word in self.missing)
+        return {*self.missing, *chain.from_iterable(values)}
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Raise EncodingError if features are missing, for a forest that does not take that."""
         missing = np.isnan(X)
         if missing.any():
             row, j = np.unravel_index(int(missing.argmax()), X.shape)
-            name, at = self.columns[j], first_row + row + 1
-            what = f"column {name!r} has a missing cell or an unknown category in row {at}"
+            name, number = self.columns[j], first_row + row + 1
+            what = f"column {name!r} has a missing cell or an unknown category in row {number}"
             raise EncodingError(f"the forest takes no missing values, but {what}", [name])
 
     def __str__(self) -> str:
@@ -165,11 +165,11 @@ class TableEncoder:
         lines: dict[str, list[str]] = {}
         for kind in kinds.KINDS:
             pairs = zip(self.entries, feature_range.T.tolist(), strict=True)
-            own = [entry.noted(ends) for entry, ends in pairs if entry.kind == kind]
-            lines[f"{kind.removesuffix('y')}{'ies' if kind.endswith('y') else 's'}"] = own
+            line = [entry.noted(ends) for entry, ends in pairs if entry.kind == kind]
+            lines[f"{kind.removesuffix('y')}{'ies' if kind.endswith('y') else 's'}"] = line
         lines["ids"] = list(map(with_note, self.ids))
-        told = {f"{title} ({len(own):,})": listed(own) for title, own in lines.items() if own}
-        return told | ({"read as missing": listed(map(repr, self.missing))} if self.missing else {})
+        text = {f"{title} ({len(line):,})": listed(line) for title, line in lines.items() if line}
+        return text | ({"read as missing": listed(map(repr, self.missing))} if self.missing else {})
 
     def facts(self) -> Facts:
         """Return the encoder as JSON's types; `from_facts` reads them."""
@@ -184,8 +184,8 @@ class TableEncoder:
         columns, ids, missing = facts["columns"], facts["ids"], facts.get("missing", [])
         if not isinstance(columns, list) or not columns:
             raise ValueError("the columns of an encoder must be a list that is not empty")
-        for what, own in {"ids": ids, "words for missing cells": missing}.items():
-            if not isinstance(own, list) or not all(isinstance(text, str) for text in own):
+        for what, texts in {"ids": ids, "words for missing cells": missing}.items():
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
                 raise ValueError(f"the {what} of an encoder must be a list of texts")
         entries = tuple(map(kinds.column_of, columns))
         names = [*(entry.name for entry in entries), *ids]
@@ -251,8 +251,8 @@ def learn(
     are null already. Raises one EncodingError for all columns.
     """
     named = [] if isinstance(categorical, str) else list(categorical)
-    names, known = [n for n in table.schema.names if n not in ids], set(table.schema.names)
-    kinds.require_columns([*names, *(n for n in named if n not in known)], table.schema.names)
+    names, all_names = [n for n in table.schema.names if n not in ids], set(table.schema.names)
+    kinds.require_columns([*names, *(n for n in named if n not in all_names)], table.schema.names)
     if not names:
         raise EncodingError("the table has no column left to predict from")
     for name in written.date_formats:

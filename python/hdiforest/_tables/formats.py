@@ -147,9 +147,9 @@ ANY_ENDING = alternatives(FORMATS)
 
 def ending(path: Path) -> str:
     """Return which of the keys of `FORMATS` ends the path, or raise TableError."""
-    for known in FORMATS:
-        if path.name.lower().endswith(known):
-            return known
+    for suffix in FORMATS:
+        if path.name.lower().endswith(suffix):
+            return suffix
     is_spreadsheet = path.suffix.lower() in (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
     hint = "; save the sheet as CSV or Parquet" if is_spreadsheet else ""
     raise TableError(f"{path}: a table's name must end in {ANY_ENDING}{hint}")
@@ -167,14 +167,14 @@ def write_table(path: Path, schema: Any, within: Path | None = None) -> Iterator
     The file appears under its name when the block ends without error; a pipe or a device is written
     as the parts come. `within` is that of `replacing`. OSError or TableError if it cannot be.
     """
-    known = FORMATS[ending(path)]
+    file_format = FORMATS[ending(path)]
     layers: list[Any] = []  # what is closed afterwards, innermost last
     try:
         with writing(path, within) as file:
             try:
-                if known.packing != "none":
-                    layers.append(_packed(file, known.packing))
-                layers.append(known.write(layers[0] if layers else file, schema))
+                if file_format.packing != "none":
+                    layers.append(_packed(file, file_format.packing))
+                layers.append(file_format.write(layers[0] if layers else file, schema))
                 yield layers[-1].write_table
                 for layer in reversed(layers):
                     layer.close()

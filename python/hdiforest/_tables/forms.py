@@ -131,12 +131,12 @@ class NumberForm(Form):
         return _number_pattern(re.escape(self.prefix), body, re.escape(self.suffix))
 
     def values(self, cells: Any) -> Any:
-        found = pc.extract_regex(cells, self._pattern)
-        numbers = pc.struct_field(found, "body")
+        captures = pc.extract_regex(cells, self._pattern)
+        numbers = pc.struct_field(captures, "body")
         if self.thousands:
             numbers = pc.replace_substring_regex(numbers, _GROUPS[self.thousands], "")
         numbers = pc.replace_substring(numbers, self.decimal, ".").cast(pa.float64())
-        marks = (pc.struct_field(found, each) for each in _MARKS)
+        marks = (pc.struct_field(captures, each) for each in _MARKS)
         marks = pc.binary_join_element_wise(*marks, pa.scalar("", cells.type))
         negative, any_sign = (pa.array(each, cells.type) for each in (_NEGATIVE, _SIGNS))
         numbers = pc.if_else(pc.is_in(marks, negative), pc.negate(numbers), numbers)
@@ -167,8 +167,8 @@ class DateForm(Form):
     def __post_init__(self) -> None:
         names = re.findall("%(.?)", self.format) if isinstance(self.format, str) else [""]
         if not set(names) <= set(_DIRECTIVES) or len(set(names)) < len(names):
-            known = f"%{', %'.join(_DIRECTIVES)}, each once"
-            raise ValueError(f"the date format {self.format!r} must be of {known}")
+            directives = f"%{', %'.join(_DIRECTIVES)}, each once"
+            raise ValueError(f"the date format {self.format!r} must be of {directives}")
         if len({"Y", "y"} & {*names}) != 1 or len({"m", "b", "B"} & {*names}) != 1:
             raise ValueError(f"the date format {self.format!r} must have a year and a month")
         if ("I" in names) != ("p" in names):
@@ -186,8 +186,8 @@ class DateForm(Form):
         return rf"^{_SPACE}*{whole}{_SPACE}*$"
 
     def values(self, cells: Any) -> Any:
-        found = pc.extract_regex(cells, self._pattern)
-        part = {each.name: pc.struct_field(found, each.name) for each in found.type}
+        captures = pc.extract_regex(cells, self._pattern)
+        part = {each.name: pc.struct_field(captures, each.name) for each in captures.type}
         if "b" in part:
             short = pc.ascii_lower(pc.utf8_slice_codeunits(part.pop("b"), 0, 3))
             part["m"] = pc.add(pc.index_in(short, pa.array(_MONTHS, short.type)), 1)
@@ -204,7 +204,7 @@ class DateForm(Form):
         hour = number["I"] % 12 + 12 * number["p"] if "I" in number else number.get("H", 0)
         day, minute, second = (number.get(*each) for each in (("d", 1), ("M", 0), ("S", 0)))
         seconds = (first + day - 1) * 86400 + hour * 3600 + minute * 60 + second
-        is_odd = (day > after - first) | ~found.is_valid().to_numpy(False)
+        is_odd = (day > after - first) | ~captures.is_valid().to_numpy(False)
         ticks = seconds * 10**6 + number.get("f", 0)
         return pa.array(np.where(is_odd, 0, ticks), pa.timestamp("us"), mask=is_odd)
 
@@ -308,8 +308,8 @@ DIGITS_OF_DATES = r"^\s*(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:
 
 def _formats(shape: str) -> Iterator[str]:
     """Yield the formats of dates that may have a shape."""
-    found = cast("Any", _SHAPE.fullmatch(shape)).groupdict()
-    date, between, second, end = (found[n] for n in ("date", "between", "second", "end"))
+    captures = cast("Any", _SHAPE.fullmatch(shape)).groupdict()
+    date, between, second, end = (captures[n] for n in ("date", "between", "second", "end"))
     times = [""]
     if between is not None:
         rest = ":%M" + ("" if second is None else ":%S")
@@ -317,7 +317,7 @@ def _formats(shape: str) -> Iterator[str]:
         times = [f"%H{rest}{each}" for each in ends]
         times += [] if end is None else [f"%I{rest}{' ' * (end[0] == ' ')}%p"]
         times = [("T" if between == "a" else between) + each for each in times]
-    weekday = "" if found["weekday"] is None else f"%a{found['weekday']}"
+    weekday = "" if captures["weekday"] is None else f"%a{captures['weekday']}"
     sign = next((each for each in "-./ " if each in date), "/")
     for text in _DATES.get(date) or _DATES.get(date.replace(sign, "/"), ()):
         # No country writes the month in front of the day with points.
@@ -357,8 +357,8 @@ def _number_form(cells: Any, written: Written, array: Any) -> NumberForm | None:
                 return None if pc.any(is_long).as_py() else NumberForm()
     like = _number_pattern(f"{_CURRENCY}?", _LIKE_A_NUMBER, f"(?:{_CURRENCY}|{_UNIT})?")
     sample = _sample(cells)
-    found = pc.extract_regex(sample, like)
-    affixes = (pc.struct_field(found, each) for each in ("prefix", "suffix"))
+    captures = pc.extract_regex(sample, like)
+    affixes = (pc.struct_field(captures, each) for each in ("prefix", "suffix"))
     signs = pc.binary_join_element_wise(*affixes, pa.scalar("\n", cells.type))
     counted = pc.value_counts(signs.filter(pc.invert(pc.match_substring_regex(signs, _ORDINAL))))
     kinds, counts = counted.field("values"), counted.field("counts").to_numpy(False)

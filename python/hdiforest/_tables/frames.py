@@ -80,12 +80,12 @@ class Frame:
 
     def without(self, words: Collection[str]) -> Self:
         """Return the rows with None for words in columns of objects, among numbers too."""
-        own = copy.copy(self)
+        frame = copy.copy(self)
         for j, (name, cells) in enumerate(self.columns() if words else ()):
             if isinstance(cells, list) or str(getattr(cells, "dtype", "")) == "object":
                 left = [None if isinstance(c, str) and c in words else c for c in cells]
-                own.native = self._replaced(own.native, j, name, left)
-        return own
+                frame.native = self._replaced(frame.native, j, name, left)
+        return frame
 
     def _replaced(self, native: Any, _position: int, name: Any, cells: list[Any]) -> Any:
         """Return a table with other cells in a column."""
@@ -137,12 +137,12 @@ class Table(Frame):
         if columns is None:
             return self._read()
         wanted = set(columns)
-        at = [j for j, name in enumerate(self.names) if name in wanted]
-        return frame_of(self._part(at), self.argument).arrow()
+        positions = [j for j, name in enumerate(self.names) if name in wanted]
+        return frame_of(self._part(positions), self.argument).arrow()
 
-    def _part(self, at: list[int]) -> Any:
+    def _part(self, positions: list[int]) -> Any:
         """Return some of the columns as the library has them."""
-        return self.native.select(at)
+        return self.native.select(positions)
 
     def _as_arrow(self) -> Any:
         return pa.table(self.native)
@@ -255,8 +255,8 @@ class _Pandas(_Series, Table):
     def column(self, position: int) -> NDArray[Any]:
         return np.asarray(self.native.iloc[:, position])
 
-    def _part(self, at: list[int]) -> Any:
-        return self.native.iloc[:, at]
+    def _part(self, positions: list[int]) -> Any:
+        return self.native.iloc[:, positions]
 
     def _replaced(self, native: Any, position: int, _name: Any, cells: list[Any]) -> Any:
         table = native.copy(deep=False)
@@ -289,15 +289,15 @@ class _Pandas(_Series, Table):
         return self.native.iloc[:, self.names.index(name)]
 
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
-        at = list(map(self.names.index, columns))
-        return self.native.iloc[:, at].assign(**columns, **results)
+        positions = list(map(self.names.index, columns))
+        return self.native.iloc[:, positions].assign(**columns, **results)
 
 
 class _Polars(Table):
     library = "polars"
 
-    def _part(self, at: list[int]) -> Any:
-        return self.native[:, at]
+    def _part(self, positions: list[int]) -> Any:
+        return self.native[:, positions]
 
     def in_library(self, library: Library | None) -> Any:
         return _of_arrow(self.native.to_arrow(), library) if library == "pandas" else self.native
@@ -320,9 +320,9 @@ class _Arrow(Table):
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
         schema = self.native.schema
         fields = [schema.field(name).with_type(each.type) for name, each in columns.items()]
-        own = {name: arrow_array(values) for name, values in results.items()}
-        fields += [pa.field(name, each.type) for name, each in own.items()]
-        arrays = [*columns.values(), *own.values()]
+        added = {name: arrow_array(values) for name, values in results.items()}
+        fields += [pa.field(name, each.type) for name, each in added.items()]
+        arrays = [*columns.values(), *added.values()]
         return type(self.native).from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -349,9 +349,9 @@ class _Dict(Table):
     def sliceable(self) -> Frame:
         return _Arrow(self.arrow(), self.argument)
 
-    def _part(self, at: list[int]) -> Any:
+    def _part(self, positions: list[int]) -> Any:
         items = list(self.native.items())
-        return dict(items[j] for j in at)
+        return dict(items[j] for j in positions)
 
     def _as_arrow(self) -> Any:
         for name, cells in self.columns():
@@ -480,17 +480,17 @@ def not_numbers(argument: str, where: str) -> str:
 
 def two_kinds(cells: Iterable[Any]) -> str:
     """Say in which rows cells of two kinds are; empty if all are of one kind."""
-    first, first_held = None, ""
+    first, first_text = None, ""
     for row, cell in enumerate(cells, 1):
         is_nan = isinstance(cell, Number) and cell != cell
         if cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType"):
             continue
         names = (name for kinds, name in _KINDS_OF_CELLS if isinstance(cell, kinds))
         kind = next(names, f"objects of type {type(cell).__name__}")
-        held = f"{kind} ({reprlib.repr(cell)} in row {row})"
-        first, first_held = (kind, held) if first is None else (first, first_held)
+        text = f"{kind} ({reprlib.repr(cell)} in row {row})"
+        first, first_text = (kind, text) if first is None else (first, first_text)
         if kind != first:
-            return f"holds {first_held} and {held}"
+            return f"holds {first_text} and {text}"
     return ""
 
 

@@ -101,23 +101,23 @@ class Regroup:
     """Holds rows until there are enough for tables of `n_rows`."""
 
     def __init__(self, n_rows: int) -> None:
-        self._held: list[Any] = []
-        self._n_rows, self._n_held = n_rows, 0
+        self._pending: list[Any] = []
+        self._n_rows, self._n_pending = n_rows, 0
 
     def add(self, table: Any) -> Iterator[Any]:
         """Take a pyarrow Table; yield those that are full."""
-        self._held.append(table)
-        self._n_held += table.num_rows
-        while self._n_held >= self._n_rows:
-            joined = pa.concat_tables(self._held)
-            self._held = [joined.slice(self._n_rows)]
-            self._n_held -= self._n_rows
+        self._pending.append(table)
+        self._n_pending += table.num_rows
+        while self._n_pending >= self._n_rows:
+            joined = pa.concat_tables(self._pending)
+            self._pending = [joined.slice(self._n_rows)]
+            self._n_pending -= self._n_rows
             yield joined.slice(0, self._n_rows)
 
     def rest(self) -> Iterator[Any]:
         """Yield the rows that are left, if there are any."""
-        if self._n_held > 0:
-            yield pa.concat_tables(self._held)
+        if self._n_pending > 0:
+            yield pa.concat_tables(self._pending)
 
 
 class TableError(EncodingError):
@@ -242,13 +242,13 @@ class TableReader(ExitStack):
 
     def _parts(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:
         """Yield Tables of any size, with these columns of the file and those of one value."""
-        own: Wanted = [(name, how) for name, how in wanted if name not in self.keys]
+        in_file: Wanted = [(name, how) for name, how in wanted if name not in self.keys]
         with self._naming_the_file():
             # Readers do not count the rows of no columns.
-            for part in self._read(own or [(self.names[0], "own")], n_rows):
+            for part in self._read(in_file or [(self.names[0], "own")], n_rows):
                 yield self._with_keys(part, wanted) if self.keys else part
 
-    def without_missing(self, column: Any, _known: Iterable[Any] = ()) -> Any:
+    def without_missing(self, column: Any, _categories: Iterable[Any] = ()) -> Any:
         """Return a column that `batches` was to pass on, with null for cells that say missing.
 
         Known categories do not say so.
@@ -283,13 +283,13 @@ class TableReader(ExitStack):
 
     def _with_keys(self, part: Any, wanted: Wanted) -> Any:
         """Return a Table of the file with the columns of one value in between."""
-        columns, own = [], iter(part.columns)
+        columns, arrays = [], iter(part.columns)
         for name, how in wanted:
             if name in self.keys:
                 kind = {"number": pa.float64(), "own": self.keys[name].type}.get(how, pa.string())
                 columns.append(pa.repeat(self.keys[name].cast(kind), part.num_rows))
             else:
-                columns.append(next(own))
+                columns.append(next(arrays))
         return pa.Table.from_arrays(columns, [name for name, _ in wanted])
 
     @contextmanager
@@ -320,19 +320,19 @@ def joined(tables: Sequence[tuple[Path, Any]]) -> Any:
     (first, whole), *others = tables
     schema = whole.schema.remove_metadata()
     for path, table in others:
-        for j, known in enumerate(schema):
-            own = table.schema.field(known.name)
+        for j, left in enumerate(schema):
+            right = table.schema.field(left.name)
             try:
-                schema = schema.set(j, _wider(known, own))
+                schema = schema.set(j, _wider(left, right))
             except pa.ArrowException:
-                what = f"column '{known.name}' is {known.type} in {first}, but {own.type} in {path}"
-                raise TableError(what, [known.name]) from None
+                what = f"column '{left.name}' is {left.type} in {first}, but {right.type} in {path}"
+                raise TableError(what, [left.name]) from None
     return pa.concat_tables([table.select(schema.names).cast(schema) for _, table in tables])
 
 
-def _wider(known: Any, other: Any) -> Any:
+def _wider(left: Any, right: Any) -> Any:
     """Return a field of a type that holds the cells of both, or raise ArrowException."""
-    both = [pa.schema([known]), pa.schema([other])]
+    both = [pa.schema([left]), pa.schema([right])]
     return pa.unify_schemas(both, promote_options="permissive").field(0)
 
 
@@ -451,18 +451,18 @@ class JsonLinesReader(TableReader):
 
     def _add_types(self, others: Any) -> None:
         """Take types that hold the cells of another schema, too, where there are such."""
-        for j, known in enumerate(self._schema):
+        for j, each in enumerate(self._schema):
             with suppress(KeyError, pa.ArrowException):
-                self._schema = self._schema.set(j, _wider(known, others.field(known.name)))
+                self._schema = self._schema.set(j, _wider(each, others.field(each.name)))
 
     def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:  # noqa: ARG002
         self._widen([name for name, how in wanted if how != "number"])
         as_read, as_asked = {}, {}
         for name, how in wanted:
-            own = self._schema.field(name).type
+            kind = self._schema.field(name).type
             # What is whole in the first block may have decimals later.
-            as_asked[name] = pa.float64() if how == "number" else own
-            as_read[name] = own if pa.types.is_boolean(own) else as_asked[name]
+            as_asked[name] = pa.float64() if how == "number" else kind
+            as_read[name] = kind if pa.types.is_boolean(kind) else as_asked[name]
         read, asked = (pa.schema(list(types.items())) for types in (as_read, as_asked))
         for block, line in chain([self._first], self._blocks):
             yield self._parsed(block, line, read).cast(asked).select([name for name, _ in wanted])
@@ -470,13 +470,13 @@ class JsonLinesReader(TableReader):
     def _schema_of(self, block: bytes, line: int) -> Any:
         table = self._parsed(block, line)
         fields = [f.with_type(with_leaves(f.type, _with_text)) for f in table.schema]
-        for j, own in enumerate(fields):
+        for j, each in enumerate(fields):
             # pyarrow takes whole numbers beyond int64 for floating ones.
-            if own.type == pa.float64() and (pc.max(pc.abs(table[j])).as_py() or 0) >= 2.0**63:
+            if each.type == pa.float64() and (pc.max(pc.abs(table[j])).as_py() or 0) >= 2.0**63:
                 for kind in (pa.decimal128(38), pa.decimal256(76)):
                     with suppress(TableError):
-                        self._parsed(block, line, pa.schema([own.with_type(kind)]))
-                        fields[j] = own.with_type(kind)
+                        self._parsed(block, line, pa.schema([each.with_type(kind)]))
+                        fields[j] = each.with_type(kind)
                         break
         return pa.schema(fields)
 

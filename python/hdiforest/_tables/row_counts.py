@@ -31,8 +31,8 @@ class _Beyond(NamedTuple):
         ends = {"down to": self.least} if self.least < self.trained[0] else {}
         ends |= {"up to": self.greatest} if self.greatest > self.trained[1] else {}
         low, high, *texts = self.column.texts([*self.trained, *ends.values()])
-        told = " and ".join(f"{to} {text}" for to, text in zip(ends, texts, strict=True))
-        return f"{told}; trained on {low} to {high}"
+        seen = " and ".join(f"{to} {text}" for to, text in zip(ends, texts, strict=True))
+        return f"{seen}; trained on {low} to {high}"
 
 
 class RowCounts:
@@ -93,11 +93,11 @@ class RowCounts:
         """
         with _LOCK:
             for name, more in vars(other).items():
-                own = getattr(self, name)
-                if isinstance(own, int):
-                    setattr(self, name, own + more)
-                elif isinstance(own, Counter):
-                    own.update(more)
+                count = getattr(self, name)
+                if isinstance(count, int):
+                    setattr(self, name, count + more)
+                elif isinstance(count, Counter):
+                    count.update(more)
             for beyond in other._beyond.values():
                 self._see(beyond)
 
@@ -108,7 +108,7 @@ class RowCounts:
 
     def __getstate__(self) -> dict[str, Any]:
         with _LOCK:  # for pickles and copies, while other threads add
-            return {name: copy.copy(own) for name, own in vars(self).items()}
+            return {name: copy.copy(count) for name, count in vars(self).items()}
 
     def __repr__(self) -> str:
         return str(self) or f"{count_text(self.n_rows)} rows, all of them like the training rows"

@@ -53,7 +53,7 @@ class TrainingTable(NamedTuple):
         X, y = self.X.take(chosen), self.y[chosen]
         return self._replace(X=X, y=y, weights=weights, groups=groups)
 
-    def told(self, order: str = "") -> str:
+    def summary(self, order: str = "") -> str:
         """Return what became of the columns as text; `order` says what to do with a date."""
         entries = () if self.encoder is None else self.encoder.entries
         dates = [entry.name for entry in entries if isinstance(entry, DateColumn)]
@@ -115,9 +115,9 @@ def read_training_table(
     path: Path, target: str, form: TextForm | None = None, **roles: Any
 ) -> TrainingTable:
     """Read a table from a file; see `Roles` for further arguments. Raises TableError."""
-    found = Roles(target, **roles)
-    form = replace(form or TextForm(), missing=list(found.missing))
-    return read_training_tables([partial(open_table, path, form=form)], str(path), found)
+    all_roles = Roles(target, **roles)
+    form = replace(form or TextForm(), missing=list(all_roles.missing))
+    return read_training_tables([partial(open_table, path, form=form)], str(path), all_roles)
 
 
 def read_training_tables(
@@ -163,13 +163,13 @@ def _typed(
     for open_one in opened:
         with open_one() as table:
             keys |= table.keys.keys()
-            own = [name for name in table.names if name not in roles.left_out]
+            columns = [name for name in table.names if name not in roles.left_out]
             left_out = [name for name in (*roles.drop, *roles.ids) if name not in every]
             needed = [name for name in roles.numbers if name in numbers]
             try:
-                table.require(needed, [*roles.numbers, *own, *declared], left_out=left_out)
-                roles.features(own, str(table.path))
-                parts = list(table.typed_batches(own, [*numbers], texts))
+                table.require(needed, [*roles.numbers, *columns, *declared], left_out=left_out)
+                roles.features(columns, str(table.path))
+                parts = list(table.typed_batches(columns, [*numbers], texts))
             except TableError as error:
                 hint = _hint(error, table.names, roles.special)
                 may_be_text = error.columns if table.path.is_file() else ()
@@ -190,7 +190,7 @@ def _typed(
     for j, name in enumerate(raw.column_names):
         if name in keys - declared and not fails(raw[name].cast, "double"):
             raw = raw.set_column(j, name, raw[name].cast("double"))
-    return raw, [name for name in numbering[0] if all(name in own for own in numbering)]
+    return raw, [name for name in numbering[0] if all(name in names for names in numbering)]
 
 
 def _columns_of_all(
@@ -204,9 +204,9 @@ def _columns_of_all(
                 names[table.path] = dict.fromkeys(table.names)
         except TableError as error:
             faults.append(str(error))
-    having = {name: path for path, own in reversed(names.items()) for name in own}
+    having = {name: path for path, columns in reversed(names.items()) for name in columns}
     for name, path in having.items():
-        lacking = [other for other, own in names.items() if name not in own]
+        lacking = [other for other, columns in names.items() if name not in columns]
         if lacking and name not in roles.left_out:
             hint = "" if name in roles.special else f"; --drop {quote(name)} leaves it out"
             faults.append(f"{lacking[0]} has no column '{name}', which {path} has{hint}")
@@ -248,9 +248,9 @@ def training_table(
         raise TableError(f"{source}: {error}", error.columns) from None
     if empty := [name for name, n in counts.missing.items() if n == len(y)]:
         s, have, them = ("s", "have", "them") if len(empty) > 1 else ("", "has", "it")
-        told = f"column{s} {listed(map(repr, empty))} {have} no value in any row"
+        fault = f"column{s} {listed(map(repr, empty))} {have} no value in any row"
         option = f"--drop {' '.join(map(quote, empty))} (drop={empty} in Python)"
-        raise TableError(f"{source}: {told}; {option} leaves {them} out")
+        raise TableError(f"{source}: {fault}; {option} leaves {them} out")
     columns = encoder.described(np.stack([np.fmin.reduce(X), np.fmax.reduce(X)]))
     left_out = dict.fromkeys(numbers, "row numbers") | dict.fromkeys(roles.drop, "dropped")
     lines = {
@@ -258,7 +258,7 @@ def training_table(
         "missing cells": [with_note(c, f"{n:,}") for c, n in counts.missing.most_common() if n],
         "rows left out": [f"{count_rows(~has_target)} without the target"] * (not has_target.all()),
     }
-    columns |= {title: listed(own) for title, own in lines.items() if own}
+    columns |= {title: listed(entries) for title, entries in lines.items() if entries}
     is_plain = set(encoder.number_columns) == set(encoder.columns)
     kept = None if is_plain and not (encoder.ids or encoder.missing) else encoder
     return TrainingTable(with_names(X, features), y, weights, groups, kept, columns, has_target)
@@ -282,8 +282,8 @@ def numbers_of(column: Any, what: str, written: Written, hint: str = "") -> Arra
     bad = ~np.isfinite(values)
     if bad.any():
         first = int(np.argmax(bad))
-        held = f"a missing cell{hint}" if np.isnan(values[first]) else "infinity"
-        wrong = f"{count_rows(bad)} are not: row {first + 1} holds {held}"
+        cell = f"a missing cell{hint}" if np.isnan(values[first]) else "infinity"
+        wrong = f"{count_rows(bad)} are not: row {first + 1} holds {cell}"
         raise TableError(f"{what} must be finite in every row, but {wrong}")
     return values
 
@@ -324,13 +324,13 @@ def row_numbers(table: Any, named: Collection[str | None]) -> list[str]:
     most of which are distinct: rows may be drawn, and tables be joined, after they were numbered.
     """
     names = [name for name in table.schema.names if name not in named]
-    found = list(filter(_OF_PANDAS.fullmatch, names))
+    of_pandas = list(filter(_OF_PANDAS.fullmatch, names))
 
     def numbers(name: str) -> bool:
-        at = table.schema.names.index(name)  # of columns of one name, which are refused later
-        return bool(_NAMELESS.fullmatch(name)) and _number_rows(table.column(at))
+        position = table.schema.names.index(name)  # of columns of one name, which are refused later
+        return bool(_NAMELESS.fullmatch(name)) and _number_rows(table.column(position))
 
-    return found + list(takewhile(numbers, (name for name in names if name not in found)))
+    return of_pandas + list(takewhile(numbers, (name for name in names if name not in of_pandas)))
 
 
 def _number_rows(column: Any) -> bool:

@@ -77,9 +77,9 @@ class CallError(ValueError):
         self.form, self.data, self.words = form, data, words
 
     def __str__(self) -> str:
-        return self.said(self.words)
+        return self.message(self.words)
 
-    def said(self, words: Mapping[str, str], before_arguments: str = "") -> str:
+    def message(self, words: Mapping[str, str], before_arguments: str = "") -> str:
         """Return the message with these words in its fields."""
         fields = (name for _, name, _, _ in Formatter().parse(self.form) if name is not None)
         return self.form.format_map({f: words.get(f, before_arguments + f) for f in fields})

@@ -59,7 +59,7 @@ def seeded_clone(estimator: Any, seed: int | None) -> Any:
     """Return a clone that has the seed wherever it has none."""
     copied = clone(estimator)
     seeds = {n: v for n, v in copied.get_params().items() if n.split("__")[-1] == "random_state"}
-    return copied.set_params(**{name: seed for name, own in seeds.items() if own is None})
+    return copied.set_params(**{name: seed for name, value in seeds.items() if value is None})
 
 
 def transformed_targets(estimators: list[Any], y: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -83,8 +83,8 @@ class LightGBMLeaves:
         """
         _, columns = self._with_categories(X)
         return {
-            str(cells.name): int((cells.notna() & ~cells.isin(known)).sum())
-            for cells, known in columns
+            str(cells.name): int((cells.notna() & ~cells.isin(categories)).sum())
+            for cells, categories in columns
         }
 
     def _with_categories(self, X: Any) -> tuple[Any, list[tuple[Any, list[Any]]]]:
@@ -92,17 +92,17 @@ class LightGBMLeaves:
 
         Raise ValueError if the fit had other columns of categories, or categories of other types.
         """
-        known = self.booster.pandas_categorical or ()
-        if known:
+        categories = self.booster.pandas_categorical or ()
+        if categories:
             X = frame_of(X).in_library("pandas")
         table = X.select_dtypes("category") if hasattr(X, "select_dtypes") else {}
         columns = [table[name] for name in table]
-        if len(columns) != len(known):
+        if len(columns) != len(categories):
             raise ValueError(
-                f"X must be a table with {len(known)} columns of categories, as many as LightGBM's "
-                f"fit had, got {type(X).__name__} with {len(columns)}"
+                f"X must be a table with {len(categories)} columns of categories, as many as "
+                f"LightGBM's fit had, got {type(X).__name__} with {len(columns)}"
             )
-        pairs = list(zip(columns, known, strict=True))
+        pairs = list(zip(columns, categories, strict=True))
         for cells, of_fit in pairs:
             given = cells.cat.categories.tolist()
             if of_fit and given and _kind(of_fit) != _kind(given):
@@ -223,7 +223,7 @@ class CatBoostLeaves:
     (300, 20)
     """
 
-    _known: dict[str, set[str]] | None = None  # categories by column, if `learn` was called
+    _learned: dict[str, set[str]] | None = None  # categories by column, if `learn` was called
 
     def __init__(self, booster: Any) -> None:
         catboost = need("catboost", "hdiforest.from_catboost", extra=None)
@@ -255,7 +255,7 @@ class CatBoostLeaves:
         X : table
             Rows of the fit.
         """
-        self._known = {name: set(cells) for name, cells in self._categories(X).items()}
+        self._learned = {name: set(cells) for name, cells in self._categories(X).items()}
 
     def unseen(self, X: Any) -> dict[str, int]:
         """Count the cells of categories that `learn` did not see.
@@ -272,8 +272,8 @@ class CatBoostLeaves:
         """
         given = self._categories(X)
         return {
-            name: sum(cell not in known for cell in given.get(name, ()))
-            for name, known in (self._known or {}).items()
+            name: sum(cell not in categories for cell in given.get(name, ()))
+            for name, categories in (self._learned or {}).items()
         }
 
     def _categories(self, X: Any) -> dict[str, list[str]]:
@@ -281,9 +281,9 @@ class CatBoostLeaves:
         frame, of_fit = frame_of(X), self.booster.feature_names_
         if frame.n_rows is None:
             return {}
-        at = {name: j for j, name in enumerate(frame.names or ())}
+        index = {name: j for j, name in enumerate(frame.names or ())}
         columns = {of_fit[j]: j for j in self.booster.get_cat_feature_indices()}
-        return {name: [*map(str, frame.column(at.get(name, j)))] for name, j in columns.items()}
+        return {name: [*map(str, frame.column(index.get(name, j)))] for name, j in columns.items()}
 
     def __repr__(self) -> str:
         return f"CatBoostLeaves({self.booster.tree_count_} trees)"
@@ -422,11 +422,11 @@ def _warn_if_boosted(n_rounds: int, objective: Any) -> None:
     if n_rounds < 2:
         return
     way = "HDIForestRegressor().fit(X, y).calibrate(mean=booster) has narrower ones"
-    said = "intervals from the leaves of boosted trees are often more than twice as wide as need be"
+    note = "intervals from the leaves of boosted trees are often more than twice as wide as need be"
     if "quantile" in str(objective).lower():
-        said = f"the quantiles that the booster predicts are not used, and {said}"
+        note = f"the quantiles that the booster predicts are not used, and {note}"
         way = "HDIForestRegressor().fit(X, y) has all quantiles in narrower ones"
-    warn_caller(f"{said}, also after calibrate; {way}")
+    warn_caller(f"{note}, also after calibrate; {way}")
 
 
 def _kind(categories: list[Any]) -> str:

@@ -348,15 +348,15 @@ class QuantileForest(ForestRegressor):
         n_at_once = max(1, BLOCK_IDS // max(forest.n_trees, forest.n_features))
         for part, block in frame_of(rows).blocks(n_at_once):
             dense = block.native.toarray() if issparse(rows) else block.native
-            own = () if values is None else (values[part],)
+            args = () if values is None else (values[part],)
             if mask is None and not alone:
-                yield ask(scorer, dense, *own, n_threads=n_threads)
+                yield ask(scorer, dense, *args, n_threads=n_threads)
                 continue
             leaves = forest.leaves(dense, n_threads=n_threads)
             leaves = leaves if mask is None else np.where(mask[part], leaves, -1)
             trees = np.identity(forest.n_trees, dtype=bool) if alone else [True]
             each = (
-                ask(index, np.where(tree, leaves, -1), *own, n_threads=n_threads) for tree in trees
+                ask(index, np.where(tree, leaves, -1), *args, n_threads=n_threads) for tree in trees
             )
             yield mean_over_trees(each) if alone else next(each)
 
@@ -637,8 +637,8 @@ def pairs(
     """Return (column, count) of each row of a CSR matrix, at `most` those of highest counts."""
     indptr, columns, counts = csr
     entries = list(zip(columns.tolist(), counts.tolist(), strict=True))
-    found = (entries[begin:end] for begin, end in pairwise(indptr.tolist()))
-    by_counts = (sorted(row, key=lambda pair: (-pair[1], pair[0]))[:most] for row in found)
+    rows = (entries[begin:end] for begin, end in pairwise(indptr.tolist()))
+    by_counts = (sorted(row, key=lambda pair: (-pair[1], pair[0]))[:most] for row in rows)
     return list(by_counts if by_count else map(sorted, by_counts))
 
 

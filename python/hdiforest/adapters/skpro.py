@@ -142,8 +142,8 @@ class HDIForestProba(_BaseProbaRegressor):
         )
         columns = _pandas.Index(self._get_columns())
         spl = _pandas.DataFrame(atoms, index=index, columns=columns)
-        own = {"weights": _pandas.Series(weights.T.ravel(), index=index), "index": X.index}
-        return _empirical.Empirical(spl=spl, skip_init_sorted=True, columns=columns, **own)
+        arguments = {"weights": _pandas.Series(weights.T.ravel(), index=index), "index": X.index}
+        return _empirical.Empirical(spl=spl, skip_init_sorted=True, columns=columns, **arguments)
 
     def _table(self, X: Any, values: NDArray[np.float64], columns: Any) -> Any:
         """Return values, the row first, as a table with the index of X."""

@@ -78,13 +78,13 @@ def allocate_coverage(
     share, floor = one_share("coverage", coverage), checked_floor(min_coverage)
     if output != "numpy":
         require_library(output)
-    own, rows = model_and_rows(model, X, "predict_cdf", "model")
-    if (n_outputs := getattr(own, "n_outputs_", 1)) > 1:
+    estimator, rows = model_and_rows(model, X, "predict_cdf", "model")
+    if (n_outputs := getattr(estimator, "n_outputs_", 1)) > 1:
         raise ValueError(f"allocate_coverage needs a model of one target, got {n_outputs}")
-    source = own._source(rows)
+    source = estimator._source(rows)
     engine, block, n_threads = all_rows(source)
-    found = predict_batch(engine, block, share, floor, n_threads=n_threads)
+    batch = predict_batch(engine, block, share, floor, n_threads=n_threads)
     if output == "numpy":
-        return found
-    columns, index = (*found.interval.T.copy(), found.mass), frame_of(X).index
-    return found._replace(interval=table_of(source.fitted, output, _COLUMNS, columns, index))
+        return batch
+    columns, index = (*batch.interval.T.copy(), batch.mass), frame_of(X).index
+    return batch._replace(interval=table_of(source.fitted, output, _COLUMNS, columns, index))

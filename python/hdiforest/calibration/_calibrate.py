@@ -102,8 +102,8 @@ def calibrate_cross(
         of_others = without(fold, scores).T
         others_weights = None if weights is None else without(fold, weights)
         q_hat = [
-            float(conformal_quantile(own, c, weights=others_weights))
-            for own, c in zip(of_others, coverages, strict=True)
+            float(conformal_quantile(scores_of_level, c, weights=others_weights))
+            for scores_of_level, c in zip(of_others, coverages, strict=True)
         ]
         by_others.append(postprocess.engine.widen(fold_ends, q_hat, nested=True))
     intervals, targets = np.concatenate(by_others), np.concatenate(y)
@@ -118,7 +118,7 @@ def calibrate_cross(
         measured = (np.inf, 1.0) if check is None else (check.mean_width, check.coverage)
         levels.append(Level(c, *measured, check))
     ordered = tuple(np.take_along_axis(*fold, axis=0) for fold in zip(scores, orders, strict=True))
-    heavy = tuple(w[own] for w, own in zip(weights or (), orders, strict=False))
+    heavy = tuple(w[order] for w, order in zip(weights or (), orders, strict=False))
     return CrossCalibration(tuple(levels), ordered, postprocess, grouped, method, heavy or None)
 
 
@@ -138,7 +138,7 @@ def _calibrate(
         counts = np.bincount(codes)
         lower, upper = np.moveaxis(calibrated_intervals(candidates, selected), 1, 0)
         covered = (lower <= y[:, np.newaxis]) & (y[:, np.newaxis] <= upper)
-        shares = [np.bincount(codes, own) / counts for own in covered.T]
+        shares = [np.bincount(codes, inside) / counts for inside in covered.T]
         groups = Groups(tuple(distinct), counts, of_groups, np.stack(shares, axis=1))
         q_hat = groups.quantiles(codes, np.array([each.q_hat for each in selected]))
     # Measured on the intervals as they are used, that is nested.

@@ -64,13 +64,15 @@ class Candidates:
             ends=self.ends[rows],
             y=self.y[rows],
             weights=None if self.weights is None else self.weights[rows],
-            quantiles={group: own[rows] for group, own in self.quantiles.items()},
+            quantiles={group: quantiles[rows] for group, quantiles in self.quantiles.items()},
         )
 
     def of_group(self, group: Group) -> Candidates:
         """Return the intervals of one distribution."""
-        at = [j for j, base in enumerate(self.bases) if base.group == group]
-        return replace(self, bases=tuple(self.bases[j] for j in at), ends=self.ends[..., at])
+        positions = [j for j, base in enumerate(self.bases) if base.group == group]
+        return replace(
+            self, bases=tuple(self.bases[j] for j in positions), ends=self.ends[..., positions]
+        )
 
     def ends_of(self, base: Base) -> Array:
         """Return the ends of one base, (n, 2), or raise ValueError."""

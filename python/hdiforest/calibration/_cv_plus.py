@@ -18,7 +18,12 @@ from hdiforest._utils.hints import steps
 from hdiforest.calibration import _selection as select
 from hdiforest.calibration._calibrate import calibrate_cross
 from hdiforest.calibration._groups import is_missing
-from hdiforest.calibration._method import Method, Request
+from hdiforest.calibration._method import (
+    WEIGHTED_SCORES,
+    Method,
+    Request,
+    less_for_clipping,
+)
 from hdiforest.calibration._out_of_bag import OutOfBag
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import CrossCalibration
@@ -120,7 +125,26 @@ class CVPlus(Method):
             grouped=self.groups is not None,
             weights=row_weights or None,
         )
+        result = replace(result, guarantee=self._guarantee(result))
         return FoldIntervals(forest.without_rows(), result, tuple(forests))
+
+    def _guarantee(self, result: CrossCalibration) -> str:
+        """Say what is promised (Barber, Candes, Ramdas, Tibshirani 2021, theorem 4)."""
+        if result.weights is not None:
+            return WEIGHTED_SCORES
+        if result.grouped:
+            return (
+                "No guarantee is known for single rows of new groups, whose rows depend on each "
+                "other: conformal quantiles come from groups that no tree of their forest saw, so "
+                "the cross-check shows what to expect of new groups."
+            )
+        n, folds = result.n, len(result.scores)
+        loss = min(2 * (1 - 1 / folds) / (n / folds + 1), (1 - folds / n) / (folds + 1))
+        return (
+            f"At least with probability 2c - 1 - {loss:.2g} a new row is covered"
+            f"{less_for_clipping(result)}, if it is exchangeable with the {n} training rows and "
+            "folds are of one size; the cross-check shows what to expect."
+        )
 
     def _split(self, rows: TrainingRows, random_state: int | None) -> Iterator[Fold]:
         """Yield folds of the rows with weight; ValueError if there are too few rows or groups."""
@@ -175,17 +199,17 @@ class FoldIntervals(Calibrated):
 
     def intervals(self, query: IntervalQuery) -> Array:
         """Return the intervals of all forests, widened by the scores of all rows."""
-        X, at, n_threads, _, of_folds, _ = query
+        X, positions, n_threads, _, of_folds, _ = query
         query.fill_mean(self.forest)
         pairs = list(zip(self.folds, of_folds or [X] * len(self.folds), strict=True))
-        intervals, k = np.empty((len(X), 2, at.size)), int(at.max()) + 1
+        intervals, k = np.empty((len(X), 2, positions.size)), int(positions.max()) + 1
         step = max(1, _ENDS_AT_ONCE // len(self.folds))
         for begin in range(0, len(X), step):
             part = slice(begin, begin + step)
             ends = np.stack([_of_fold(fold, rows[part], k, n_threads) for fold, rows in pairs])
-            widened = self.result.engine.widen(ends, at.reshape(-1), n_threads=n_threads)
+            widened = self.result.engine.widen(ends, positions.reshape(-1), n_threads=n_threads)
             intervals[part] = widened
-        return intervals.reshape(len(X), 2, *at.shape)
+        return intervals.reshape(len(X), 2, *positions.shape)
 
 
 def _of_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:

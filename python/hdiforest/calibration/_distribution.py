@@ -72,12 +72,12 @@ class PredictiveDistribution:
         Their base quantiles are (n, 19), their targets and perhaps positive weights (n,). Levels
         that bounds of these coverages have are kept exactly. O(n log n).
         """
-        below, at = (
+        below, upto = (
             hdicore.PredictiveDistribution.scores(base, y, postprocess.engine, strictly=strictly)
             for strictly in (True, False)
         )
         draws = np.random.default_rng(_SEED).random(len(y))
-        scores = below + draws * (at - below)
+        scores = below + draws * (upto - below)
         if postprocess.clip:  # no quantile reaches them
             scores[y < postprocess.low], scores[y > postprocess.high] = -np.inf, np.inf
         weights = np.ones(len(y)) if weights is None else weights

@@ -43,8 +43,8 @@ class Groups:
             raise ValueError(f"the counts of groups must be {g} positive numbers")
         if self.q_hat.ndim != 2 or len(self.q_hat) != g or np.isinf(self.q_hat).any():
             raise ValueError(f"the quantiles of groups must be finite or NaN, for {g} groups")
-        own = self.coverage
-        if own.shape != self.q_hat.shape or not ((own >= 0) & (own <= 1)).all():
+        shares = self.coverage
+        if shares.shape != self.q_hat.shape or not ((shares >= 0) & (shares <= 1)).all():
             raise ValueError("the coverage of groups must be shares, as many as their quantiles")
 
     def codes(self, labels: ArrayLike) -> NDArray[np.int64]:
@@ -52,9 +52,9 @@ class Groups:
         values = np.asarray(labels)
         if values.dtype in (np.float32, np.float64):
             return self.engine.codes(values)
-        distinct, own = divide(values)
-        known = {label: code for code, label in enumerate(self.labels)}
-        return np.array([known.get(label, -1) for label in distinct], np.int64)[own]
+        distinct, group = divide(values)
+        code_of = {label: code for code, label in enumerate(self.labels)}
+        return np.array([code_of.get(label, -1) for label in distinct], np.int64)[group]
 
     def quantiles(self, codes: NDArray[np.int64], common: Array) -> Array:
         """Return the quantiles (n, k) of rows with given codes, some of them the common ones."""
@@ -72,9 +72,9 @@ class Groups:
         )
         shares = drawn / self.counts
         least, most = (np.median(end) for end in (shares.min(axis=1), shares.max(axis=1)))
-        own = self.coverage[:, j]
+        low, high = np.quantile(self.coverage[:, j], [0, 1])
         return (
-            f"At {coverage:g} one quantile for all rows covers {own.min():.2f} to {own.max():.2f} "
+            f"At {coverage:g} one quantile for all rows covers {low:.2f} to {high:.2f} "
             f"of the groups' rows; chance alone gives {least:.2f} to {most:.2f}."
         )
 
@@ -131,8 +131,8 @@ def divide(labels: ArrayLike) -> tuple[list[Label], NDArray[np.intp]]:
         texts[np.isnat(values)] = None
         values = texts
     if values.dtype.kind in "fiub":
-        numbers, own = np.unique(values, return_inverse=True)
-        return [_label(number) for number in numbers.tolist()], own.reshape(-1)
+        numbers, group = np.unique(values, return_inverse=True)
+        return [_label(number) for number in numbers.tolist()], group.reshape(-1)
     numbers_of: dict[Label, int] = {}
     of_rows = [numbers_of.setdefault(_label(each), len(numbers_of)) for each in values.tolist()]
     return list(numbers_of), np.array(of_rows, dtype=np.intp)
@@ -147,8 +147,8 @@ def _label(value: Any) -> Label:
 
 def missing_rows(values: NDArray[Any]) -> list[int]:
     """Return the rows (n,) whose value is missing."""
-    labels, own = divide(values)
-    return [row for row, label in enumerate(own.tolist()) if labels[label] is None]
+    labels, group = divide(values)
+    return [row for row, label in enumerate(group.tolist()) if labels[label] is None]
 
 
 def is_missing(value: Any) -> bool:

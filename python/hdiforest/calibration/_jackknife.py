@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,7 +15,13 @@ from hdiforest._model.training_rows import draw_rows
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_whole_number
 from hdiforest.calibration._calibrate import calibrate_cross
-from hdiforest.calibration._method import Method, Request, require_out_of_bag
+from hdiforest.calibration._method import (
+    WEIGHTED_SCORES,
+    Method,
+    Request,
+    less_for_clipping,
+    require_out_of_bag,
+)
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import CrossCalibration
 
@@ -85,19 +91,26 @@ class JackknifePlus(Method):
         source = request.source(forest)
         require_out_of_bag(self.name, source)
         training, counts = source.rows, cast("NDArray[Any]", source.counts)
-        known = draw_rows(source.usable, self.max_rows, request.random_state)
-        trees, drawn = forest.scorer.forest, np.asarray(counts[known] > 0)
+        scored = draw_rows(source.usable, self.max_rows, request.random_state)
+        trees, drawn = forest.scorer.forest, np.asarray(counts[scored] > 0)
         index = training.index(trees, source.leaves, "inbag", n_threads=request.n_threads)
-        ends = _read(index, np.where(drawn, np.int32(-1), source.leaves[known]), request.n_threads)
-        weights = source.weights_of(known)
+        ends = _read(index, np.where(drawn, np.int32(-1), source.leaves[scored]), request.n_threads)
+        weights = source.weights_of(scored)
         result = calibrate_cross(
             list(np.repeat(ends[:, np.newaxis, :, np.newaxis], len(request.coverages), axis=3)),
-            list(training.y[known, np.newaxis]),
+            list(training.y[scored, np.newaxis]),
             request.coverages,
             PostProcess.from_targets(training.weighted_targets),
             method=self.name,
             weights=None if weights is None else list(weights[:, np.newaxis]),
         )
+        guarantee = (
+            f"At least with probability 2c - 1 a new row is covered{less_for_clipping(result)}, if "
+            "it is exchangeable with the training rows and the number of trees was drawn from a "
+            "binomial distribution; a given number comes close, and the cross-check shows what to "
+            "expect."
+        )
+        result = replace(result, guarantee=guarantee if weights is None else WEIGHTED_SCORES)
         return JackknifeIntervals(forest.without_rows(), result, index, drawn)
 
 
@@ -119,9 +132,9 @@ class JackknifeIntervals(Calibrated):
 
     def intervals(self, query: IntervalQuery) -> Array:
         """Return the intervals of all forests, widened by the scores of all rows."""
-        X, at, n_threads, *_ = query
+        X, positions, n_threads, *_ = query
         query.fill_mean(self.forest)
-        intervals, m = np.empty((len(X), 2, at.size)), len(self.drawn)
+        intervals, m = np.empty((len(X), 2, positions.size)), len(self.drawn)
         step = max(1, _MERGES_AT_ONCE // m)
         for begin in range(0, len(X), step):
             part = slice(begin, begin + step)
@@ -129,8 +142,10 @@ class JackknifeIntervals(Calibrated):
             masked = np.where(self.drawn[:, np.newaxis], np.int32(-1), leaves)
             ends = _read(self.index, masked.reshape(-1, masked.shape[2]), n_threads)
             of_rows = ends.reshape(m, -1, 2, 1)
-            intervals[part] = self.result.engine.widen(of_rows, at.reshape(-1), n_threads=n_threads)
-        return intervals.reshape(len(X), 2, *at.shape)
+            intervals[part] = self.result.engine.widen(
+                of_rows, positions.reshape(-1), n_threads=n_threads
+            )
+        return intervals.reshape(len(X), 2, *positions.shape)
 
 
 def _read(index: LeafIndex, leaves: NDArray[np.int32], n_threads: int) -> Array:

@@ -58,46 +58,46 @@ class OutputRows:
 
 def calibrate_jointly(
     calibrations: Sequence[Calibration],
-    known: Sequence[tuple[Candidates, Sequence[Sequence[Selected]]]],
+    bases: Sequence[tuple[Candidates, Sequence[Sequence[Selected]]]],
     in_first: NDArray[np.bool_],
     names: Sequence[str] | None,
 ) -> JointCalibration:
     """Return the calibrations of d outputs with that of boxes.
 
-    Of each output the bases of the same n rows are `known`, and what all of them selected and what
+    Of each output the bases of the same n rows are `bases`, and what all of them selected and what
     either half did, which the cross-check is of. O(n d) time and memory per coverage.
     """
     method, confidence = calibrations[0].method, calibrations[0].confidence
-    rows = [[OutputRows(of, each) for each in selected] for of, selected in known]
-    own, *by_half = zip(*rows, strict=True)
-    t = joint_quantiles(own, confidence)
-    y, ends = _as_intervals(own, t)
+    rows = [[OutputRows(of, each) for each in selected] for of, selected in bases]
+    outputs, *by_half = zip(*rows, strict=True)
+    t = joint_quantiles(outputs, confidence)
+    y, ends = _as_intervals(outputs, t)
     y_checked, checked = np.empty_like(y), np.full_like(ends, np.inf)
     for of_half, in_half in zip(by_half, (in_first, ~in_first), strict=True):
         if in_half.any():
             in_rows, others = ([e.of_rows(part) for e in of_half] for part in (in_half, ~in_half))
             by_others = joint_quantiles(in_rows, confidence)
             y_checked[~in_half], checked[~in_half] = _as_intervals(others, by_others)
-    weights = own[0].candidates.weights
+    weights = outputs[0].candidates.weights
     levels = []
     for j, coverage in enumerate(calibrations[0].coverages):
         width = float(mean_width_score(ends[..., j], sample_weight=weights))
         covered = float(coverage_score(y[:, j], ends[..., j], sample_weight=weights))
         check = measure_cross_check(y_checked[:, j], checked[..., j], weights)
         levels.append(Level(coverage, width, covered, check))
-    q_hat = np.array([each.quantiles(t) for each in own]).T
-    named, n = names_of_targets(names, len(own)), calibrations[0].n
+    q_hat = np.array([each.quantiles(t) for each in outputs]).T
+    named, n = names_of_targets(names, len(outputs)), calibrations[0].n
     return JointCalibration(tuple(calibrations), tuple(levels), q_hat, named, method, n)
 
 
 def joint_quantiles(outputs: Sequence[OutputRows], confidence: float | None = None) -> list[float]:
     """Return the conformal quantiles (k,) of the largest standardised scores of each row."""
-    weights, found = outputs[0].candidates.weights, []
+    weights, quantiles = outputs[0].candidates.weights, []
     for j, each in enumerate(outputs[0].selected):
         scores = np.max([output.scores(j) for output in outputs], axis=0)
         t = conformal_quantile(scores, each.coverage, weights=weights, confidence=confidence)
-        found.append(float(t))
-    return found
+        quantiles.append(float(t))
+    return quantiles
 
 
 def _as_intervals(outputs: Sequence[OutputRows], t: Sequence[float]) -> tuple[Array, Array]:

@@ -41,8 +41,8 @@ def order_of_rows(forest: FittedForest, order: Any) -> NDArray[np.intp]:
         raise ValueError(f"order must have shape ({len(X)},), got {values.shape}")
     values = _with_texts_read(values)
     if missing := missing_rows(values):
-        found = f"{len(missing)} of {len(X)} are missing, the first in row {missing[0]}"
-        raise ValueError(f"order must have a value for each row, and {found}")
+        counted = f"{len(missing)} of {len(X)} are missing, the first in row {missing[0]}"
+        raise ValueError(f"order must have a value for each row, and {counted}")
     try:
         return np.argsort(values, kind="stable")
     except TypeError:
@@ -83,13 +83,16 @@ def check_later_rows(
     for begin, end in steps("fitting on the rows before each block", list(pairwise(bounds))):
         before, block = order[:begin], order[begin:end]
         fitted, scored = refit(before, block)
-        own, labels = request._replace(blocks=()), None
+        of_block, labels = request._replace(blocks=()), None
         if by is not None and by.array is not None:
-            own, labels = own._replace(by=replace(by, array=by.array[before])), by.array[block]
+            of_block, labels = (
+                of_block._replace(by=replace(by, array=by.array[before])),
+                by.array[block],
+            )
         with ignore_infinite_intervals():
-            calibrated = calibrate(fitted, own)[0]
-        at, codes = np.arange(len(request.coverages)), calibrated.group_codes(scored, labels)
-        query = IntervalQuery(scored, at, request.n_threads, codes=codes)
+            calibrated = calibrate(fitted, of_block)[0]
+        positions, codes = np.arange(len(request.coverages)), calibrated.group_codes(scored, labels)
+        query = IntervalQuery(scored, positions, request.n_threads, codes=codes)
         ends = calibrated.intervals(query)
         finite = ~np.isnan(ends).any(axis=(1, 2))
         blocks.append((block[finite], ends[finite]))
@@ -100,8 +103,8 @@ def check_later_rows(
     def check(j: int) -> LaterCheck | None:
         parts = zip(np.split(together, sizes), np.split(ends[..., j], sizes), strict=True)
         shares = [
-            float(coverage_score(rows.y[part], own, sample_weight=rows.weights_of(part)))
-            for part, own in parts
+            float(coverage_score(rows.y[part], intervals, sample_weight=rows.weights_of(part)))
+            for part, intervals in parts
             if len(part) > 0
         ]
         whole = measure_cross_check(rows.y[together], ends[..., j], rows.weights_of(together))

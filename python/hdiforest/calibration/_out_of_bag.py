@@ -33,6 +33,12 @@ from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._result import USUAL_COVERAGE, with_distribution
 from hdiforest.calibration._widened import WidenedIntervals
 
+_GUARANTEE = (
+    "No guarantee holds for every distribution: conformal quantiles come from the training rows, "
+    "each by trees that did not draw it; the cross-check shows what to expect of rows mixed with "
+    "these, not of later ones, of new groups or of another population."
+)
+
 # Of the trees that are compared: as they grew, and with larger leaves.
 LEAF_SIZES = (1, 5)
 
@@ -127,16 +133,17 @@ class OutOfBag(Method):
             blocks = training.blocks(forest.scorer.forest, None, request.n_threads)
             request = request._replace(blocks=list(blocks))
         parts = [forest.of_output(j, request.n_threads) for j in range(forest.n_outputs)]
-        found = [self.cross_fit(part, request) for part in parts]
-        rows = found[0][1]
-        for _, own, _ in found[1:]:
-            rows = np.intersect1d(rows, own)
-        fits = [fit.of_rows(np.searchsorted(own, rows)) for _, own, fit in found]
-        known = [(fit.candidates, fit.selected) for fit in fits]
+        fitted = [self.cross_fit(part, request) for part in parts]
+        rows = fitted[0][1]
+        for _, usable, _ in fitted[1:]:
+            rows = np.intersect1d(rows, usable)
+        fits = [fit.of_rows(np.searchsorted(usable, rows)) for _, usable, fit in fitted]
+        bases = [(fit.candidates, fit.selected) for fit in fits]
         forests = [
-            part.with_calibration(own) for part, (own, _, _) in zip(parts, found, strict=True)
+            part.with_calibration(calibrated)
+            for part, (calibrated, _, _) in zip(parts, fitted, strict=True)
         ]
-        return OutputIntervals.of(forest, forests, known, fits[0].in_first)
+        return OutputIntervals.of(forest, forests, bases, fits[0].in_first)
 
     def fit_finite(self, forest: FittedForest, request: Request) -> Calibrated:
         """Select and widen intervals as `fit` does, at the coverages that have enough rows.
@@ -245,21 +252,22 @@ class OutOfBag(Method):
             [Base(f, kind, level, m) for f in source.families for level in LEVELS] for m in sizes
         ]
         pairs = steps("calibrating by leaf size", list(zip(sizes, bases, strict=True)))
-        known = [_ends_and_quantiles(sources[m], compared, own) for m, own in pairs]
-        every = tuple(base for own in bases for base in own)
-        rows, candidates = _candidates(source, compared, every, known)
+        parts = [_ends_and_quantiles(sources[m], compared, some) for m, some in pairs]
+        every = tuple(base for some in bases for base in some)
+        rows, candidates = _candidates(source, compared, every, parts)
         rule = select.rule_for(len(rows), self.objective)
         if is_divided:
             selected = rule(candidates, request.coverages)
             rule = select.reselected(selected)
             every = tuple(dict.fromkeys(each.base for each in selected))
             others = np.setdiff1d(drawn, compared)
-            known = [_ends_and_quantiles(sources[every[0].min_samples_leaf], others, every)]
-            rows, candidates = _candidates(source, others, every, known)
+            parts = [_ends_and_quantiles(sources[every[0].min_samples_leaf], others, every)]
+            rows, candidates = _candidates(source, others, every, parts)
         # The same halves for all forests of so many training rows.
         in_first = select.first_half(len(source.rows.y))[rows]
         labels = None if request.by is None else request.by.labels(source.rows.X)[rows]
         calibration, fit = calibrate_oob(candidates, request.coverages, rule, in_first, labels)
+        calibration = replace(calibration, guarantee=_GUARANTEE)
         base = calibration.bases[0]
         if not intervals_alone:
             quantiles = candidates.quantiles[base.group]
@@ -268,13 +276,13 @@ class OutOfBag(Method):
             )
         best, least = sources[base.min_samples_leaf], base.min_samples_leaf
         larger = f"leaves of at least {least} rows, for predict, too"
-        for own in steps(f"keeping {'trees as they grew' if least == 1 else larger}", [best]):
+        for kept in steps(f"keeping {'trees as they grew' if least == 1 else larger}", [best]):
             calibrated = WidenedIntervals(
-                own.fitted.without_rows(),
+                kept.fitted.without_rows(),
                 calibration.by_feature(request.by),
-                centred=None if base.family == "raw" else own.centred_forest(base.family),
+                centred=None if base.family == "raw" else kept.centred_forest(base.family),
                 by=request.by,
-                grown=None if own is source else source.fitted.without_rows(),
+                grown=None if kept is source else source.fitted.without_rows(),
             )
         return calibrated, rows, fit
 
@@ -287,7 +295,7 @@ def _ends_and_quantiles(
 ) -> EndsAndQuantiles:
     """Return the ends of bases (n, 2, m), and the quantiles (n, 19) of each distribution."""
     first = {base.group: base for base in reversed(bases)}
-    columns = [each for own in first.values() for each in own.quantiles()]
+    columns = [each for base in first.values() for each in base.quantiles()]
     ends = source.intervals(rows, [*bases, *columns])
     quantiles = np.split(ends[:, 1, len(bases) :], len(first), axis=1)
     return ends[..., : len(bases)], dict(zip(first, quantiles, strict=True))
@@ -297,15 +305,15 @@ def _candidates(
     source: OutOfBagIntervals,
     rows: NDArray[np.intp],
     bases: tuple[Base, ...],
-    known: Sequence[EndsAndQuantiles],
+    parts: Sequence[EndsAndQuantiles],
 ) -> tuple[NDArray[np.intp], Candidates]:
     """Return the rows of which all is finite, and their candidates."""
-    ends = np.concatenate([own for own, _ in known], axis=-1)
-    quantiles = {group: each for _, own in known for group, each in own.items()}
+    ends = np.concatenate([some for some, _ in parts], axis=-1)
+    quantiles = {group: each for _, some in parts for group, each in some.items()}
     finite = np.isfinite(ends).all(axis=(1, 2))
     for each in quantiles.values():
         finite &= np.isfinite(each).all(axis=1)
     rows, of_rows = rows[finite], {group: each[finite] for group, each in quantiles.items()}
     postprocess = PostProcess.from_targets(source.rows.weighted_targets)
-    own = source.rows.y[rows], postprocess, source.weights_of(rows)
-    return rows, Candidates.checked(bases, ends[finite], *own, of_rows)
+    targets, weights = source.rows.y[rows], source.weights_of(rows)
+    return rows, Candidates.checked(bases, ends[finite], targets, postprocess, weights, of_rows)

@@ -30,8 +30,8 @@ class OutputIntervals(Calibrated):
     def __post_init__(self) -> None:
         sizes = [(part.n_outputs, part.n_features) for part in self.outputs]
         expected = [(1, self.forest.n_features)] * self.forest.n_outputs
-        own = tuple(part.calibration for part in self.outputs)
-        if sizes != expected or own != self.result.outputs:
+        calibrations = tuple(part.calibration for part in self.outputs)
+        if sizes != expected or calibrations != self.result.outputs:
             raise ValueError("the calibration does not fit the outputs of the model")
 
     @classmethod
@@ -39,12 +39,12 @@ class OutputIntervals(Calibrated):
         cls,
         forest: FittedForest,
         outputs: Sequence[FittedForest],
-        known: Sequence[OfOutput],
+        bases: Sequence[OfOutput],
         in_first: NDArray[np.bool_],
     ) -> Self:
         """Return the calibrated forests of single outputs together, with their boxes."""
         results = [part.calibration for part in outputs]
-        joint = calibrate_jointly(results, known, in_first, forest.facts.target_names)
+        joint = calibrate_jointly(results, bases, in_first, forest.facts.target_names)
         return cls(forest.without_rows(), joint, tuple(outputs))
 
     def intervals(self, query: IntervalQuery) -> Array:
@@ -57,7 +57,7 @@ class OutputIntervals(Calibrated):
     def boxes(self) -> OutputIntervals:
         """What answers the sides of boxes that hold all targets of a row."""
         pairs = zip(self.outputs, self.result.boxes, strict=True)
-        sides = [(part, replace(self._of(part), result=own)) for part, own in pairs]
+        sides = [(part, replace(self._of(part), result=calibration)) for part, calibration in pairs]
         outputs = tuple(replace(part, calibrated=side) for part, side in sides)
         return replace(
             self, outputs=outputs, result=replace(self.result, outputs=self.result.boxes)

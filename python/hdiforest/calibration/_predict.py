@@ -17,22 +17,21 @@ from hdiforest.calibration._distribution import PredictiveDistribution, Reading
 from hdiforest.calibration._outputs import OutputIntervals, calibrations_of
 from hdiforest.calibration._result import USUAL_COVERAGE, AnyCalibration
 
-AnyKind = Literal["calibrated", Kind]
+KindRead = Literal["calibrated", Kind]
+AnyKind = Literal["raw", "calibrated", Kind]  # "raw" is "hdi"
 
 _ROWS_AT_ONCE = 1 << 16  # so that memory stays flat
 
 
 def resolve_kind_and_levels(
     fitted: FittedForest, kind: AnyKind | None, levels: Sequence[float] | None
-) -> tuple[AnyKind, list[float]]:
+) -> tuple[KindRead, list[float]]:
     """Return what to predict, with the defaults for what is None.
 
     The kind is "calibrated" if the model is, else "hdi". The level is 0.9, or the lowest that was
     calibrated if 0.9 was not. Raises ValueError if the model is not calibrated so.
     """
-    calibration = fitted.calibration
-    if kind is None:
-        kind = "hdi" if calibration is None else "calibrated"
+    calibration, kind = fitted.calibration, usual_kind(fitted.calibration, kind)
     if kind != "calibrated":
         readings_of_bounds(calibration, kind, USUAL_COVERAGE)
         return kind, [USUAL_COVERAGE] if levels is None else list(levels)
@@ -46,11 +45,18 @@ def resolve_kind_and_levels(
     return kind, list(levels)
 
 
+def usual_kind(calibration: AnyCalibration | None, kind: AnyKind | None) -> KindRead:
+    """Return the kind of intervals that is meant where none is named, or "raw"."""
+    if kind is None and calibration is not None:
+        return "calibrated"
+    return "hdi" if kind is None or kind == "raw" else kind
+
+
 def predict_mean_and_intervals(
     fitted: FittedForest,
     X: Rows,
     levels: Sequence[float],
-    kind: AnyKind,
+    kind: KindRead,
     n_threads: int,
     of_folds: Sequence[Rows] = (),
 ) -> tuple[Array, Array]:
@@ -58,8 +64,10 @@ def predict_mean_and_intervals(
     mean = np.empty(len(X) if fitted.scorer.index.scalar_output else (len(X), 1))
     if kind == "calibrated":
         calibrated = require_calibrated(fitted)
-        at, codes = calibrated.result.positions(levels), calibrated.group_codes(X)
-        intervals = calibrated.intervals(IntervalQuery(X, at, n_threads, mean, of_folds, codes))
+        positions, codes = calibrated.result.positions(levels), calibrated.group_codes(X)
+        intervals = calibrated.intervals(
+            IntervalQuery(X, positions, n_threads, mean, of_folds, codes)
+        )
     elif (bounds := readings_of_bounds(fitted.calibration, kind, levels)) is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
         intervals = read_distributions(fitted, X, bounds[0], n_threads)
@@ -114,15 +122,15 @@ def distributions_of(
     and there is no calibration, and ValueError if that is one by folds.
     """
     check_choice("kind", kind, ("calibrated", "raw", None))
-    own = calibrations_of(calibration)
-    found = [each.distribution for each in own if each.distribution is not None]
-    if kind == "raw" or (kind is None and len(found) < len(own or [None])):
+    calibrations = calibrations_of(calibration)
+    distributions = [each.distribution for each in calibrations if each.distribution is not None]
+    if kind == "raw" or (kind is None and len(distributions) < len(calibrations or [None])):
         return None
     if calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
-    if own and len(found) == len(own):
-        return found
-    if own:
+    if calibrations and len(distributions) == len(calibrations):
+        return distributions
+    if calibrations:
         raise ValueError("the file of this model holds no distribution; calibrate the model again")
     raise CallError(
         "distributions and one-sided bounds are calibrated by method 'oob' or 'split', and the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,14 @@ from hdiforest._utils.checks import CallError, check_choice, check_whole_number
 from hdiforest.calibration._quantiles import conformal_quantile, rows_needed
 from hdiforest.calibration._result import Calibration, FixedLevel, Recalibrating, Recent, Step
 
+_GUARANTEES: dict[Recalibrating, str] = {
+    "rolling": "At least with probability c a new row is covered, if it is exchangeable with the "
+    "last {window} rows; nothing is promised where rows keep changing.",
+    "aci": "Row by row, and in whatever order rows come, the share of n rows that is missed "
+    "exceeds 1 - c by at most (1 - c + {rate:g}) / ({rate:g} n), counted from the first of them "
+    "that was taken in by this method and rate; intervals may be infinite for it. Batches that "
+    "were predicted before their rows were taken in have no such bound.",
+}
 _MAX_STEPS = 1000  # in the history
 _N_SCORES = 200  # of each coverage that stand for those of the calibration
 
@@ -24,11 +33,11 @@ def scores_to_start(
     n = len(scores[0])
     m = min(n, max(_N_SCORES, rows_needed(coverages[-1])))
     columns = []
-    for own in scores:
-        order = np.argsort(own, kind="stable")
+    for of_level in scores:
+        order = np.argsort(of_level, kind="stable")
         until = np.cumsum(np.ones(n) if weights is None else weights[order])
-        at = np.searchsorted(until, (np.arange(m) + 0.5) / m * until[-1])
-        columns.append(own[order[np.minimum(at, n - 1)]])
+        positions = np.searchsorted(until, (np.arange(m) + 0.5) / m * until[-1])
+        columns.append(of_level[order[np.minimum(positions, n - 1)]])
     mixed = np.random.default_rng(0).permutation(m)
     return Recent(np.stack(columns, axis=1)[mixed], tuple(1 - c for c in coverages))
 
@@ -78,17 +87,19 @@ def recalibrated(
     levels: list[FixedLevel] = []
     scores, misses, coverage = [], [], []
     for j, level in enumerate(calibration.levels):
-        own = postprocess.engine.scores(ends[..., j], y)
+        new = postprocess.engine.scores(ends[..., j], y)
         target = 1 - level.coverage
         miss, moves = (recent.misses[j] if continues else target), rate if method == "aci" else 0.0
-        quantiles, miss = moving_quantiles(recent.scores[:, j], own, window, target, miss, moves)
-        kept = np.concatenate([recent.scores[:, j], own])[-window:]
+        quantiles, miss = moving_quantiles(recent.scores[:, j], new, window, target, miss, moves)
+        kept = np.concatenate([recent.scores[:, j], new])[-window:]
         scores.append(kept)
         misses.append(miss)
-        coverage.append(float((own <= quantiles).mean()))
+        coverage.append(float((new <= quantiles).mean()))
         levels.append(replace(level, q_hat=float(conformal_quantile(kept, 1 - miss))))
     q_hats = tuple(level.q_hat for level in levels)
     step = Step(method, int(window), float(rate), len(y), tuple(coverage), q_hats)
     history = (*recent.history, step)[-_MAX_STEPS:]
     latest = Recent(np.stack(scores, axis=1), tuple(misses), history)
-    return replace(calibration, levels=tuple(levels), postprocess=postprocess, recent=latest)
+    guarantee = _GUARANTEES[method].format(window=window, rate=rate)
+    moved: Any = {"levels": tuple(levels), "postprocess": postprocess, "recent": latest}
+    return replace(calibration, **moved, guarantee=guarantee)

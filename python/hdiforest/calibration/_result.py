@@ -20,7 +20,6 @@ from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     CallError,
     aligned,
-    check_choice,
     html_table,
     one_share,
     shares,
@@ -31,8 +30,6 @@ from hdiforest.calibration._groups import Groups, GroupSource
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rank, rows_needed, weight_needed
 
-METHODS = ("oob", "split")
-CROSS_METHODS = ("cv+", "jackknife+")
 USUAL_COVERAGE = 0.9  # of what is predicted
 Recalibrating = Literal["rolling", "aci"]
 
@@ -207,11 +204,7 @@ class CalibrationResult(ABC):
     method: str
     levels: tuple[Any, ...]  # of Level
     n: int  # calibration rows
-
-    @property
-    @abstractmethod
-    def guarantee(self) -> str:
-        """The promise for one interval of each coverage c, in words."""
+    guarantee: str  # what is promised of one interval of each coverage c, in words
 
     @abstractmethod
     def _describe(self, level: Any) -> str:
@@ -245,14 +238,14 @@ class CalibrationResult(ABC):
         ValueError
             If a coverage was not calibrated.
         """
-        known: Any = coverage
-        if isinstance(known, float) and known in self.coverages:  # one row would wait for checks
-            return np.array(self.coverages.index(known))
+        number: Any = coverage
+        if isinstance(number, float) and number in self.coverages:  # one row would wait for checks
+            return np.array(self.coverages.index(number))
         levels = shares("coverage", coverage)
         if levels.ndim > 1 or levels.size == 0:
             raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
-        at = [self._position(level) for level in levels.reshape(-1).tolist()]
-        return np.array(at, dtype=np.intp).reshape(levels.shape)
+        positions = [self._position(level) for level in levels.reshape(-1).tolist()]
+        return np.array(positions, dtype=np.intp).reshape(levels.shape)
 
     def __contains__(self, coverage: float) -> bool:
         """Whether a coverage was calibrated."""
@@ -321,7 +314,7 @@ class CalibrationResult(ABC):
         return f"{html_table(self._rows(), self._title())}{notes}"
 
     def _notes(self) -> list[str]:
-        return [self.guarantee]
+        return [self.guarantee] if self.guarantee else []
 
     def _title(self) -> str:
         return f"Calibration, method {self.method}, {self.n} rows"
@@ -392,40 +385,6 @@ class Recent:
             raise ValueError(f"the shares of misses must be {k} numbers from -1 to 2")
 
 
-# What is promised of one interval of each coverage c.
-_GUARANTEES = {
-    "oob": "No guarantee holds for every distribution: conformal quantiles come from the training "
-    "rows, each by trees that did not draw it; the cross-check shows what to expect of rows mixed "
-    "with these, not of later ones, of new groups or of another population.",
-    "split": "At least with probability c a new row is covered, if it is exchangeable with the {n} "
-    "calibration rows; at most with c + 1 / {most} if moreover no scores tie, before intervals are "
-    "nested.",
-    "confidence": "With a confidence of {confidence:g} in the draw of the {n} calibration rows, at "
-    "least the share c of all new rows is covered, if calibration and new rows are drawn "
-    "independently from one distribution.",
-    "weights": "At least with probability c a new row is covered, if the weights of the {n} "
-    "calibration rows are proportional to how much more often such rows are among new ones, and "
-    "the new row weighs no more than the heaviest of them.",
-    "rolling": "At least with probability c a new row is covered, if it is exchangeable with the "
-    "last {window} rows; nothing is promised where rows keep changing.",
-    "aci": "Row by row, and in whatever order rows come, the share of n rows that is missed "
-    "exceeds 1 - c by at most (1 - c + {rate:g}) / ({rate:g} n), counted from the first of them "
-    "that was taken in by this method and rate; intervals may be infinite for it. Batches that "
-    "were predicted before their rows were taken in have no such bound.",
-    "weighted scores": "No guarantee is known for rows with weights: conformal quantiles are "
-    "weighted, and the cross-check shows what to expect of rows that are drawn by these weights.",
-    "groups": "No guarantee is known for single rows of new groups, whose rows depend on each "
-    "other: conformal quantiles come from groups that no tree of their forest saw, so the "
-    "cross-check shows what to expect of new groups.",
-    "jackknife+": "At least with probability 2c - 1 a new row is covered{clipped}, if it is "
-    "exchangeable with the training rows and the number of trees was drawn from a binomial "
-    "distribution; a given number comes close, and the cross-check shows what to expect.",
-    "cv+": "At least with probability 2c - 1 - {loss:.2g} a new row is covered{clipped}, if it is "
-    "exchangeable with the {n} training rows and folds are of one size; the cross-check shows what "
-    "to expect.",
-}
-
-
 @dataclass(frozen=True, repr=False)
 class Calibration(CalibrationResult):
     """A calibration by "oob" or "split": base intervals, widened by conformal quantiles.
@@ -450,6 +409,8 @@ class Calibration(CalibrationResult):
         Calibrates quantiles, distribution functions and one-sided bounds.
     recent : Recent, optional
         The scores with which `recalibrate` moves the quantiles.
+    guarantee : str, optional
+        The promise for one interval of each coverage c, in words.
 
     Examples
     --------
@@ -472,9 +433,9 @@ class Calibration(CalibrationResult):
     groups: Groups | None = None
     distribution: PredictiveDistribution | None = field(default=None, compare=False)
     recent: Recent | None = field(default=None, compare=False)
+    guarantee: str = ""
 
     def __post_init__(self) -> None:
-        check_choice("method", self.method, METHODS)
         self._check_coverages()
         if len({base.group for base in self.bases}) > 1:
             raise ValueError(
@@ -505,17 +466,6 @@ class Calibration(CalibrationResult):
     def history(self) -> tuple[Step, ...]:
         """The results of the calls of `recalibrate`, the latest last, at most 1,000."""
         return () if self.recent is None else self.recent.history
-
-    @property
-    def guarantee(self) -> str:
-        """The promise for one interval of each coverage c, in words."""
-        which: str = self.method
-        if self.method == "split" and (self.weighted or self.confidence is not None):
-            which = "weights" if self.weighted else "confidence"
-        known: dict[str, Any] = {"n": self.n, "most": self.n + 1, "confidence": self.confidence}
-        if self.history:
-            which, known = self.history[-1].method, self.history[-1]._asdict()
-        return _GUARANTEES[which].format(**known)
 
     @property
     def finite_coverages(self) -> tuple[float, ...]:
@@ -643,6 +593,8 @@ class CrossCalibration(CalibrationResult):
         the trees that did not draw one row.
     weights : tuple of K (n_fold, k) arrays, optional
         Positive weights of the rows with the scores. None means equal weights.
+    guarantee : str, optional
+        The promise for one interval of each coverage c, in words.
 
     Examples
     --------
@@ -662,9 +614,9 @@ class CrossCalibration(CalibrationResult):
     grouped: bool = False
     method: str = "cv+"
     weights: tuple[Array, ...] | None = None
+    guarantee: str = ""
 
     def __post_init__(self) -> None:
-        check_choice("method", self.method, CROSS_METHODS)
         self._check_coverages()
         k, shapes = len(self.levels), [fold.shape for fold in self.scores]
         if any(shape[1:] != (k,) for shape in shapes):
@@ -679,18 +631,6 @@ class CrossCalibration(CalibrationResult):
     def n(self) -> int:  # type: ignore[override]
         """Number of rows with scores."""
         return sum(map(len, self.scores))
-
-    @property
-    def guarantee(self) -> str:
-        """The promise for one interval of each coverage c, in words."""
-        which = "groups" if self.grouped else self.method
-        if self.weights is not None:
-            which = "weighted scores"
-        n, folds = self.n, len(self.scores)
-        # Barber, Candes, Ramdas, Tibshirani (Annals of Statistics 49, 2021), theorem 4.
-        loss = min(2 * (1 - 1 / folds) / (n / folds + 1), (1 - folds / n) / (folds + 1))
-        clipped = f", less {2 / (n + 1):.2g} for the clipping" if self.postprocess.clip else ""
-        return _GUARANTEES[which].format(n=n, loss=loss, clipped=clipped)
 
     def intervals(self, ends: Array) -> Array:
         """Return calibrated intervals of rows.
@@ -722,7 +662,7 @@ class CrossCalibration(CalibrationResult):
         needed: list[float] = [rank(self.n, coverage) for coverage in self.coverages]
         if self.weights is not None:
             of_levels = zip(np.concatenate(self.weights).T, self.coverages, strict=True)
-            needed = [weight_needed(own, coverage) for own, coverage in of_levels]
+            needed = [weight_needed(weights, coverage) for weights, coverage in of_levels]
         return hdicore.CrossCalibration(
             self.scores, needed, self.postprocess.engine, weights=self.weights
         )
@@ -793,7 +733,7 @@ class JointCalibration(CalibrationResult):
             raise ValueError(f"the quantiles of boxes must be {shape} numbers")
 
     @property
-    def guarantee(self) -> str:
+    def guarantee(self) -> str:  # type: ignore[override]
         """The promise for one interval, or one box, of each coverage c, in words."""
         return self.outputs[0].guarantee
 
@@ -803,9 +743,9 @@ class JointCalibration(CalibrationResult):
         if self.outputs[0].groups is not None:
             raise ValueError("joint must be False: the calibration was made by groups")
 
-        def side(own: Calibration, q_hat: list[float]) -> Calibration:
-            pairs = zip(own.levels, q_hat, strict=True)
-            return replace(own, levels=tuple(replace(level, q_hat=q) for level, q in pairs))
+        def side(calibration: Calibration, q_hat: list[float]) -> Calibration:
+            pairs = zip(calibration.levels, q_hat, strict=True)
+            return replace(calibration, levels=tuple(replace(level, q_hat=q) for level, q in pairs))
 
         return tuple(map(side, self.outputs, self.q_hat.T.tolist()))
 

@@ -64,8 +64,8 @@ def select(
     candidates: Candidates, coverages: Sequence[float], *, objective: Objective | None
 ) -> list[Selected]:
     """Select the distribution of least CRPS, and for each coverage the `best` of its bases."""
-    own = candidates.of_group(sharpest(candidates))
-    return [best(own, coverage, objective) for coverage in coverages]
+    sharp = candidates.of_group(sharpest(candidates))
+    return [best(sharp, coverage, objective) for coverage in coverages]
 
 
 def sharpest(candidates: Candidates) -> Group:
@@ -97,11 +97,13 @@ def best(candidates: Candidates, coverage: float, objective: Objective | None) -
     levels = [base.level for base in candidates.bases]
     if objective is None:
         most = max(min(_FIXED_LEVEL, coverage), min(levels))
-        at = [max((j for j in range(len(levels)) if levels[j] <= most), key=levels.__getitem__)]
+        positions = [
+            max((j for j in range(len(levels)) if levels[j] <= most), key=levels.__getitem__)
+        ]
     else:
-        at = sorted(range(len(levels)), key=lambda j: -levels[j])
+        positions = sorted(range(len(levels)), key=lambda j: -levels[j])
     postprocess, y, weights = candidates.postprocess, candidates.y, candidates.weights
-    ends = candidates.ends[..., at]
+    ends = candidates.ends[..., positions]
     q_hat = conformal_quantile(postprocess.engine.scores(ends, y).T, coverage, weights=weights)
     lower, upper = np.moveaxis(postprocess.engine.widen(ends, q_hat), 1, 0)
     scored = interval_scores(y[:, np.newaxis], lower, upper, 1 - coverage)
@@ -109,7 +111,7 @@ def best(candidates: Candidates, coverage: float, objective: Objective | None) -
     width = np.where(width > _POINT * (postprocess.high - postprocess.low), width, 0.0)
     j = 0 if objective is None else int(np.argmin(loss(width, score, objective)))
     scale = scale_of(width[j], postprocess)
-    return Selected(candidates.bases[at[j]], coverage, float(q_hat[j]), scale)
+    return Selected(candidates.bases[positions[j]], coverage, float(q_hat[j]), scale)
 
 
 def loss(width: ArrayLike, score: ArrayLike, objective: Objective) -> Array:
@@ -129,12 +131,12 @@ def widened(
     candidates: Candidates, selected: Sequence[Selected], confidence: float | None = None
 ) -> list[Selected]:
     """Find the quantiles of what was selected before; all else stays."""
-    weights, found = candidates.weights, []
+    weights, results = candidates.weights, []
     for each in selected:
         scores = scores_of(candidates, each)
         q = conformal_quantile(scores, each.coverage, weights=weights, confidence=confidence)
-        found.append(each._replace(q_hat=float(q)))
-    return found
+        results.append(each._replace(q_hat=float(q)))
+    return results
 
 
 def reselected(selected: Sequence[Selected]) -> Rule:
@@ -158,8 +160,8 @@ def quantiles_by_group(
     `codes` (n,) are the groups of the candidates' rows, from 0 on.
     """
     groups = (candidates.rows(codes == code) for code in range(int(codes.max()) + 1))
-    own = [[each.q_hat for each in widened(rows, selected, confidence)] for rows in groups]
-    return np.where(np.isfinite(own), own, np.nan)
+    q_hat = [[each.q_hat for each in widened(rows, selected, confidence)] for rows in groups]
+    return np.where(np.isfinite(q_hat), q_hat, np.nan)
 
 
 def calibrated_intervals(

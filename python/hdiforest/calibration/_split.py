@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -26,7 +26,7 @@ from hdiforest.calibration._method import LabelledRows, Method, Request
 from hdiforest.calibration._out_of_bag import OutOfBag
 from hdiforest.calibration._outputs import OfOutput, OutputIntervals
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._result import with_distribution
+from hdiforest.calibration._result import Calibration, with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.calibration._widened import WidenedIntervals
 
@@ -69,6 +69,33 @@ class Split(Method):
             one_share("confidence", self.confidence)
         check_choice("objective", self.objective, select.OBJECTIVES)
 
+    def promised(self, calibration: Calibration) -> Calibration:
+        """Return the calibration with the guarantee of its intervals.
+
+        Parameters
+        ----------
+        calibration : Calibration
+            A calibration by the method.
+
+        Returns
+        -------
+        Calibration
+            A copy with `guarantee`.
+        """
+        n = calibration.n
+        guarantee = (
+            f"At least with probability c a new row is covered, if it is exchangeable with the {n} "
+            f"calibration rows; at most with c + 1 / {n + 1} if moreover no scores tie, before "
+            "intervals are nested."
+        )
+        if self.confidence is not None:
+            guarantee = (
+                f"With a confidence of {self.confidence:g} in the draw of the {n} calibration "
+                "rows, at least the share c of all new rows is covered, if calibration and new "
+                "rows are drawn independently from one distribution."
+            )
+        return replace(calibration, guarantee=guarantee)
+
     def fit(self, forest: FittedForest, request: Request) -> Calibrated:
         """Select bases out of bag, if trees leave rows out, and widen them by new rows.
 
@@ -98,10 +125,13 @@ class Split(Method):
             return self._fit(forest, (X, y), request)[0]
         parts = [forest.of_output(j, request.n_threads) for j in range(forest.n_outputs)]
         pairs = zip(parts, y.T.copy(), strict=True)
-        found = [self._fit(part, (X, own), request) for part, own in pairs]
-        forests = [part.with_calibration(own) for part, (own, _) in zip(parts, found, strict=True)]
-        known = [of_output for _, of_output in found]
-        return OutputIntervals.of(forest, forests, known, select.first_half(len(y)))
+        fitted = [self._fit(part, (X, targets), request) for part, targets in pairs]
+        forests = [
+            part.with_calibration(calibrated)
+            for part, (calibrated, _) in zip(parts, fitted, strict=True)
+        ]
+        bases = [of_output for _, of_output in fitted]
+        return OutputIntervals.of(forest, forests, bases, select.first_half(len(y)))
 
     def _fit(
         self, forest: FittedForest, rows: LabelledRows, request: Request
@@ -127,7 +157,7 @@ class Split(Method):
         parts: Any = candidates, request.coverages, selected, self.confidence, labels
         calibration = calibrate_split(*parts)
         quantiles = forest.base_intervals(X, bases[0].quantiles(), n_threads)[:, 1]
-        calibration = with_distribution(calibration, quantiles, y).by_feature(by)
+        calibration = self.promised(with_distribution(calibration, quantiles, y)).by_feature(by)
         calibrated = WidenedIntervals(forest.without_rows(), calibration, centred, by, grown)
         return calibrated, (candidates, [selected] * 3)
 

@@ -38,21 +38,21 @@ class WidenedIntervals(Calibrated):
 
     def intervals(self, query: IntervalQuery) -> Array:
         """Return the base intervals of rows, widened."""
-        X, at, n_threads, mean, _, codes = query
+        X, positions, n_threads, mean, _, codes = query
         options: dict[str, Any] = {"n_threads": n_threads}
         groups = self.result.groups
         if groups is not None and codes is not None:
             options["q_hat"] = groups.quantiles(codes, self.result.q_hat)
-        positions, centred = at.reshape(-1), self.centred
+        columns, centred = positions.reshape(-1), self.centred
         if centred is None:
             means = None if mean is None else mean.reshape(-1)
-            ends = self.engine.intervals(X, positions, mean=means, **options)
+            ends = self.engine.intervals(X, columns, mean=means, **options)
         else:
             query.fill_mean(self.forest)
             if centred.mean is not None:
                 options["shifts"] = centred.shifts(X, n_threads)
-            ends = centred.read(self.engine.intervals, X, positions, **options)
-        return ends.reshape(len(X), 2, *at.shape)
+            ends = centred.read(self.engine.intervals, X, columns, **options)
+        return ends.reshape(len(X), 2, *positions.shape)
 
     @cached_property
     def engine(self) -> CalibratedScorer:

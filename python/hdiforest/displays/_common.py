@@ -119,8 +119,8 @@ class OneTarget:
         else:
             method = {"interval": "predict_interval", "prediction": "predict"}[what]
             ask = partial(getattr(self.model, method), self.rows)
-        found: Array = ask(*levels, output="numpy", **options)
-        return found if self.n == 1 else found[:, self.target]
+        values: Array = ask(*levels, output="numpy", **options)
+        return values if self.n == 1 else values[:, self.target]
 
     def targets(self, y: ArrayLike) -> Any:
         """Return those of the rows, (n,), of a column for each target of the model."""
@@ -150,13 +150,13 @@ class OutOfBag(NamedTuple):
         return frame_of(column).rows(self.rows)
 
 
-def out_of_bag_of(asked: OneTarget, coverages: Coverages, kind: str | None) -> OutOfBag:
+def out_of_bag_of(predictor: OneTarget, coverages: Coverages, kind: str | None) -> OutOfBag:
     """Return what a model says of its training rows; ValueError if it has no such intervals."""
-    ends = asked.ask("interval", coverages, kind=kind)
+    ends = predictor.ask("interval", coverages, kind=kind)
     with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
         warnings.simplefilter("ignore", OutOfBagWarning)
-        mean = asked.ask("prediction")
-    y = asked.targets(asked.model._fitted_forest().require_training_rows().y)
+        mean = predictor.ask("prediction")
+    y = predictor.targets(predictor.model._fitted_forest().require_training_rows().y)
     numbers = np.column_stack([ends.reshape(len(y), -1), mean])
     rows = np.flatnonzero(~np.isnan(numbers).any(axis=1))
     if len(rows) == 0:
@@ -167,8 +167,8 @@ def out_of_bag_of(asked: OneTarget, coverages: Coverages, kind: str | None) -> O
 def target_label(y: Any, label: str | None) -> str:
     """Return the label of targets: the given one, the name of a series, or "target"."""
     name = getattr(y, "name", None)
-    own = plain(name) if isinstance(name, str) and name else "target"
-    return own if label is None else label
+    default = plain(name) if isinstance(name, str) and name else "target"
+    return default if label is None else label
 
 
 def feature_of(X: Any, feature: Any) -> tuple[Any, str | None]:
@@ -181,8 +181,8 @@ def feature_of(X: Any, feature: Any) -> tuple[Any, str | None]:
     if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
         return feature, None
     n = np.shape(X)[1] if names is None else len(names)
-    at = checked_position("feature", feature, n, "a column")
-    return frame.column(at), f"feature {at}" if names is None else plain(names[at])
+    j = checked_position("feature", feature, n, "a column")
+    return frame.column(j), f"feature {j}" if names is None else plain(names[j])
 
 
 def drawn_rows(
@@ -216,24 +216,24 @@ class Display:
     ax_: Any
     figure_: Any
     _axes: NDArray[Any]  # all of the picture
-    _is_own = False  # whether the figure was made for the picture
+    _owns_figure = False  # whether the figure was made for the picture
 
     @property
     def alt_text(self) -> str:
         """What the picture shows, in words: titles, labels of axes and entries of legends."""
-        said = []
+        texts = []
         for ax in self._axes:
             titles = [ax.get_title(place) for place in ("left", "center", "right")]
             labels = " over ".join(filter(None, [ax.get_ylabel(), ax.get_xlabel()]))
             legend = ax.get_legend()
             entries = [] if legend is None else [each.get_text() for each in legend.get_texts()]
-            said.append(": ".join(filter(None, [*titles, labels, "; ".join(entries)])))
-        return f"{type(self).__name__}. {'. '.join(said)}"
+            texts.append(": ".join(filter(None, [*titles, labels, "; ".join(entries)])))
+        return f"{type(self).__name__}. {'. '.join(texts)}"
 
     def _repr_html_(self) -> str | None:
         """Return the picture with its `alt_text`, where a notebook would draw it without."""
         pyplot = need("matplotlib.pyplot")
-        if not self._is_own or "inline" not in pyplot.get_backend():
+        if not self._owns_figure or "inline" not in pyplot.get_backend():
             return None
         pyplot.close(self.figure_)  # or the notebook draws it, too
         return f'<img src="{svg_of(self.figure_)}" alt="{escape(self.alt_text)}">'
@@ -244,7 +244,7 @@ class Display:
 
     def _draw_on(self, axes: Any, n: int = 1, **options: Any) -> Any:
         """Keep and return the given axes, or n of a new figure."""
-        self._is_own = axes is None
+        self._owns_figure = axes is None
         if axes is None:
             pyplot = self._require_matplotlib("matplotlib.pyplot")
             axes = pyplot.subplots(1, n, layout="constrained", **options)[1]
@@ -324,12 +324,12 @@ class RowsDisplay(Display):
         if "feature" in options:
             values, name = feature_of(X, options["feature"])
             options = {"feature_name": name, **options, "feature": values}
-        asked = OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
-        intervals = asked.ask("interval", coverage, kind=kind)
+        predictor = OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
+        intervals = predictor.ask("interval", coverage, kind=kind)
         if cls._shows_predictions:
-            options["prediction"] = asked.ask("prediction")
+            options["prediction"] = predictor.ask("prediction")
         options |= {"coverage": coverage, "ax": ax}
-        return cls.from_predictions(asked.targets(y), intervals, **options)
+        return cls.from_predictions(predictor.targets(y), intervals, **options)
 
     @classmethod
     def from_out_of_bag(
@@ -372,8 +372,8 @@ class RowsDisplay(Display):
             If rows are left out because every tree has drawn them.
         """
         cls._require_matplotlib()
-        asked = OneTarget(model_in(estimator, "oob_"), None, target)
-        training = out_of_bag_of(asked, coverage, kind)
+        predictor = OneTarget(model_in(estimator, "oob_"), None, target)
+        training = out_of_bag_of(predictor, coverage, kind)
         for name in {"feature", "flag", "groups"} & options.keys():
             options[name] = training.of_rows(name, options[name])
         if cls._shows_predictions:

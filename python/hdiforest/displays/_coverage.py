@@ -112,15 +112,15 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        asked = common.OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
-        coverages = _chosen(coverages, asked.calibration)
+        predictor = common.OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
+        coverages = _chosen(coverages, predictor.calibration)
         if kind is None:
-            kind = ["hdi"] if asked.calibration is None else ["hdi", "calibrated"]
+            kind = ["hdi"] if predictor.calibration is None else ["hdi", "calibrated"]
         curves = {}
         for each in np.atleast_1d(kind).tolist():
-            curves[_NAMES.get(each, each)] = asked.ask("interval", coverages, kind=each)
+            curves[_NAMES.get(each, each)] = predictor.ask("interval", coverages, kind=each)
         options |= {"coverages": coverages, "band": band, "ax": ax}
-        return cls.from_predictions(asked.targets(y), curves, **options)
+        return cls.from_predictions(predictor.targets(y), curves, **options)
 
     @classmethod
     def from_out_of_bag(
@@ -155,16 +155,16 @@ class CalibrationDisplay(common.Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        asked = common.OneTarget(model_in(estimator, "oob_"), None, target)
-        calibration = asked.calibration
+        predictor = common.OneTarget(model_in(estimator, "oob_"), None, target)
+        calibration = predictor.calibration
         coverages = _chosen(coverages, calibration)
-        training = common.out_of_bag_of(asked, coverages, "hdi")
+        training = common.out_of_bag_of(predictor, coverages, "hdi")
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
         n_rows = len(training.y)
         if calibration is not None:
             checks = {c: calibration.level(c).cross_check for c in coverages if c in calibration}
-            known = {level: check.coverage for level, check in checks.items() if check is not None}
-            points["calibrated, cross-check"] = known
+            curve = {level: check.coverage for level, check in checks.items() if check is not None}
+            points["calibrated, cross-check"] = curve
             n_rows = min(n_rows, calibration.n)
         return cls._of_points(points, n_rows, band).plot(**options)
 
@@ -255,16 +255,16 @@ class CalibrationDisplay(common.Display):
         # Drawn from level to level: between them it would jump, because rows are whole.
         low, high = 100 * (metrics.chance_range(self.coverages, self.n_rows, self.band) - base)
         places = 100 * self.coverages
-        at = places if len(places) > 1 else np.add(places, [-1, 1])  # a band has a width
+        x = places if len(places) > 1 else np.add(places, [-1, 1])  # a band has a width
         label = f"{percent(self.band)} range of chance, {self.n_rows:,} rows"
         usual: dict[str, Any] = {"color": MIST, "linewidth": 0, "label": label}
-        self.band_ = draw(ax.fill_between, at, low, high, keywords=band_kwargs, **usual)
+        self.band_ = draw(ax.fill_between, x, low, high, keywords=band_kwargs, **usual)
         (self.ideal_,) = ax.plot([0, 100], ideal, color=GREY, linewidth=1, ls="--", label="exact")
         self.lines_ = {}
         curves = zip(self.realised.items(), cycle(common.CURVES), strict=False)
         for (name, realised), (colour, mark) in curves:
-            known = np.isfinite(realised)
-            points = places[known], 100 * (realised - base)[known]
+            is_finite = np.isfinite(realised)
+            points = places[is_finite], 100 * (realised - base)[is_finite]
             usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
             drawn = draw(ax.plot, *points, keywords=line_kwargs, label=name, **usual)
             (self.lines_[name],) = drawn
@@ -306,8 +306,8 @@ def _realised(
     if not curve:
         raise ValueError("intervals must be of one coverage or more, got none")
     levels = shares("coverages", list(curve)).tolist()
-    found = [float(metrics.coverage_score(y_true, ends)) for ends in curve.values()]
-    return dict(zip(levels, found, strict=True))
+    realised = [float(metrics.coverage_score(y_true, ends)) for ends in curve.values()]
+    return dict(zip(levels, realised, strict=True))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -410,14 +410,14 @@ class WidthDisplay(common.RowsDisplay):
             raise ValueError(f"interval must be of one level, (n, 2), got {lower.shape[1]} levels")
         widths = upper - lower
         names, of_row = _grouped(groups, widths)
-        found = metrics.coverage_by_group(y, np.stack([lower, upper], axis=1), of_row, coverage)
-        members = [widths[of_row == g] for g in found.groups]
-        middles = [np.quantile(own, [0.1, 0.9], method="inverted_cdf") for own in members]
+        by_group = metrics.coverage_by_group(y, np.stack([lower, upper], axis=1), of_row, coverage)
+        members = [widths[of_row == g] for g in by_group.groups]
+        middles = [np.quantile(each, [0.1, 0.9], method="inverted_cdf") for each in members]
         return cls(
             groups=names,
-            counts=found.counts,
-            realised=found.coverage,
-            mean_width=found.mean_width,
+            counts=by_group.counts,
+            realised=by_group.coverage,
+            mean_width=by_group.mean_width,
             width_range=np.stack(middles, axis=1),
             coverage=coverage,
             target_name=common.target_label(y_true, target_name),
@@ -552,11 +552,11 @@ class MonitorDisplay(common.Display):
         """
         ax = self._draw_on(ax)
         rows = np.arange(1, len(self.covered) + 1)
-        held = np.concatenate([[0], np.cumsum(self.covered)])
+        hits = np.concatenate([[0], np.cumsum(self.covered)])
         n = np.minimum(rows, self.window)
         low, high = metrics.chance_range(self.nominal, n, 0.95)
         self.band_ = ax.fill_between(rows, low, high, color=MIST, linewidth=0, label="chance")
-        share = (held[rows] - held[rows - n]) / n
+        share = (hits[rows] - hits[rows - n]) / n
         (self.line_,) = ax.plot(rows, share, color=BLUE, label=f"of the last {self.window} rows")
         ax.axhline(self.nominal, color=GREY, linewidth=1)
         self.alarms_ = [

@@ -131,14 +131,14 @@ class DistributionDisplay(common.Display):
                 must = f"regions must be of the {frame.n_rows} rows of X"
                 raise ValueError(f"{must}, got those of {len(regions)} rows")
         one = frame.rows(slice(row, row + 1))
-        asked = common.OneTarget(*model_and_rows(estimator, one, "predict_cdf"), target)
-        values, masses = _distribution(asked)
+        predictor = common.OneTarget(*model_and_rows(estimator, one, "predict_cdf"), target)
+        values, masses = _distribution(predictor)
         if regions is None:
-            options["interval"] = asked.ask("interval", coverage, kind=kind)[0]
+            options["interval"] = predictor.ask("interval", coverage, kind=kind)[0]
         else:
             options["interval"] = regions[row]
         options |= {"target_name": common.target_label(y, target_name), "ax": ax}
-        y_true = None if y is None else float(np.asarray(asked.targets(y))[row])
+        y_true = None if y is None else float(np.asarray(predictor.targets(y))[row])
         return cls.from_predictions(y_true, values, masses, coverage=coverage, **options)
 
     @classmethod
@@ -259,8 +259,8 @@ class DistributionDisplay(common.Display):
 
     def _inside(self) -> NDArray[np.bool_]:
         pieces = [(-np.inf, np.inf)] if self.interval is None else np.atleast_2d(self.interval)
-        held = [(low <= self.values) & (self.values <= up) for low, up in pieces]
-        inside: NDArray[np.bool_] = np.any(held, axis=0)
+        in_pieces = [(low <= self.values) & (self.values <= up) for low, up in pieces]
+        inside: NDArray[np.bool_] = np.any(in_pieces, axis=0)
         return inside
 
     def _draw_masses(self, ax: Any, n_bins: int, keywords: Style) -> str:
@@ -379,9 +379,9 @@ class PITDisplay(common.Display):
         """
         cls._require_matplotlib()
         ask = partial(model_in(estimator, "oob_").oob_.cdf, kind=kind)
-        at, below = ask(), ask(inclusive=False)
-        known = ~np.isnan(at)
-        return cls.from_predictions(pit_values(at[known], below[known]), **options)
+        cdf, below = ask(), ask(inclusive=False)
+        is_present = ~np.isnan(cdf)
+        return cls.from_predictions(pit_values(cdf[is_present], below[is_present]), **options)
 
     @classmethod
     def from_predictions(cls, pit: ArrayLike, *, ax: Any = None, bins: int = 20) -> Self:
@@ -436,10 +436,10 @@ class PITDisplay(common.Display):
         return self._label(*shown, loc="upper right", framealpha=0.85, edgecolor="none")
 
 
-def _distribution(asked: common.OneTarget) -> tuple[Array, Array]:
+def _distribution(predictor: common.OneTarget) -> tuple[Array, Array]:
     """Return the values that a model knows of a target, and their masses in one row."""
-    model, one, output = asked.model, asked.rows, asked.target
-    calibrated = getattr(asked.calibration, "distribution", None)
+    model, one, output = predictor.model, predictor.rows, predictor.target
+    calibrated = getattr(predictor.calibration, "distribution", None)
     if calibrated is not None:
         levels = calibrated.levels
         quantiles = model.predict_quantiles(one, levels, output="numpy").reshape(-1, len(levels))

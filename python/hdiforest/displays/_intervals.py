@@ -254,11 +254,11 @@ class IntervalDisplay(common.RowsDisplay):
         return self
 
     def _name(self, level: int) -> str:
-        held = f"holds {percent(self.realised[level])}"
+        text = f"holds {percent(self.realised[level])}"
         if level == len(self.realised) - 1:
-            held += f" of {self.n_rows:,} rows"
+            text += f" of {self.n_rows:,} rows"
         nominal = "" if self.coverages is None else f"{percent(self.coverages[level])} "
-        return f"{nominal}{'interval' if self.regions is None else 'region'}, {held}"
+        return f"{nominal}{'interval' if self.regions is None else 'region'}, {text}"
 
     def _draw_intervals(
         self, ax: Any, limits: Any, inside: Any, as_bands: bool, keywords: Style

@@ -88,14 +88,14 @@ def diagnose(
     if library is not None:
         require_library(library)
     level = float(shares("coverage", coverage, one=True).reshape(()))
-    own, rows = model_and_rows(model, X, "predict_weights", "model")
-    fitted = own._fitted_forest()
+    estimator, rows = model_and_rows(model, X, "predict_weights", "model")
+    fitted = estimator._fitted_forest()
     if fitted.calibration is not None:
         fitted.calibration.positions(level)
     parts = []
-    for block in own._blocks(rows, by):
+    for block in estimator._blocks(rows, by):
         of_folds = [steps.rows(block.given) for steps in fitted.steps_of_folds]
-        args = level, own._n_threads(len(block.rows)), of_folds, *block.per_row
+        args = level, estimator._n_threads(len(block.rows)), of_folds, *block.per_row
         parts.append(columns_of_diagnosis(fitted, block.rows, *args))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return columns if library is None else table_in(library, columns, frame_of(X).index)

@@ -83,13 +83,13 @@ def explain(
     level = one_share("coverage", coverage)
     check_whole_number("background", background)
     random = checked_random_state(random_state)
-    own, given = model_and_rows(model, X, "predict_weights", "model")
-    fitted = own._fitted_forest()
+    estimator, given = model_and_rows(model, X, "predict_weights", "model")
+    fitted = estimator._fitted_forest()
     if fitted.n_outputs > 1:
         raise ValueError(f"explain needs a model of one target, got {fitted.n_outputs}")
     if fitted.steps_of_folds:
         raise ValueError("explain needs features that all forests of a calibration share")
-    rows = np.concatenate([block.rows for block in own._blocks(given, by)])
+    rows = np.concatenate([block.rows for block in estimator._blocks(given, by)])
     labels = None if by is None else np.asarray(by)
     if not 1 <= len(rows) <= MAX_ROWS:
         raise ValueError(f"X must have 1 to {MAX_ROWS:,} rows, got {len(rows):,}")
@@ -106,7 +106,7 @@ def explain(
         training = fitted.require_training_rows()
         usable = np.flatnonzero(training.has_weight)
         values = training.X[random.permutation(usable)[:background]]
-    return Explanation(fitted, rows, level, values, own._n_threads(), labels)
+    return Explanation(fitted, rows, level, values, estimator._n_threads(), labels)
 
 
 class Explanation:
@@ -192,8 +192,8 @@ class Explanation:
         return _joined([self._without_each(i, atoms, drawn) for i in range(len(self._X))])
 
     def _without_each(self, i: int, atoms: Any, drawn: Any) -> dict[str, NDArray[Any]]:
-        fitted, n_threads, own_row = self._fitted, self._n_threads, slice(i, i + 1)
-        x = self._X[own_row]
+        fitted, n_threads, row = self._fitted, self._n_threads, slice(i, i + 1)
+        x = self._X[row]
         forest, training = fitted.scorer.forest, fitted.require_training_rows()
         row_scorer = fitted.row_scorer(lambda: n_threads)
         rows, weights = heaviest_atoms(row_scorer, x, fitted.n_training_rows, n_threads)
@@ -203,17 +203,17 @@ class Explanation:
             counts = counts * drawn[support]
         widened = () if fitted.calibrated is None else fitted.calibrated.bases(self._coverage)
         bases = widened or (Base("raw", "hdi", self._coverage),)
-        own = bases[-1]
+        last = bases[-1]
         # An end that is the middle of two is pinned by either.
         either: tuple[BaseKind, ...] = ("hdi", "equal_tailed")
-        kinds = either if own.kind == "averaged" else (own.kind,)
-        parts = [own._replace(kind=kind) for kind in kinds]
-        values, row_weights = atoms[own.family]
-        own_weights = None if row_weights is None else row_weights[support]
+        kinds = either if last.kind == "averaged" else (last.kind,)
+        parts = [last._replace(kind=kind) for kind in kinds]
+        values, row_weights = atoms[last.family]
+        support_weights = None if row_weights is None else row_weights[support]
         ends = intervals_without_each(
             counts,
             values[support],
-            own_weights,
+            support_weights,
             [base.level for base in (*bases, *parts)],
             [base.kind for base in (*bases, *parts)],
             n_threads,
@@ -226,7 +226,7 @@ class Explanation:
         centre = whole - ends[:1]
         ends = np.where(ends == ends[:1], whole, ends + centre)[1:, :, : len(bases)]
         if widened:
-            codes = self._codes(x.repeat(len(support), axis=0), own_row)
+            codes = self._codes(x.repeat(len(support), axis=0), row)
             ends = fitted.calibration.intervals(ends, codes)
         return {
             "training_row": support,
@@ -307,21 +307,21 @@ class Explanation:
             {name: cells[table["row"] == row] for name, cells in table.items()}
             for table in (self.rows, self.features)
         )
-        own = ExplanationDisplay(rows=rows, features=features, interval=self.interval[row])
-        return own.plot(axes)
+        display = ExplanationDisplay(rows=rows, features=features, interval=self.interval[row])
+        return display.plot(axes)
 
     def _codes(self, X: Rows, of: slice) -> NDArray[np.intp] | None:
         """Return the groups of rows, as many times as need be those of some that are explained."""
         labels = None if self._labels is None else np.resize(self._labels[of], len(X))
         calibrated = self._fitted.calibrated
-        return None if calibrated is None else calibrated.codes_if_told(X, labels)
+        return None if calibrated is None else calibrated.codes_if_given(X, labels)
 
     def _intervals(self, X: Rows, of: slice) -> Array:
         calibrated, n_threads = self._fitted.calibrated, self._n_threads
         if calibrated is None:
             return self._fitted.scorer.intervals(X, self._coverage, n_threads=n_threads)
-        at = calibrated.result.positions(self._coverage)
-        query = IntervalQuery(X, at, n_threads, codes=self._codes(X, of))
+        positions = calibrated.result.positions(self._coverage)
+        query = IntervalQuery(X, positions, n_threads, codes=self._codes(X, of))
         return calibrated.intervals(query)
 
 

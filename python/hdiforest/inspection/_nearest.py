@@ -80,9 +80,9 @@ def nearest_rows(model: Any, X: ArrayLike, k: int = 5) -> NearestRows:
     (2, 3)
     """
     size = check_whole_number("k", k)
-    own, given = model_and_rows(model, X, "predict_weights", "model")
-    X = np.concatenate([block.rows for block in own._blocks(given)])
-    fitted, n_threads = own._fitted_forest(), own._n_threads()
+    estimator, given = model_and_rows(model, X, "predict_weights", "model")
+    X = np.concatenate([block.rows for block in estimator._blocks(given)])
+    fitted, n_threads = estimator._fitted_forest(), estimator._n_threads()
     rows, weights = heaviest_atoms(fitted.row_scorer(lambda: n_threads), X, size, n_threads)
     targets = fitted.require_training_rows().y[rows]
     targets[rows < 0] = np.nan

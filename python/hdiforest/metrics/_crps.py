@@ -92,15 +92,15 @@ def pit_values(
     >>> pit_values([0.25, 0.75]).tolist()
     [0.25, 0.75]
     """
-    at = checks.check_targets("cdf", cdf)
-    below = at if cdf_below is None else checks.check_targets("cdf_below", cdf_below)
-    checks.check_one_for_each("cdf_below", below.shape, len(at))
-    wrong = (below < 0) | (below > at) | (at > 1)
+    upper = checks.check_targets("cdf", cdf)
+    lower = upper if cdf_below is None else checks.check_targets("cdf_below", cdf_below)
+    checks.check_one_for_each("cdf_below", lower.shape, len(upper))
+    wrong = (lower < 0) | (lower > upper) | (upper > 1)
     if wrong.any():
         got = f"{checks.count_rows(wrong)} that are not"
         raise ValueError(f"cdf and cdf_below must be in [0, 1] with cdf_below <= cdf, got {got}")
-    draws = checks.checked_random_state(random_state).random_sample(len(at))
-    return np.minimum(below + draws * (at - below), at)
+    draws = checks.checked_random_state(random_state).random_sample(len(upper))
+    return np.minimum(lower + draws * (upper - lower), upper)
 
 
 def crps_of_rows(y: Array, values: ArrayLike, weights: Any) -> Array:

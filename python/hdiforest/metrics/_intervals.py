@@ -353,15 +353,15 @@ def _levels_of(lower: Array, coverage: ArrayLike) -> Array:
 def ends_of(interval: Any) -> Any:
     """Return the ends in a table of intervals, (n, 2) or (n, 2, k); anything else as it is."""
     names = map(str, getattr(interval, "column_names", getattr(interval, "columns", ())))
-    found = list(filter(None, map(_END.fullmatch, names)))
-    if not found:
+    matches = list(filter(None, map(_END.fullmatch, names)))
+    if not matches:
         return interval
-    kinds, levels = (list(dict.fromkeys(end[part] for end in found)) for part in (1, 3))
+    kinds, levels = (list(dict.fromkeys(end[part] for end in matches)) for part in (1, 3))
     if len(kinds) > 1:
-        told = ", ".join(next(end[0] for end in found if end[1] == kind) for kind in kinds)
-        raise ValueError(f"interval must be of one target and kind, got a table of {told}")
+        examples = ", ".join(next(end[0] for end in matches if end[1] == kind) for kind in kinds)
+        raise ValueError(f"interval must be of one target and kind, got a table of {examples}")
     ends = np.full((len(interval), 2, len(levels)), [[-np.inf], [np.inf]])
-    for end in found:  # one-sided intervals have one
+    for end in matches:  # one-sided intervals have one
         ends[:, int(end[2] == "upper"), levels.index(end[3])] = interval[end[0]]
     return ends[..., 0] if len(levels) == 1 else ends
 

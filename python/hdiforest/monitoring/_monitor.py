@@ -237,10 +237,10 @@ class CoverageMonitor:
 
     def __init__(self, model: Any, coverage: float = 0.9) -> None:
         checks.one_share("coverage", coverage)
-        own = model_in(model, "predict_interval", "model")
-        calibration = own.calibration_
-        if own.n_outputs_ > 1:
-            raise ValueError(f"model must be of one target, this one has {own.n_outputs_}")
+        estimator = model_in(model, "predict_interval", "model")
+        calibration = estimator.calibration_
+        if estimator.n_outputs_ > 1:
+            raise ValueError(f"model must be of one target, this one has {estimator.n_outputs_}")
         calibration.positions(coverage)
         self.model, self.coverage = model, coverage
         error = math.sqrt(coverage * (1 - coverage) / calibration.n)
@@ -321,10 +321,10 @@ class CoverageMonitor:
             The results for all rows so far. Refused rows leave the monitor as it was.
         """
         targets = checks.check_targets("y", y)
-        own, rows = model_and_rows(self.model, X, "predict_interval", "model")
-        lower, upper = own.predict_interval(rows, self.coverage, kind="calibrated").T
+        estimator, rows = model_and_rows(self.model, X, "predict_interval", "model")
+        lower, upper = estimator.predict_interval(rows, self.coverage, kind="calibrated").T
         checks.check_as_many("y", targets, len(lower))
-        raw = own.predict_interval(rows, 0.8, kind="equal_tailed")
+        raw = estimator.predict_interval(rows, 0.8, kind="equal_tailed")
         checks.check_no_interval_is_empty(lower + upper + raw.sum(axis=1))
         sides = (targets > upper) * 1 - (targets < lower)
         scores = np.maximum(raw[:, 0] - targets, targets - raw[:, 1])  # how far they are outside
@@ -377,5 +377,5 @@ class CoverageMonitor:
             The picture.
         """
         _ = self.state  # there are rows
-        own: Any = {"covered": np.array(self._sides) == 0, "alarms": self._alarms}
-        return MonitorDisplay(**own, nominal=self.coverage, window=WINDOW).plot(ax)
+        fields: Any = {"covered": np.array(self._sides) == 0, "alarms": self._alarms}
+        return MonitorDisplay(**fields, nominal=self.coverage, window=WINDOW).plot(ax)

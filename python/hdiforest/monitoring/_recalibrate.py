@@ -80,8 +80,8 @@ def recalibrate(
     >>> recalibrate(model, X[400:], y[400:] + 5, window=200).calibration_.history[-1].n
     200
     """
-    own, given = live_model_and_rows(model, X, "predict_weights", "model")
-    now = own._at_once()
+    estimator, given = live_model_and_rows(model, X, "predict_weights", "model")
+    now = estimator._at_once()
     fitted, calibration = now._fitted_forest(), now.calibration_
     calibrated = fitted.calibrated
     if not isinstance(calibrated, WidenedIntervals):
@@ -94,5 +94,5 @@ def recalibrate(
     ends = fitted.base_intervals(rows, calibration.bases, now._n_threads(len(rows)))
     check_no_interval_is_empty(ends)
     moved = recalibrated(calibration, ends, targets, method, window, rate)
-    own._attach(replace(calibrated, result=moved))
+    estimator._attach(replace(calibrated, result=moved))
     return model

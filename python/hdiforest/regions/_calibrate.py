@@ -107,8 +107,8 @@ class RegionCalibration:
         """
         if output != "numpy":
             require_library(output)
-        own, rows = model_and_rows(self.model, X, "predict_cdf")
-        rows = own._source(rows)
+        estimator, rows = model_and_rows(self.model, X, "predict_cdf")
+        rows = estimator._source(rows)
         engine, block, n_threads = all_rows(rows)
         ask = partial(engine.regions, block, n_threads=n_threads)
         read = read_regions(ask, engine.index, self.shape, self.postprocess.lattice)
@@ -130,12 +130,12 @@ class RegionCalibration:
             raise ValueError(f"{n_empty} of the {len(y)} rows have no distribution")
         q_hat = float(conformal_quantile(scores, self.coverage, weights=weights))
         warn_of_infinite([self.coverage] if q_hat == np.inf else [], len(y))
-        found = replace(self, q_hat=q_hat, n=len(y))
-        widened, lattice = found._widened(regions), self.postprocess.lattice
+        calibration = replace(self, q_hat=q_hat, n=len(y))
+        widened, lattice = calibration._widened(regions), self.postprocess.lattice
         lengths = widened.length
         if lattice is not None:
             lengths = lengths + lattice.step * (widened.n_pieces - 1)
-        return replace(found, mean_length=float(np.average(lengths, weights=weights)))
+        return replace(calibration, mean_length=float(np.average(lengths, weights=weights)))
 
     def _widened(self, regions: Regions) -> Regions:
         """Return the regions padded, in the range and on the lattice where these are known."""
@@ -208,12 +208,12 @@ def calibrate_region(
     check_max_pieces(max_pieces)
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together, or neither")
-    own, steps = model_and_steps(model, "oob_", "model")
-    kept = make_pipeline(*steps, own) if steps else own
-    fitted = own._fitted_forest()
+    estimator, steps = model_and_steps(model, "oob_", "model")
+    kept = make_pipeline(*steps, estimator) if steps else estimator
+    fitted = estimator._fitted_forest()
     if fitted.n_outputs > 1:
         raise ValueError(f"calibrate_region needs a model of one target, got {fitted.n_outputs}")
-    source, index = OutOfBagIntervals(fitted, own._n_threads()), fitted.scorer.index
+    source, index = OutOfBagIntervals(fitted, estimator._n_threads()), fitted.scorer.index
     if X is None and source.shortage is not None:
         raise ValueError(
             f"calibrate_region needs {source.shortage}; fit more trees that draw their rows, or "
@@ -221,23 +221,23 @@ def calibrate_region(
         )
     if X is not None:
         given = model_and_rows(kept, X, "oob_")[1]
-        rows, targets = own._checked_calibration_rows(given, y, fitted)
+        rows, targets = estimator._checked_calibration_rows(given, y, fitted)
         refuse_training_rows(rows, targets, source.rows.X, source.rows.y)
     postprocess = PostProcess.from_targets(source.rows.weighted_targets)
     shape = shape_of(index, level, max_pieces)
     best = RegionCalibration(level, "split", shape, 0.0, 0, np.nan, postprocess, kept)
     if source.shortage is None:
         drawn = draw_rows(source.usable, _MAX_ROWS, 0)
-        ask, known = partial(source.query_raw, LeafIndex.regions, drawn), source.rows.y[drawn]
+        ask, y_drawn = partial(source.query_raw, LeafIndex.regions, drawn), source.rows.y[drawn]
         bandwidths = _BANDWIDTHS if postprocess.lattice is None else (0.0,)
         weights = source.weights_of(drawn)
-        found = []
+        candidates = []
         for mass, gap, bandwidth in product(_LEVELS, _GAPS, bandwidths):
             shape = shape_of(index, mass, max_pieces, gap, bandwidth)
             compared = replace(best, method="oob", shape=shape)
-            found.append(compared._of_rows(ask, index, known, weights))
-        best = min(found, key=lambda each: each.mean_length)
+            candidates.append(compared._of_rows(ask, index, y_drawn, weights))
+        best = min(candidates, key=lambda each: each.mean_length)
     if X is None:
         return best
-    ask = partial(fitted.scorer.regions, rows, n_threads=own._n_threads())
+    ask = partial(fitted.scorer.regions, rows, n_threads=estimator._n_threads())
     return replace(best, method="split")._of_rows(ask, index, targets)

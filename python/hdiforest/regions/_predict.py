@@ -93,11 +93,11 @@ def predict_region(
         check_size(name, size)
     if output != "numpy":
         require_library(output)
-    own, rows = model_and_rows(model, X, "predict_cdf", "model")
-    source = own._source(rows)
+    estimator, rows = model_and_rows(model, X, "predict_cdf", "model")
+    source = estimator._source(rows)
     engine, block, n_threads = all_rows(source)
     index = engine.index if isinstance(engine, Scorer) else engine
-    n_rows, found = own.n_training_rows_, []
+    n_rows, regions = estimator.n_training_rows_, []
     for of_output in range(index.n_outputs):
         shape = shape_of(index, level, max_pieces, *sizes, of_output)
         lattice = n_rows and lattice_of_values(index.atoms(of_output), n_rows)
@@ -107,10 +107,10 @@ def predict_region(
                 "and pieces count their points"
             )
         ask = partial(engine.regions, block, n_threads=n_threads)
-        found.append(read_regions(ask, index, shape, lattice or None, of_output))
+        regions.append(read_regions(ask, index, shape, lattice or None, of_output))
     if output != "numpy":
-        return regions_table(source.fitted, found, output, X)
-    return found[0] if index.scalar_output else tuple(found)
+        return regions_table(source.fitted, regions, output, X)
+    return regions[0] if index.scalar_output else tuple(regions)
 
 
 def check_max_pieces(max_pieces: int) -> None:
@@ -159,15 +159,15 @@ def read_regions(
         grid = (float(atoms[0]), float(atoms[-1]), _N_BINS, shape.bandwidth)
     offsets, ends, bounds = ask(shape.level, shape.max_pieces, gap, grid=grid)
     counts = np.diff(offsets).reshape(-1, index.n_outputs)
-    own = np.repeat(np.tile(np.arange(index.n_outputs), len(counts)), counts.ravel()) == output
-    lower, upper = np.ascontiguousarray(ends[own].T)
+    mask = np.repeat(np.tile(np.arange(index.n_outputs), len(counts)), counts.ravel()) == output
+    lower, upper = np.ascontiguousarray(ends[mask].T)
     bound = bounds.reshape(counts.shape)[:, output]
     return Regions(offsets_of(counts[:, output]), lower, upper, bound)
 
 
-def regions_table(fitted: Any, found: list[Regions], library: Output, X: ArrayLike) -> Any:
+def regions_table(fitted: Any, regions: list[Regions], library: Output, X: ArrayLike) -> Any:
     """Return the regions of each output for the rows X, as a table."""
-    columns = [_list_column(own, library) for own in found]
+    columns = [_list_column(each, library) for each in regions]
     return table_of(fitted, library, "region", columns, frame_of(X).index)
 
 

@@ -14,13 +14,12 @@ from hdicore import kinds, read_calibration
 from hdiforest._model.bases import FAMILIES, Base
 from hdiforest._tables.names import names_of_targets
 from hdiforest._utils import Array
-from hdiforest._utils.checks import check_choice, check_whole_number
+from hdiforest._utils.checks import check_choice, check_whole_number, printable
 from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
+from hdiforest.calibration._methods import METHODS
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import (
-    CROSS_METHODS,
-    METHODS,
     Calibration,
     CrossCalibration,
     CrossCheck,
@@ -35,7 +34,7 @@ from hdiforest.calibration._result import (
 from hdiforest.serving._parts import Arrays, Facts, Parts, as_facts, as_written
 
 _VERSION = 1  # of the array `numbers`, which the engine reads
-_METHODS = METHODS + CROSS_METHODS
+_METHODS = tuple(METHODS)  # by the numbers that files have
 _LABELS = (float, type(None), str)  # types of labels of groups, in the order of their codes
 
 Check = TypeVar("Check", CrossCheck, LaterCheck)
@@ -45,6 +44,7 @@ def calibration_arrays(calibration: Calibration | CrossCalibration) -> Arrays:
     """Return what `calibration_of` makes an equal calibration of."""
     arrays: dict[str, Any] = {"numbers": _numbers(calibration)}
     facts: Facts = {"levels": list(map(_level_facts, calibration.levels))}
+    facts["guarantee"] = calibration.guarantee
     if isinstance(calibration, CrossCalibration):
         arrays["scores"] = np.concatenate(calibration.scores)
         if calibration.weights is not None:
@@ -68,7 +68,7 @@ def calibration_arrays(calibration: Calibration | CrossCalibration) -> Arrays:
 def _numbers(calibration: Calibration | CrossCalibration) -> Array:
     """Return what answers need, in the order of ``docs/file_format.md``."""
     postprocess, levels, labels, q_hat = calibration.postprocess, [], [], np.empty(0)
-    family, feature, known = FAMILIES[0], None, np.empty((2, 0))
+    family, feature, distribution = FAMILIES[0], None, np.empty((2, 0))
     if isinstance(calibration, Calibration):
         family = calibration.bases[0].family
         for level in calibration.levels:
@@ -80,84 +80,91 @@ def _numbers(calibration: Calibration | CrossCalibration) -> Array:
                 number = label if isinstance(label, float) else math.nan
                 labels.append((_LABELS.index(type(label)), number))
         if calibration.distribution is not None:
-            known = np.stack([calibration.distribution.levels, calibration.distribution.scores])
+            distribution = np.stack(
+                [calibration.distribution.levels, calibration.distribution.scores]
+            )
     lattice, targets = postprocess.lattice, postprocess.targets
     targets = np.empty(0) if targets is None else targets
     head = [
         *(_VERSION, _METHODS.index(calibration.method), FAMILIES.index(family), len(levels)),
         *(postprocess.clip, lattice is not None, len(targets), len(labels)),
-        *(-1 if feature is None else feature, known.shape[1]),
+        *(-1 if feature is None else feature, distribution.shape[1]),
         *(postprocess.low, postprocess.high, *(lattice or repeat(math.nan, 3))),
     ]
-    parts = [head, levels, targets, labels, q_hat, known]
+    parts = [head, levels, targets, labels, q_hat, distribution]
     return np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in parts])
 
 
 def calibration_of(parts: Parts) -> Calibration | CrossCalibration:
     """Return the calibration that `calibration_arrays` took apart; ValueError if it is damaged."""
-    found = read_calibration(parts.array("numbers", "float64", (None,)))
-    low, high = found["range"]
-    targets = found["targets"] if len(found["targets"]) else None
-    lattice = found["lattice"] and Lattice(*found["lattice"])
-    postprocess = PostProcess(low, high, lattice, found["clip"], targets)
-    make: Any = _cross_calibration if found["method"] in CROSS_METHODS else _calibration
+    stored = read_calibration(parts.array("numbers", "float64", (None,)))
+    low, high = stored["range"]
+    targets = stored["targets"] if len(stored["targets"]) else None
+    lattice = stored["lattice"] and Lattice(*stored["lattice"])
+    postprocess = PostProcess(low, high, lattice, stored["clip"], targets)
+    make: Any = _calibration if stored["levels"] else _cross_calibration
     with as_written():
-        calibration: Calibration | CrossCalibration = make(parts, found, postprocess)
+        calibration: Calibration | CrossCalibration = make(parts, stored, postprocess)
     parts.require_empty()
     return calibration
 
 
-def _calibration(parts: Parts, found: dict[str, Any], postprocess: PostProcess) -> Calibration:
+def _calibration(parts: Parts, stored: dict[str, Any], postprocess: PostProcess) -> Calibration:
     facts: Any = parts.facts("facts")
     check_whole_number("n", facts["n"], 1)
     least, groups, recent, distribution = facts["min_samples_leaf"], None, None, None
     levels = tuple(
         FixedLevel(
             coverage=coverage,
-            base=Base(found["family"], kind, share, least),
+            base=Base(stored["family"], kind, share, least),
             q_hat=q_hat,
-            later=_check(LaterCheck, own.pop("later")),
-            **_level(own),
+            later=_check(LaterCheck, level.pop("later")),
+            **_level(level),
         )
-        for own, (coverage, kind, share, q_hat) in zip(
-            facts["levels"], found["levels"], strict=True
+        for level, (coverage, kind, share, q_hat) in zip(
+            facts["levels"], stored["levels"], strict=True
         )
     )
-    if found["groups"] is not None:
-        groups = _groups(facts["groups"], *found["groups"])
+    if stored["groups"] is not None:
+        groups = _groups(facts["groups"], *stored["groups"])
     if "recent" in facts:
         scores = np.array(parts.array("recent_scores", "float64", (None, len(levels))))
         history = tuple(map(_step, facts["recent"]["history"]))
         recent = Recent(scores, tuple(map(float, facts["recent"]["misses"])), history)
-    if found["distribution"] is not None:
-        known, scores = found["distribution"]
-        distribution = PredictiveDistribution(known, scores, postprocess)
+    if stored["distribution"] is not None:
+        shares, scores = stored["distribution"]
+        distribution = PredictiveDistribution(shares, scores, postprocess)
     about = facts["n"], facts["confidence"], bool(facts["weighted"])
-    return Calibration(found["method"], levels, postprocess, *about, groups, distribution, recent)
+    guarantee = printable(facts["guarantee"])
+    others = groups, distribution, recent
+    return Calibration(stored["method"], levels, postprocess, *about, *others, guarantee=guarantee)
 
 
 def _groups(
     facts: Facts, feature: int | None, labels: Sequence[float | None], q_hat: Array
 ) -> Groups:
     texts = list(facts["texts"])
-    own: list[Any] = []
+    names: list[Any] = []
     for label in labels:
-        own.append(texts.pop(0) if label is not None and math.isnan(label) else label)
+        names.append(texts.pop(0) if label is not None and math.isnan(label) else label)
     counts = np.array(facts["counts"], dtype=np.int64)
-    return Groups(tuple(own), counts, q_hat, np.array(facts["coverage"], dtype=np.float64), feature)
+    return Groups(
+        tuple(names), counts, q_hat, np.array(facts["coverage"], dtype=np.float64), feature
+    )
 
 
 def _cross_calibration(
-    parts: Parts, found: dict[str, Any], postprocess: PostProcess
+    parts: Parts, stored: dict[str, Any], postprocess: PostProcess
 ) -> CrossCalibration:
     facts: Any = parts.facts("facts")
-    levels = tuple(Level(**_level(own)) for own in facts["levels"])
+    levels = tuple(Level(**_level(level)) for level in facts["levels"])
     shape, ends = (sum(facts["sizes"]), len(levels)), np.cumsum(facts["sizes"])[:-1]
     scores = np.split(np.array(parts.array("scores", "float64", shape)), ends)
     weights = parts.optional("weights", "float64", shape)
     of_folds = None if weights is None else tuple(np.split(np.array(weights), ends))
-    about = postprocess, bool(facts["grouped"]), found["method"]
-    return CrossCalibration(levels, tuple(scores), *about, of_folds)
+    about = postprocess, bool(facts["grouped"]), stored["method"]
+    guarantee = printable(facts["guarantee"])
+    return CrossCalibration(levels, tuple(scores), *about, of_folds, guarantee)
 
 
 def boxes_arrays(calibration: JointCalibration) -> Arrays:
@@ -168,23 +175,23 @@ def boxes_arrays(calibration: JointCalibration) -> Arrays:
 
 def boxes_of(parts: Parts, outputs: Sequence[Any], names: Sequence[str] | None) -> JointCalibration:
     """Return the calibrations of several outputs together."""
-    own = [each.calibration for each in outputs]
-    if not all(isinstance(each, Calibration) for each in own):
+    calibrations = [each.calibration for each in outputs]
+    if not all(isinstance(each, Calibration) for each in calibrations):
         raise ValueError("each of several outputs must have a calibration that is not by folds")
     with as_written():
         levels = tuple(Level(**_level(each)) for each in parts.facts("facts")["levels"])
-    if tuple(level.coverage for level in levels) != own[0].coverages:
+    if tuple(level.coverage for level in levels) != calibrations[0].coverages:
         raise ValueError("the coverages of boxes must be those of each output")
-    q_hat = np.array(parts.array("q_hat", "float64", (len(levels), len(own))))
+    q_hat = np.array(parts.array("q_hat", "float64", (len(levels), len(calibrations))))
     parts.require_empty()
-    shared = names_of_targets(names, len(own)), own[0].method, own[0].n
-    return JointCalibration(tuple(own), levels, q_hat, *shared)
+    shared = names_of_targets(names, len(calibrations)), calibrations[0].method, calibrations[0].n
+    return JointCalibration(tuple(calibrations), levels, q_hat, *shared)
 
 
 def _level_facts(level: Level) -> Facts:
     """Return what is known of a coverage beside what answers need."""
-    own = {"base", "q_hat"} | ({"coverage"} if isinstance(level, FixedLevel) else set())
-    return {name: value for name, value in asdict(level).items() if name not in own}
+    answers = {"base", "q_hat"} | ({"coverage"} if isinstance(level, FixedLevel) else set())
+    return {name: value for name, value in asdict(level).items() if name not in answers}
 
 
 def _level(facts: Facts) -> dict[str, Any]:
@@ -200,15 +207,15 @@ def _check(kind: type[Check], facts: Facts | None) -> Check | None:
 def _step(facts: Facts) -> Step:
     method = facts.pop("method")
     check_choice("method", method, get_args(Recalibrating))
-    own = _floats(facts)
-    return Step(method, int(own.pop("window")), n=int(own.pop("n")), **own)
+    numbers = _floats(facts)
+    return Step(method, int(numbers.pop("window")), n=int(numbers.pop("n")), **numbers)
 
 
 def _floats(facts: Facts) -> dict[str, Any]:
     """Return numbers, and tuples in place of JSON's lists."""
     return {
-        name: tuple(map(_float, own)) if isinstance(own, list) else float(own)
-        for name, own in facts.items()
+        name: tuple(map(_float, value)) if isinstance(value, list) else float(value)
+        for name, value in facts.items()
     }
 
 

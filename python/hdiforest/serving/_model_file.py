@@ -77,8 +77,8 @@ def _stored(objects: dict[str, Any]) -> NDArray[np.uint8]:
 def _opened(stored: NDArray[np.uint8], trusted: Sequence[Any], what: str) -> dict[str, Any]:
     """Return the objects of a file; ValueError, of `what`, if not all their types are trusted."""
     io = need("skops.io", _WHO, "io")
-    data, known = stored.tobytes(), [*HARMLESS, *trusted]
-    names = {e if isinstance(e, str) else f"{e.__module__}.{e.__qualname__}" for e in known}
+    data, types = stored.tobytes(), [*HARMLESS, *trusted]
+    names = {e if isinstance(e, str) else f"{e.__module__}.{e.__qualname__}" for e in types}
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             # What is packed might fill the memory.
@@ -98,7 +98,7 @@ def _opened(stored: NDArray[np.uint8], trusted: Sequence[Any], what: str) -> dic
             "BatchScorer in the same way",
         )
     try:
-        objects = io.loads(data, trusted=known)
+        objects = io.loads(data, trusted=types)
     except Exception as error:
         raise ValueError(f"its objects cannot be made again: {_line(error)}") from None
     if not isinstance(objects, dict) or not all(isinstance(name, str) for name in objects):
@@ -134,22 +134,22 @@ def open_model(
     is returned whatever the file is now, as long as something else holds it. Raises as `load`.
     """
     path = os.path.abspath(path)
-    held: MutableMapping[str, OpenModel] = _mapped if mapped else _copies
-    known = held.get(path)
-    if known is not None and not mapped and known.digest == digest:
-        return known
+    opened: MutableMapping[str, OpenModel] = _mapped if mapped else _copies
+    model = opened.get(path)
+    if model is not None and not mapped and model.digest == digest:
+        return model
     identity = _identity(path)
-    if known is not None and known.identity == identity:
-        return known
+    if model is not None and model.identity == identity:
+        return model
     with _lock:
-        known = held.pop(path, None)  # another thread may have read it
-        if known is None or known.identity != identity:
+        model = opened.pop(path, None)  # another thread may have read it
+        if model is None or model.identity != identity:
             loaded = load(Path(path), mapped=mapped, trusted=trusted)
-            known = OpenModel(loaded.content, loaded.digest, identity)
+            model = OpenModel(loaded.content, loaded.digest, identity)
             if _identity(path) != identity:
                 raise ValueError(f"{path} was replaced while it was read")
-        held[path] = known
-        return known
+        opened[path] = model
+        return model
 
 
 def _identity(path: str) -> tuple[int, ...]:

@@ -55,8 +55,8 @@ class Parts:
     def group(self, name: str) -> Parts:
         """Take all whose names begin with that of a group."""
         arrays, objects = _taken(self.arrays, name), _taken(self.objects, name)
-        own = self.origin.part(name), self.copy, f"{self.prefix}{name}."
-        return Parts(arrays, objects, *own)
+        about = self.origin.part(name), self.copy, f"{self.prefix}{name}."
+        return Parts(arrays, objects, *about)
 
     def array(self, name: str, dtypes: str, shape: Shape) -> NDArray[Any]:
         """Take an array of one of these types."""
@@ -64,7 +64,7 @@ class Parts:
             raise ValueError(f"the tensor {self.prefix}{name} is missing")
         array = self.arrays.pop(name)
         fits = len(shape) == array.ndim and all(
-            n in (None, own) for n, own in zip(shape, array.shape, strict=True)
+            n in (None, length) for n, length in zip(shape, array.shape, strict=True)
         )
         if array.dtype.name not in dtypes.split() or not fits:
             types = alternatives(dtypes.split())
@@ -81,8 +81,8 @@ class Parts:
 
     def text(self, name: str) -> str | None:
         """Take a text; None if there is none."""
-        own = self.optional(name, "uint8", (None,))
-        return None if own is None else own.tobytes().decode("utf-8", "surrogatepass")
+        characters = self.optional(name, "uint8", (None,))
+        return None if characters is None else characters.tobytes().decode("utf-8", "surrogatepass")
 
     def texts(self, name: str, n: int, what: str) -> list[str] | None:
         """Take the names of n features or targets; None if they have none."""
@@ -130,9 +130,9 @@ def require_none(left: Iterable[str], what: str) -> None:
         )
 
 
-def within(group: str, own: Mapping[str, Any]) -> dict[str, Any]:
+def within(group: str, members: Mapping[str, Any]) -> dict[str, Any]:
     """Return arrays or objects with the name of a group in front of their own."""
-    return {f"{group}.{name}": each for name, each in own.items() if each is not None}
+    return {f"{group}.{name}": each for name, each in members.items() if each is not None}
 
 
 def as_text(text: str) -> NDArray[np.uint8]:

@@ -72,11 +72,11 @@ class Numbers(NamedTuple):
     @classmethod
     def of(cls, parts: Parts) -> Numbers:
         """Take the numbers of a model."""
-        own = parts.array("numbers", "int64", (len(cls._fields),)).tolist()
-        numbers = cls(*own)
+        values = parts.array("numbers", "int64", (len(cls._fields),)).tolist()
+        numbers = cls(*values)
         truths = numbers[cls._fields.index("allow_nan") : cls._fields.index("n_folds")]
-        if min(own) < 0 or numbers.weights >= len(_WEIGHTINGS) or max(truths) > 1:
-            raise ValueError(f"numbers of a model must be in range, got {own}")
+        if min(values) < 0 or numbers.weights >= len(_WEIGHTINGS) or max(truths) > 1:
+            raise ValueError(f"numbers of a model must be in range, got {values}")
         return numbers
 
 
@@ -99,7 +99,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     )
     not_in_c, is_steps = _not_in_c(encoder), isinstance(encoder, TableSteps)
     steps = None if encoder is None else as_facts(encoder.facts())
-    own: dict[str, Any] = {
+    named: dict[str, Any] = {
         "numbers": np.array(numbers, dtype=np.int64),
         "feature_names": as_texts(facts.feature_names, "feature"),
         "target_names": as_texts(facts.target_names, "target"),
@@ -108,7 +108,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         "not_in_c": None if not_in_c is None else as_text(not_in_c),
         "steps" if is_steps else "encoder": steps,
     }
-    arrays = {name: array for name, array in own.items() if array is not None}
+    arrays = {name: array for name, array in named.items() if array is not None}
     arrays |= within("forest", forest.arrays()) | within("index", index.arrays())
     objects = {"steps": encoder.pipeline} if isinstance(encoder, TableSteps) else {}
     if rows is not None:
@@ -184,8 +184,8 @@ def _forest(parts: Parts) -> FittedForest:
     if parts.has("reference"):
         reference = _reference(parts.group("reference"), numbers.n_features)
     _ = parts.text("not_in_c")
-    own = rows, _encoder(parts, numbers), reference
-    fitted = FittedForest(Scorer(forest, index), facts, *own)
+    kept = rows, _encoder(parts, numbers), reference
+    fitted = FittedForest(Scorer(forest, index), facts, *kept)
     calibrated = _calibrated(fitted.without_rows(), parts, training, numbers)
     if numbers.n_folds != (0 if calibrated is None else len(calibrated.folds)):
         raise ValueError("the calibration does not fit the folds of the model")
@@ -226,14 +226,14 @@ def _part(
 ) -> FittedForest:
     """Return the forest of a fold, or that of an output, which has the training rows of all."""
     part = parts.group(name)
-    own = Numbers.of(Parts(dict(part.arrays)))
-    if own.n_folds or own.n_outputs:
+    numbers = Numbers.of(Parts(dict(part.arrays)))
+    if numbers.n_folds or numbers.n_outputs:
         raise ValueError(f"{name} must be a forest without folds and outputs")
     if training:
         y = np.ascontiguousarray(training["y"].reshape(len(training["y"]), -1)[:, output])
         part.arrays |= within("training", training | {"y": y})
-        own = own._replace(counts_are_weighted=whole.counts_are_weighted)
-        part.arrays["numbers"] = np.array(own, dtype=np.int64)
+        numbers = numbers._replace(counts_are_weighted=whole.counts_are_weighted)
+        part.arrays["numbers"] = np.array(numbers, dtype=np.int64)
     return _forest(part)
 
 
@@ -259,18 +259,20 @@ def _made(
     parts: Parts, kind: type[Made], group: str, argument: Any = True, more: tuple[str, ...] = ()
 ) -> Made:
     """Return a compiled object, whose `argument` is a number of features, or scalar_output."""
-    own = parts.group(group)
-    arrays: Any = own.arrays
-    known = (*_KNOWN[kind], *more)
-    require_none((own.prefix + name for name in arrays if name not in known), "tensor")
+    group_parts = parts.group(group)
+    arrays: Any = group_parts.arrays
+    names = (*_KNOWN[kind], *more)
+    require_none((group_parts.prefix + name for name in arrays if name not in names), "tensor")
     is_mapped = all(
         isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
     )
     copy = parts.copy and not is_mapped
     try:
-        return kind.from_arrays(arrays, argument, copy=copy, **own.origin._asdict())
+        return kind.from_arrays(arrays, argument, copy=copy, **group_parts.origin._asdict())
     except ValueError as error:
-        if own.origin.source is not None and str(error).startswith(own.origin.source):
+        if group_parts.origin.source is not None and str(error).startswith(
+            group_parts.origin.source
+        ):
             raise
         raise ValueError(f"{group}: {error}") from None
 
@@ -281,26 +283,26 @@ def _training_rows(
     """Return the training rows; what those of a file hold is checked at their first use."""
     n = numbers.n_training_rows
     outputs = () if numbers.scalar_output else (index.n_outputs,)
-    own = Parts(dict(arrays), prefix=f"{parts.prefix}training.")
-    found: dict[str, Any] = {}
-    found["X"] = own.array("X", "float32", (n, numbers.n_features))
-    found["y"] = own.array("y", "float64", (n, *outputs))
-    found["sample_weight"] = own.optional("sample_weight", "float64", (n,))
-    found["counts"] = own.optional("counts", "uint8 uint16 uint32 uint64", (n, forest.n_trees))
-    own.require_empty()
+    stored = Parts(dict(arrays), prefix=f"{parts.prefix}training.")
+    rows: dict[str, Any] = {}
+    rows["X"] = stored.array("X", "float32", (n, numbers.n_features))
+    rows["y"] = stored.array("y", "float64", (n, *outputs))
+    rows["sample_weight"] = stored.optional("sample_weight", "float64", (n,))
+    rows["counts"] = stored.optional("counts", "uint8 uint16 uint32 uint64", (n, forest.n_trees))
+    stored.require_empty()
     source, is_lazy = parts.origin
 
     @cache
     def check_rows() -> None:
         try:
-            _check_training_values(found, index, numbers)
+            _check_training_values(rows, index, numbers)
         except ValueError as error:
             raise ValueError(f"{source}: {error}" if is_lazy else error) from None
 
     if not is_lazy:
         check_rows()
     is_weighted = bool(numbers.counts_are_weighted)
-    return TrainingRows.from_arrays(found, is_weighted, check_rows)
+    return TrainingRows.from_arrays(rows, is_weighted, check_rows)
 
 
 def _check_training_values(arrays: dict[str, Any], index: LeafIndex, numbers: Numbers) -> None:
@@ -311,10 +313,10 @@ def _check_training_values(arrays: dict[str, Any], index: LeafIndex, numbers: Nu
     if not np.isfinite(y).all():
         raise ValueError("training.y must be finite")
     for output, target in enumerate(y.reshape(len(y), -1).T):
-        own = index.atoms(output)
-        inside = own[[0, -1]].clip(target.min(), target.max()) == own[[0, -1]]
+        atoms = index.atoms(output)
+        inside = atoms[[0, -1]].clip(target.min(), target.max()) == atoms[[0, -1]]
         is_moved = numbers.weights == _MONOTONIC  # within the range of all
-        if not (inside.all() if is_moved else np.isin(own, target).all()):
+        if not (inside.all() if is_moved else np.isin(atoms, target).all()):
             raise ValueError("training.y lacks targets that leaves hold")
     weights, counts = arrays["sample_weight"], arrays["counts"]
     if weights is not None and not (
@@ -365,16 +367,16 @@ def _mean_arrays(centred: residuals.CentredForest) -> Arrays:
 
 
 def _mean(parts: Parts, numbers: Numbers) -> tuple[residuals.Mean, float]:
-    own = parts.group("mean")
-    share = float(own.array("share", "float64", (1,))[0])
-    if own.has("forest"):
-        trees = _made(own, Forest, "forest", numbers.n_features)
-        values = own.array("values", "float64", (None,))
-        line = own.array("line", "float64", (2, numbers.n_features))
-        bounds = own.array("range", "float64", (3,)).tolist()
-        own.require_empty()
+    stored = parts.group("mean")
+    share = float(stored.array("share", "float64", (1,))[0])
+    if stored.has("forest"):
+        trees = _made(stored, Forest, "forest", numbers.n_features)
+        values = stored.array("values", "float64", (None,))
+        line = stored.array("line", "float64", (2, numbers.n_features))
+        bounds = stored.array("range", "float64", (3,)).tolist()
+        stored.require_empty()
         return BoostedMean(trees, values, line, *bounds), share
-    own.require_empty()
+    stored.require_empty()
     regressor = parts.object("mean")
     if not hasattr(regressor, "predict"):
         raise ValueError("the mean must be a regressor")

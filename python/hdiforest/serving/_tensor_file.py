@@ -217,19 +217,19 @@ def _versions(path: Path, form: Format[Any], written: str, text: str) -> Version
     )
 
 
-def _tensors(text: str, at: int, content: NDArray[np.uint8]) -> Arrays:
+def _tensors(text: str, position: int, content: NDArray[np.uint8]) -> Arrays:
     """Return the arrays that a header names behind its start; ValueError unless they tile a file.
 
     The package safetensors is not asked: it opens a file by its name, which may mean another one by
     then.
     """
-    if not text.startswith('"}', at):
+    if not text.startswith('"}', position):
         raise ValueError("its header is not as safetensors writes it")
-    at += 2
+    position += 2
     ranges, tensors = [], {}
-    while found := _ENTRY.match(text, at):
-        at = found.end()
-        name, dtype, shape, *offsets = found.groups()
+    while entry := _ENTRY.match(text, position):
+        position = entry.end()
+        name, dtype, shape, *offsets = entry.groups()
         begin, end = map(int, offsets)
         if name in tensors:
             raise ValueError(f"{name} is there twice")
@@ -240,7 +240,7 @@ def _tensors(text: str, at: int, content: NDArray[np.uint8]) -> Arrays:
         ranges.append((begin, end))
         lengths = [int(n) for n in shape.split(",") if n]
         tensors[name] = content[begin:end].view(_DTYPES[dtype]).reshape(lengths)
-    if text[at:].rstrip(" ") != "}":
+    if text[position:].rstrip(" ") != "}":
         raise ValueError("its header is not as safetensors writes it")
     stops = [0, *(end for _, end in sorted(ranges)), len(content)]
     if [begin for begin, _ in sorted(ranges)] != stops[:-2] or stops[-1] != stops[-2]:

@@ -143,3 +143,23 @@ def test_boxes_of_the_chooser_lead_to_pages(site):
     targets = re.findall(r'<a href="([^"#]*)', drawing)
     assert len(targets) == 15
     assert all((site / target).exists() for target in targets)
+
+
+def publish(*arguments):
+    return run(sys.executable, ROOT / "docs" / "publish.py", *arguments)
+
+
+def test_versions_are_published_side_by_side(tmp_path):
+    built, folder = tmp_path / "built", tmp_path / "site"
+    built.mkdir()
+    for version, newest in (("dev", "dev"), ("0.9", "0.9"), ("0.10", "0.10"), ("dev", "0.10")):
+        (built / "index.html").write_text(f"site of {version}")
+        publish(built, folder, version)
+        assert (folder / version / "index.html").read_text() == f"site of {version}"
+        assert f'href="{newest}/"' in (folder / "index.html").read_text()
+    assert (folder / "0.9" / "index.html").read_text() == "site of 0.9"
+
+
+def test_only_a_built_site_is_published(tmp_path):
+    with pytest.raises(AssertionError, match=r"it has no index\.html"):
+        publish(tmp_path, tmp_path / "site", "dev")
