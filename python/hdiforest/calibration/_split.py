@@ -163,7 +163,7 @@ class Split(Method):
 
 
 def refuse_training_rows(X: NDArray[Any], y: Array, X_train: NDArray[Any], y_train: Array) -> None:
-    """Raise ValueError if more than half of some rows are training rows, targets included."""
+    """Raise ValueError if more than half of the rows are training rows, targets included."""
 
     def keys(rows: NDArray[Any], targets: Array) -> Iterator[bytes]:
         floats = np.ascontiguousarray(rows, dtype=np.float32)
