@@ -1,13 +1,14 @@
-"""Model files with other arrays, whose checksums fit."""
+"""Files of models and of what watches them with other arrays, whose checksums fit."""
 
 import json
 
 import numpy as np
 
-from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._parts import as_text
 from hdiforest.serving._serialization import Numbers
+
+NUMBER_NAMES = Numbers._fields  # by their places
 
 
 def arrays_of(path):
@@ -19,19 +20,28 @@ def arrays_of(path):
     return arrays
 
 
-def rewritten(path, *changes, form=model_file.MODEL, to=None):
-    """Change the arrays of a model file, and give it checksums that fit, as who is hostile does."""
+def facts_of(path, name):
+    """An object of JSON, which is an array of a model file."""
+    return json.loads(arrays_of(path)[name].tobytes())
+
+
+def rewritten(path, *changes, to=None):
+    """Change the arrays of a file, and give it checksums that fit, as who is hostile does."""
+    from safetensors import safe_open
+
     tensors = arrays_of(path)
     for change in changes:
         change(tensors)
-    tensor_file.write(to or path, form, tensors)
+    with safe_open(path, "numpy") as file:
+        (key,) = file.metadata()
+    tensor_file.write(to or path, tensor_file.Format("", "", key, None), tensors)
     return to or path
 
 
 def with_number(name, value):
     """Change a number of a model, of a part whose prefix may stand before the name."""
     prefix, _, own = name.rpartition(".")
-    place = Numbers._fields.index(own)
+    place = NUMBER_NAMES.index(own)
     return with_value(f"{prefix}.numbers" if prefix else "numbers", place, value)
 
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -190,6 +190,31 @@ def restored(model, arrays=(), without=None):
 def leaf_sizes(*sizes):
     """A context in which calibrations compare trees with these leaves."""
     return patch("hdiforest.calibration._out_of_bag.LEAF_SIZES", sizes)
+
+
+@contextmanager
+def not_installed(package):
+    """A context in which a package cannot be imported."""
+    known = [name for name in sys.modules if name.partition(".")[0] == package]
+    with patch.dict(sys.modules, dict.fromkeys([package, *known])):
+        yield
+
+
+@contextmanager
+def blocks_of(n):
+    """A context in which rows are read and scored in blocks of n cells, leaf ids, ends or bytes."""
+    with ExitStack() as patches:
+        for name in (
+            "_estimators.input_rows.BLOCK_CELLS",
+            "_estimators.leaf_model.BLOCK_IDS",
+            "_model.predict._ENDS_AT_ONCE",
+            "_model.training_rows._BLOCK_BYTES",
+            "_tables.row_counts._BLOCK_CELLS",
+            "metrics._crps._BLOCK_ENTRIES",
+            "serving._batch_scorer.BLOCK_CELLS",
+        ):
+            patches.enter_context(patch(f"hdiforest.{name}", n))
+        yield
 
 
 def families(*families):

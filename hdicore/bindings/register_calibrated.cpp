@@ -186,8 +186,9 @@ BoundGroups make_groups(const py::object& labels, const py::object& q_hat) {
     const auto own = reals(q_hat, "q_hat");
     check_ndim(own, "q_hat", 2);
     check_shape(own, "q_hat", {static_cast<py::ssize_t>(known.size()), own.shape(1)});
-    return {CalibrationGroups(0, std::move(known), {own.data(), own.data() + own.size()}),
-            py::make_tuple(copied(labels), copied(q_hat))};
+    return {
+        CalibrationGroups(std::nullopt, std::move(known), {own.data(), own.data() + own.size()}),
+        py::make_tuple(copied(labels), copied(q_hat))};
 }
 
 py::array_t<std::int64_t> codes_of(const BoundGroups& self, const py::object& values) {
@@ -229,13 +230,10 @@ py::array_t<double> quantiles_of_groups(const BoundGroups& self, const py::objec
 BoundDistribution make_distribution(const py::object& levels, const py::object& scores,
                                     const py::object& postprocess) {
     const auto& known = held<BoundPostProcess>(postprocess, "postprocess");
-    const auto as_vector = [](const py::object& given, const char* name) {
-        const auto values = reals(given, name);
-        check_ndim(values, name, 1);
-        return std::vector<double>(values.data(), values.data() + values.size());
-    };
-    return {PredictiveDistribution(as_vector(levels, "levels"), as_vector(scores, "scores"),
-                                   known.engine),
+    const auto of_levels = reals(levels, "levels"), of_scores = reals(scores, "scores");
+    check_ndim(of_levels, "levels", 1);
+    check_ndim(of_scores, "scores", 1);
+    return {PredictiveDistribution(span_of(of_levels), span_of(of_scores), known.engine),
             py::make_tuple(copied(levels), copied(scores), postprocess)};
 }
 

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 # Types and numbers, as hdicore/c_api.h declares and explains them.
 
 cdef enum:
-    HDICORE_API_VERSION = 7
+    HDICORE_API_VERSION = 8
 
 ctypedef enum hdicore_status:
     hdicore_ok = 0
@@ -135,6 +135,10 @@ ctypedef struct hdicore_api:
         const hdicore_model *model, const hdicore_rows *X, int n_threads, int32_t *leaves,
         hdicore_error *error) noexcept nogil
     hdicore_index *(*model_index)(const hdicore_model *model) noexcept nogil
+    int (*model_predict)(
+        const hdicore_model *model, const hdicore_rows *X, const double *by,
+        const double *other_means, const double *coverages, int64_t n_levels, int kind,
+        int n_threads, double *intervals, double *means, hdicore_error *error) noexcept nogil
 
 
 # The table. Each module that cimports this file has its own pointer to it, set at the first call;
@@ -357,6 +361,22 @@ cdef inline int model_intervals(
     cdef hdicore_error error
     return hdicore_check(hdicore_get_api().model_intervals(
         model, X, coverages, n_levels, kind, n_threads, intervals, &error), &error)
+
+
+cdef inline int model_predict(
+    const hdicore_model *model, const hdicore_rows *X, const double *by,
+    const double *other_means, const double *coverages, int64_t n_levels, int kind, int n_threads,
+    double *intervals, double *means,
+) except -1 nogil:
+    """Intervals as `model_intervals` gives them, with means (n_rows, n_outputs) beside.
+
+    Labels `by` (n_rows,) of groups and `other_means` (n_rows, n_outputs) where a calibration needs
+    them; these and `means` are NULL otherwise.
+    """
+    cdef hdicore_error error
+    return hdicore_check(hdicore_get_api().model_predict(
+        model, X, by, other_means, coverages, n_levels, kind, n_threads, intervals, means, &error),
+        &error)
 
 
 cdef inline int model_mean(

@@ -6,7 +6,8 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
+
+#include "base/refusal.hpp"
 
 namespace hdicore {
 
@@ -58,7 +59,7 @@ std::vector<count_t> integer_weights(std::span<const double> weights, std::size_
 void integer_weights(std::span<const double> weights, std::size_t copies,
                      std::vector<double>& scratch, std::vector<count_t>& whole) {
     const double heaviest = weights.empty() ? 0 : *std::max_element(weights.begin(), weights.end());
-    if (!(heaviest > 0)) throw std::invalid_argument("the weights must not all be zero");
+    if (!(heaviest > 0)) refuse("the weights must not all be zero");
     const int exponent = std::ilogb(heaviest) + 1;
     scratch.assign(weights.begin(), weights.end());
     // Ascending, so that the sum and with it the scale do not depend on the order of rows.

@@ -11,21 +11,22 @@
 #include <utility>
 
 #include "base/interruption.hpp"
+#include "base/refusal.hpp"
 
 namespace hdicore {
 
 // When the content of arrays from outside is checked: all at once, or each piece when it is read.
 enum class Checks { now, lazily };
 
-// Calls check(). The std::invalid_argument that it throws then begins with `source`, which says
-// where the arrays come from, unless that is empty.
-template <class Check>
-void name_source(const std::string& source, const Check& check) {
+// Returns what make() does. The std::invalid_argument that it throws then begins with `source`,
+// which says where the arrays come from, unless that is empty.
+template <class Make>
+auto name_source(const std::string& source, const Make& make) {
     try {
-        check();
+        return make();
     } catch (const std::invalid_argument& error) {
         if (source.empty()) throw;
-        throw std::invalid_argument(source + ": " + error.what());
+        refuse(source + ": " + error.what());
     }
 }
 

@@ -29,4 +29,10 @@ void parallel_for(std::size_t n_blocks, unsigned n_threads,
                   const std::function<Worker()>& make_worker,
                   Interruption& interruption = Interruption::never());
 
+// The same of work that needs no memory of its own.
+inline void parallel_for(std::size_t n_blocks, unsigned n_threads, const Worker& work,
+                         Interruption& interruption = Interruption::never()) {
+    parallel_for(n_blocks, n_threads, [&] { return work; }, interruption);
+}
+
 }  // namespace hdicore

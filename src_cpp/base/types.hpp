@@ -39,6 +39,13 @@ inline constexpr leaf_t no_leaf = -1;
 // gigabyte.
 void use_large_pages(const void* memory, std::size_t n_bytes, Interruption& interruption);
 
+// Asks for a cache line before it is read.
+inline void prefetch_line([[maybe_unused]] const void* address) noexcept {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#endif
+}
+
 // A flat, immutable array that either owns its memory or keeps its owner (a mapped file) alive.
 template <class T>
 class Array {

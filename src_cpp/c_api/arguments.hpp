@@ -98,29 +98,13 @@ Enum one_of(int number, int last, const char* name) {
     return static_cast<Enum>(number);
 }
 
-// Numbers of all kinds, such as 0 to 3, or 5.
-inline std::string numbers_of_kinds() {
-    const std::span<const KindOfInterval> all = kinds();
-    const auto number = [&](std::size_t k) { return static_cast<int>(all[k].kind); };
-    std::string text;
-    for (std::size_t k = 0; k < all.size(); ++k) {
-        const bool is_first = k == 0 || number(k) > number(k - 1) + 1;
-        const bool is_last = k + 1 == all.size() || number(k + 1) > number(k) + 1;
-        if (is_first) {
-            text += (k == 0 ? "" : ", or ") + std::to_string(number(k));
-        } else if (is_last) {
-            text += " to " + std::to_string(number(k));
-        }
-    }
-    return text;
-}
-
 inline Kind kind_of(int number) {
+    std::string known;
     for (const KindOfInterval& each : kinds()) {
         if (static_cast<int>(each.kind) == number) return each.kind;
+        known += (known.empty() ? "" : ", ") + std::to_string(static_cast<int>(each.kind));
     }
-    refuse("kind must be one of the numbers " + numbers_of_kinds() + ", got " +
-           std::to_string(number));
+    refuse("kind must be one of the numbers " + known + ", got " + std::to_string(number));
 }
 
 }  // namespace hdicore::arguments

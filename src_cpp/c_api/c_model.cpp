@@ -68,33 +68,44 @@ const char* hdicore_model_feature_name(const hdicore_model* model, std::int64_t 
 }
 
 std::int64_t hdicore_model_n_coverages(const hdicore_model* model) {
-    return static_cast<std::int64_t>(model->engine.coverages().size());
+    return static_cast<std::int64_t>(model->engine.levels().size());
 }
 
 double hdicore_model_coverage(const hdicore_model* model, std::int64_t position) {
-    const auto coverages = model->engine.coverages();
-    if (position < 0 || static_cast<std::size_t>(position) >= coverages.size()) {
+    const auto levels = model->engine.levels();
+    if (position < 0 || static_cast<std::size_t>(position) >= levels.size()) {
         return std::numeric_limits<double>::quiet_NaN();
     }
-    return coverages[static_cast<std::size_t>(position)];
+    return levels[static_cast<std::size_t>(position)].coverage;
 }
 
 int hdicore_model_intervals(const hdicore_model* model, const hdicore_rows* X,
                             const double* coverages, std::int64_t n_levels, int kind, int n_threads,
                             double* intervals, hdicore_error* error) {
+    return hdicore_model_predict(model, X, nullptr, nullptr, coverages, n_levels, kind, n_threads,
+                                 intervals, nullptr, error);
+}
+
+int hdicore_model_predict(const hdicore_model* model, const hdicore_rows* X, const double* by,
+                          const double* other_means, const double* coverages, std::int64_t n_levels,
+                          int kind, int n_threads, double* intervals, double* means,
+                          hdicore_error* error) {
     return guarded(error, [&] {
         const Model& engine = engine_of(model);
-        const RowMatrix rows = rows_of(X);
-        const auto levels = checked_levels(coverages, n_levels, "coverages", false);
-        const std::size_t n = product(rows.n_rows(), engine.n_outputs(), "intervals");
-        const auto ends = matrix(intervals, n, 2 * levels.size(), "intervals");
-        const unsigned threads = thread_count(n_threads);
-        if (kind == hdicore_calibrated || (kind == hdicore_usual && engine.is_calibrated())) {
-            engine.calibrated_intervals(rows, levels, threads, ends);
-            return;
+        ModelQuery query{.rows = rows_of(X)};
+        const std::size_t n = query.rows.n_rows(), n_outputs = engine.n_outputs();
+        const std::size_t n_results = product(n, n_outputs, "intervals");
+        query.levels = checked_levels(coverages, n_levels, "coverages", false);
+        query.intervals = matrix(intervals, n_results, 2 * query.levels.size(), "intervals");
+        query.n_threads = thread_count(n_threads);
+        if (by != nullptr) query.by = {by, n};
+        if (other_means != nullptr) query.other_means = {other_means, n, n_outputs};
+        if (means != nullptr) query.means = {means, n_results};
+        const bool is_calibrated = kind == hdicore_usual && !engine.levels().empty();
+        if (kind != hdicore_calibrated && !is_calibrated) {
+            query.kind = kind == hdicore_usual ? Kind::hdi : kind_of(kind);
         }
-        const Kind checked = kind == hdicore_usual ? Kind::hdi : kind_of(kind);
-        engine.intervals(rows, levels, checked, threads, ends);
+        engine.intervals(query);
     });
 }
 
@@ -102,9 +113,11 @@ int hdicore_model_mean(const hdicore_model* model, const hdicore_rows* X, int n_
                        double* means, hdicore_error* error) {
     return guarded(error, [&] {
         const Model& engine = engine_of(model);
-        const RowMatrix rows = rows_of(X);
-        const std::size_t n = product(rows.n_rows(), engine.n_outputs(), "means");
-        engine.mean(rows, thread_count(n_threads), elements(means, n, "means"));
+        ModelQuery query{.rows = rows_of(X), .kind = Kind::hdi};
+        const std::size_t n = product(query.rows.n_rows(), engine.n_outputs(), "means");
+        query.n_threads = thread_count(n_threads);
+        query.means = elements(means, n, "means");
+        engine.intervals(query);
     });
 }
 

@@ -7,9 +7,9 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
 #include <utility>
 
+#include "base/refusal.hpp"
 #include "calibrated/calibrated_scorer.hpp"
 
 namespace hdicore {
@@ -123,8 +123,16 @@ CrossCalibration::CrossCalibration(std::span<const std::size_t> sizes, Matrix<co
                                    Matrix<const double> weights, std::span<const double> needed,
                                    PostProcess postprocess)
     : begins_(sizes.size() + 1), levels_(needed.size()), postprocess_(std::move(postprocess)) {
-    if (sizes.size() < 2) throw std::invalid_argument("scores must be those of two folds or more");
-    std::inclusive_scan(sizes.begin(), sizes.end(), begins_.begin() + 1);
+    if (sizes.size() < 2) refuse("scores must be those of two folds or more");
+    std::size_t left = scores.rows();
+    for (std::size_t f = 0; f < sizes.size(); ++f) {
+        const bool is_last = f + 1 == sizes.size();
+        if (is_last ? sizes[f] != left : sizes[f] > left) {
+            refuse("scores must be as many as the sizes of the folds say");
+        }
+        left -= sizes[f];
+        begins_[f + 1] = begins_[f] + sizes[f];
+    }
     const auto column = [](Matrix<const double> values, std::size_t j) {
         std::vector<double> own(values.rows());
         for (std::size_t i = 0; i < own.size(); ++i) own[i] = values(i, j);
@@ -133,7 +141,7 @@ CrossCalibration::CrossCalibration(std::span<const std::size_t> sizes, Matrix<co
     std::vector<std::size_t> order;
     for (std::size_t j = 0; j < levels_.size(); ++j) {
         Level& level = levels_[j];
-        if (std::isnan(needed[j])) throw std::invalid_argument("needed must not be NaN");
+        if (std::isnan(needed[j])) refuse("needed must not be NaN");
         level.scores = column(scores, j);
         if (!weights.empty()) level.weights = level.reached = column(weights, j);
         for (std::size_t f = 0; f < sizes.size(); ++f) {
@@ -144,10 +152,10 @@ CrossCalibration::CrossCalibration(std::span<const std::size_t> sizes, Matrix<co
             const auto own = of_fold(level.scores), heavy = of_fold(level.reached);
             const auto is_finite = [](double value) { return std::isfinite(value); };
             if (!std::ranges::all_of(own, is_finite) || !std::ranges::is_sorted(own)) {
-                throw std::invalid_argument("scores must be finite and ascend");
+                refuse("scores must be finite and ascend");
             }
             if (!std::ranges::all_of(heavy, [](double w) { return std::isfinite(w) && w > 0; })) {
-                throw std::invalid_argument("weights must be finite and positive");
+                refuse("weights must be finite and positive");
             }
             std::partial_sum(heavy.begin(), heavy.end(), heavy.begin());
         }

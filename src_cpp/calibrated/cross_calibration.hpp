@@ -19,7 +19,8 @@ class CrossCalibration {
     // Scores (n, k) and perhaps their weights, fold after fold, of which each has some `sizes`;
     // those of a fold ascend. Up to an end so many of them are `needed`, (k,), or weigh so much;
     // if there are fewer, or infinite ones are needed, it is infinite. Throws std::invalid_argument
-    // unless scores ascend, weights are positive, and there are two folds.
+    // unless sizes are those of the scores, these ascend, weights are positive, and there are two
+    // folds.
     CrossCalibration(std::span<const std::size_t> sizes, Matrix<const double> scores,
                      Matrix<const double> weights, std::span<const double> needed,
                      PostProcess postprocess);

@@ -7,8 +7,9 @@
 #include <cmath>
 #include <limits>
 #include <set>
-#include <stdexcept>
 #include <utility>
+
+#include "base/refusal.hpp"
 
 namespace hdicore {
 namespace {
@@ -63,21 +64,23 @@ double score_of_target(BaseQuantiles base, double y, const PostProcess& postproc
                                 ((z - base[cell_of]) / (base[cell_of + 1] - base[cell_of]));
 }
 
-PredictiveDistribution::PredictiveDistribution(std::vector<double> levels,
-                                               std::vector<double> scores, PostProcess postprocess)
-    : levels_(std::move(levels)), scores_(std::move(scores)), postprocess_(std::move(postprocess)) {
+PredictiveDistribution::PredictiveDistribution(std::span<const double> levels,
+                                               std::span<const double> scores,
+                                               PostProcess postprocess)
+    : levels_(levels.begin(), levels.end()),
+      scores_(scores.begin(), scores.end()),
+      postprocess_(std::move(postprocess)) {
     if (levels_.empty() || levels_.size() != scores_.size()) {
-        throw std::invalid_argument(
-            "levels and scores of the distribution must be as many, and some");
+        refuse("levels and scores of the distribution must be as many, and some");
     }
     const auto not_less = [](double a, double b) { return !(a < b); };
     if (std::ranges::adjacent_find(levels_, not_less) != levels_.end() || !(levels_.front() > 0) ||
         !(levels_.back() < 1)) {
-        throw std::invalid_argument("levels of the distribution must ascend between 0 and 1");
+        refuse("levels of the distribution must ascend between 0 and 1");
     }
     const auto is_nan = [](double score) { return std::isnan(score); };
     if (std::ranges::any_of(scores_, is_nan) || !std::ranges::is_sorted(scores_)) {
-        throw std::invalid_argument("scores of the distribution must be numbers and ascend");
+        refuse("scores of the distribution must be numbers and ascend");
     }
 }
 

@@ -28,7 +28,7 @@ class PredictiveDistribution {
   public:
     // `levels` are known, and `scores` what s each is; both ascend. Throws std::invalid_argument
     // unless levels are between 0 and 1, and scores as many and no NaN.
-    PredictiveDistribution(std::vector<double> levels, std::vector<double> scores,
+    PredictiveDistribution(std::span<const double> levels, std::span<const double> scores,
                            PostProcess postprocess);
 
     // Where Q at a score is: a share of the way from one base quantile to the next. Both may be

@@ -7,7 +7,7 @@
 
 namespace hdicore {
 
-CalibrationGroups::CalibrationGroups(std::size_t feature_,
+CalibrationGroups::CalibrationGroups(std::optional<std::size_t> feature_,
                                      std::vector<std::optional<double>> labels_,
                                      std::vector<double> q_hat_)
     : feature(feature_),

@@ -9,11 +9,11 @@
 
 namespace hdicore {
 
-// Quantiles of the coverages for rows whose feature has one of the labels.
+// Quantiles of the coverages for rows of each label.
 class CalibrationGroups {
   public:
-    // Labels (g,) are distinct. Nothing: the feature is missing; NaN: a text, which no feature is.
-    CalibrationGroups(std::size_t feature, std::vector<std::optional<double>> labels,
+    // Labels (g,) are distinct. Nothing: the label is missing; NaN: a text, which is not looked up.
+    CalibrationGroups(std::optional<std::size_t> feature, std::vector<std::optional<double>> labels,
                       std::vector<double> q_hat);
 
     // Number of the group; labels.size() if there is none. O(log g).
@@ -22,7 +22,7 @@ class CalibrationGroups {
     // Of a group and the j-th coverage: its own, or the common one if it has none.
     double quantile(std::size_t group, std::size_t j, double common) const noexcept;
 
-    std::size_t feature;
+    std::optional<std::size_t> feature;  // that holds the labels; none: given with the rows
     std::vector<std::optional<double>> labels;
     std::vector<double> q_hat;  // (g, n_levels) NaN: as all rows
 

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
+
+#include "base/refusal.hpp"
 
 namespace hdicore {
 namespace {
@@ -35,21 +36,20 @@ PostProcess::PostProcess(double low, double high, bool clip, std::optional<Latti
                          std::span<const double> targets)
     : low_(low), high_(high), clip_(clip), lattice_(lattice) {
     if (!(std::isfinite(low) && std::isfinite(high) && low <= high)) {
-        throw std::invalid_argument("low and high must be finite with low <= high");
+        refuse("low and high must be finite with low <= high");
     }
     if (!lattice) {
         if (targets.empty()) return;
-        throw std::invalid_argument("targets must be none without a lattice");
+        refuse("targets must be none without a lattice");
     }
     if (!(std::isfinite(lattice->base) && lattice->step > 0 && std::isfinite(lattice->step) &&
           lattice->slack >= 0 && lattice->slack < 0.01)) {
-        throw std::invalid_argument(
-            "lattice must have a finite base, a positive step and a slack in [0, 0.01)");
+        refuse("lattice must have a finite base, a positive step and a slack in [0, 0.01)");
     }
     for (std::size_t i = 0; i < targets.size(); ++i) {
         const double y = targets[i];
         if (!(y >= low && y <= high) || (i > 0 && !(y > targets[i - 1]))) {
-            throw std::invalid_argument("targets must ascend in [low, high]");
+            refuse("targets must ascend in [low, high]");
         }
         const double place = lattice->place(y);
         if (!(std::fabs(place - std::nearbyint(place)) <= lattice->slack)) continue;

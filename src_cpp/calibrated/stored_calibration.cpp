@@ -73,30 +73,36 @@ CalibratedLevel next_level(Numbers& numbers) {
     return level;
 }
 
-StoredGroups next_groups(Numbers& numbers, std::size_t n_groups, std::size_t n_levels) {
+CalibrationGroups next_groups(Numbers& numbers, double feature, std::size_t n_groups,
+                              std::size_t n_levels) {
     enum LabelKind : std::size_t { number, missing, text };
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-    StoredGroups groups;
+    std::optional<std::size_t> place;
+    if (feature != -1) {
+        constexpr double most = 1 << 30;
+        if (!(feature >= 0 && feature < most) || feature != std::floor(feature)) {
+            refuse("the feature of groups must be one of the rows");
+        }
+        place = static_cast<std::size_t>(feature);
+    }
+    std::vector<std::optional<double>> labels;
     std::set<std::optional<double>> distinct;
     for (std::size_t g = 0; g < n_groups; ++g) {
         const auto kind = static_cast<LabelKind>(numbers.whole("the kind of a label", text));
         const double value = numbers.next();
         if (kind == text) {
-            groups.labels.emplace_back(nan);
+            labels.emplace_back(nan);
             continue;
         }
         if (kind == number && std::isnan(value)) refuse("labels of groups must be numbers");
-        groups.labels.push_back(kind == missing ? std::nullopt : std::optional(value));
-        if (!distinct.insert(groups.labels.back()).second) {
-            refuse("labels of groups must be distinct");
-        }
+        labels.push_back(kind == missing ? std::nullopt : std::optional(value));
+        if (!distinct.insert(labels.back()).second) refuse("labels of groups must be distinct");
     }
     const auto q_hat = numbers.take(n_groups * n_levels);
     if (std::ranges::any_of(q_hat, [](double q) { return std::isinf(q); })) {
         refuse("the quantiles of groups must be finite or NaN");
     }
-    groups.q_hat.assign(q_hat.begin(), q_hat.end());
-    return groups;
+    return {place, std::move(labels), {q_hat.begin(), q_hat.end()}};
 }
 
 }  // namespace
@@ -121,32 +127,22 @@ StoredCalibration StoredCalibration::read(std::span<const double> all) {
 
     for (std::size_t j = 0; j < n_levels; ++j) found.levels.push_back(next_level(numbers));
     const auto at_most = [](const auto& a, const auto& b) { return a.coverage >= b.coverage; };
-    if (found.is_by_folds() != found.levels.empty() ||
+    if (found.levels.empty() ||
         std::ranges::adjacent_find(found.levels, at_most) != found.levels.end()) {
-        refuse("coverages must be one or more and ascend, and none of methods by folds");
+        refuse("coverages must be one or more and ascend");
+    }
+    if (found.is_by_folds() && n_groups + n_known > 0) {
+        refuse("methods by folds must have no groups and no distribution");
     }
     found.targets = numbers.take(n_targets);
-    if (n_groups > 0) {
-        found.groups = next_groups(numbers, n_groups, n_levels);
-        if (feature != -1) {
-            constexpr double most = 1 << 30;
-            if (!(feature >= 0 && feature < most) || feature != std::floor(feature)) {
-                refuse("the feature of groups must be one of the rows");
-            }
-            found.groups->feature = static_cast<std::size_t>(feature);
-        }
-    }
+    if (n_groups > 0) found.groups.emplace(next_groups(numbers, feature, n_groups, n_levels));
     found.distribution_levels = numbers.take(n_known);
     found.distribution_scores = numbers.take(n_known);
     numbers.require_end();
 
     const PostProcess checked = found.postprocess();
     if (n_known > 0) {
-        const auto as_vector = [](std::span<const double> own) {
-            return std::vector<double>(own.begin(), own.end());
-        };
-        PredictiveDistribution(as_vector(found.distribution_levels),
-                               as_vector(found.distribution_scores), checked);
+        PredictiveDistribution(found.distribution_levels, found.distribution_scores, checked);
     }
     return found;
 }

@@ -9,18 +9,12 @@
 
 #include "calibrated/calibrated_scorer.hpp"
 #include "calibrated/distribution.hpp"
+#include "calibrated/groups.hpp"
+#include "scoring/out_of_bag.hpp"
 
 namespace hdicore {
 
 enum class Method { oob, split, cv_plus, jackknife_plus };
-enum class Family { raw, centred, stacked };
-
-// Labels of groups, and the quantiles of the coverages for their rows.
-struct StoredGroups {
-    std::optional<std::size_t> feature;         // that holds the labels; none: given with the rows
-    std::vector<std::optional<double>> labels;  // (g,) nothing: missing; NaN: a text
-    std::vector<double> q_hat;                  // (g, n_levels) NaN: as all rows
-};
 
 // Read from the array that docs/file_format.md describes; spans are parts of it.
 struct StoredCalibration {
@@ -32,8 +26,8 @@ struct StoredCalibration {
     bool clip;
     std::optional<Lattice> lattice;
     std::span<const double> targets;
-    std::vector<CalibratedLevel> levels;  // none of methods by folds
-    std::optional<StoredGroups> groups;
+    std::vector<CalibratedLevel> levels;      // of methods by folds as CalibratedForest has them
+    std::optional<CalibrationGroups> groups;  // none of methods by folds
     std::span<const double> distribution_levels, distribution_scores;  // none: no distribution
 
     bool is_by_folds() const noexcept {

@@ -5,10 +5,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string>
 
 #include "base/parallel.hpp"
+#include "base/refusal.hpp"
 
 namespace hdicore {
 namespace {
@@ -39,9 +39,8 @@ Difference difference(const FitRecord& record, const FitRows<Count>& rows, std::
     for (std::size_t i = 0; i < n_rows; ++i) {  // read once, as the memory may be the caller's
         const auto k = static_cast<std::uint32_t>(rows.leaves(tree, i));
         if (k >= n_leaves) {
-            throw std::invalid_argument("leaves must name leaves of the trees, got " +
-                                        std::to_string(static_cast<leaf_t>(k)) + " in tree " +
-                                        std::to_string(tree));
+            refuse("leaves must name leaves of the trees, got " +
+                   std::to_string(static_cast<leaf_t>(k)) + " in tree " + std::to_string(tree));
         }
         const double count = rows.counts.empty() ? 1.0 : static_cast<double>(rows.counts(tree, i));
         double weight = rows.sample_weight.empty() ? count : count * rows.sample_weight[i];

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "base/refusal.hpp"
 #include "forest/forest.hpp"
 #include "forest/forest_checks.hpp"
 #include "forest/tree_layout.hpp"
@@ -102,9 +102,8 @@ void read_tree(const TreeColumns& in, std::size_t t, std::size_t n_features, Tre
 
 void check_same_length(std::size_t size, std::size_t n_nodes, const char* name) {
     if (size != n_nodes) {
-        throw std::invalid_argument(std::string(name) + " must have as many elements as " +
-                                    "children_left, " + std::to_string(n_nodes) + ", got " +
-                                    std::to_string(size));
+        refuse(std::string(name) + " must have as many elements as " + "children_left, " +
+               std::to_string(n_nodes) + ", got " + std::to_string(size));
     }
 }
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "base/refusal.hpp"
 #include "forest/forest.hpp"
 
 namespace hdicore {
@@ -74,14 +74,13 @@ void check_tree(const Node* tree, std::size_t t, std::uint32_t n, std::size_t n_
 }  // namespace
 
 void refuse_tree(std::size_t tree, const std::string& why) {
-    throw std::invalid_argument("tree " + std::to_string(tree) + " " + why);
+    refuse("tree " + std::to_string(tree) + " " + why);
 }
 
 void check_tree_offsets(std::span<const offset_t> offsets, std::size_t n_nodes) {
-    if (offsets.size() < 2) throw std::invalid_argument("a forest needs at least one tree");
+    if (offsets.size() < 2) refuse("a forest needs at least one tree");
     if (offsets.front() != 0 || offsets.back() != static_cast<offset_t>(n_nodes)) {
-        throw std::invalid_argument("tree_offsets must run from 0 to the number of nodes, " +
-                                    std::to_string(n_nodes));
+        refuse("tree_offsets must run from 0 to the number of nodes, " + std::to_string(n_nodes));
     }
     for (std::size_t t = 0; t + 1 < offsets.size(); ++t) {
         if (offsets[t + 1] <= offsets[t])
@@ -95,8 +94,7 @@ void check_tree_offsets(std::span<const offset_t> offsets, std::size_t n_nodes) 
 
 std::size_t checked_n_features(std::int64_t n_features) {
     if (n_features < 1 || n_features > std::numeric_limits<std::int32_t>::max()) {
-        throw std::invalid_argument("n_features must lie in [1, 2**31), got " +
-                                    std::to_string(n_features));
+        refuse("n_features must lie in [1, 2**31), got " + std::to_string(n_features));
     }
     return static_cast<std::size_t>(n_features);
 }
@@ -128,9 +126,8 @@ void Forest::check_sizes() const {
     std::size_t n_leaves_of_trees = 0;
     for (std::size_t t = 0; t < n_trees(); ++t) n_leaves_of_trees += n_leaves(t);
     if (n_leaves_of_trees != n_leaves()) {
-        throw std::invalid_argument("leaf_nodes must have " + std::to_string(n_leaves_of_trees) +
-                                    " elements, one for each leaf of the forest, got " +
-                                    std::to_string(n_leaves()));
+        refuse("leaf_nodes must have " + std::to_string(n_leaves_of_trees) +
+               " elements, one for each leaf of the forest, got " + std::to_string(n_leaves()));
     }
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
-#include "base/prefetch.hpp"
+#include "base/types.hpp"
 #include "forest/forest.hpp"
 
 namespace hdicore {

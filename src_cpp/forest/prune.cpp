@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "base/parallel.hpp"
+#include "base/refusal.hpp"
 #include "forest/tree_layout.hpp"
 
 namespace hdicore {
@@ -21,19 +21,17 @@ constexpr std::int64_t max_size = std::int64_t{1} << 62;
 void check_arguments(const Forest& forest, std::span<const std::int64_t> leaf_sizes,
                      std::int64_t min_size) {
     if (leaf_sizes.size() != forest.n_leaves()) {
-        throw std::invalid_argument("leaf_sizes must have " + std::to_string(forest.n_leaves()) +
-                                    " elements, one for each leaf of the forest, got " +
-                                    std::to_string(leaf_sizes.size()));
+        refuse("leaf_sizes must have " + std::to_string(forest.n_leaves()) +
+               " elements, one for each leaf of the forest, got " +
+               std::to_string(leaf_sizes.size()));
     }
     for (std::size_t leaf = 0; leaf < leaf_sizes.size(); ++leaf) {
         if (leaf_sizes[leaf] >= 0) continue;
-        throw std::invalid_argument("leaf_sizes[" + std::to_string(leaf) +
-                                    "] must not be negative, got " +
-                                    std::to_string(leaf_sizes[leaf]));
+        refuse("leaf_sizes[" + std::to_string(leaf) + "] must not be negative, got " +
+               std::to_string(leaf_sizes[leaf]));
     }
     if (min_size < 1 || min_size > max_size) {
-        throw std::invalid_argument("min_size must lie in [1, 2**62], got " +
-                                    std::to_string(min_size));
+        refuse("min_size must lie in [1, 2**62], got " + std::to_string(min_size));
     }
 }
 

@@ -4,9 +4,10 @@
 
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
+
+#include "base/refusal.hpp"
 
 namespace hdicore {
 
@@ -33,9 +34,8 @@ void RowTiles::encode(Matrix<const Real> rows, std::size_t n, const RowOf& row_o
     for (std::size_t p = 0; p < n; ++p) {
         for (std::size_t f = 0; f < n_features; ++f) {
             if (!(std::fabs(rows(row_of(p), f)) >= too_large<Real>)) continue;
-            throw std::invalid_argument("X[" + std::to_string(row_of(p)) + ", " +
-                                        std::to_string(f) +
-                                        "] is infinite or too large for float32");
+            refuse("X[" + std::to_string(row_of(p)) + ", " + std::to_string(f) +
+                   "] is infinite or too large for float32");
         }
     }
 }

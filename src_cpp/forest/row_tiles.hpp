@@ -42,6 +42,17 @@ struct RowMatrix {
     std::size_t n_features() const noexcept {
         return std::visit([](const auto& matrix) { return matrix.cols(); }, features);
     }
+    double operator()(std::size_t i, std::size_t j) const noexcept {
+        return std::visit([&](const auto& X) -> double { return X(i, j); }, features);
+    }
+    // Rows [begin, begin + n).
+    RowMatrix slice(std::size_t begin, std::size_t n) const noexcept {
+        return std::visit(
+            [&]<class Real>(const Matrix<Real>& X) -> RowMatrix {
+                return {Matrix<Real>(X.row(begin).data(), n, X.cols())};
+            },
+            features);
+    }
 };
 
 // A block of rows made ready for walking: 16 rows to a tile, in which each feature's values are

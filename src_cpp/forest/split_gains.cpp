@@ -3,9 +3,10 @@
 #include "forest/split_gains.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <variant>
+
+#include "base/refusal.hpp"
 
 namespace hdicore {
 namespace {
@@ -38,9 +39,8 @@ void add_gains(std::span<const Node> nodes, std::span<const double> weights,
 std::vector<double> split_gains(const Forest& forest, std::span<const double> weights,
                                 std::span<const double> means, Interruption& interruption) {
     if (weights.size() != forest.n_leaves() || means.size() != forest.n_leaves()) {
-        throw std::invalid_argument("weights and means must have " +
-                                    std::to_string(forest.n_leaves()) +
-                                    " elements, one for each leaf of the forest");
+        refuse("weights and means must have " + std::to_string(forest.n_leaves()) +
+               " elements, one for each leaf of the forest");
     }
     std::vector<double> gains(forest.n_features(), 0.0);
     const auto add_trees = [&](const auto& nodes) {

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "index/build_context.hpp"
 
-#include <stdexcept>
-
+#include "base/refusal.hpp"
 #include "index/leaf_checks.hpp"
 
 namespace hdicore {
@@ -16,7 +15,7 @@ BuildContext::BuildContext(const TrainingRows& training_rows, bool keeps_row_wei
       interruption(interrupted) {
     check_number_of_trees(rows.n_trees);
     if (keep_row_weights && rows.max_samples_leaf > 0) {
-        throw std::invalid_argument(
+        refuse(
             "max_samples_leaf must not be given with keep_row_weights: a row that was not kept in "
             "a leaf cannot be left out of it");
     }
@@ -27,10 +26,8 @@ BuildContext::BuildContext(const TrainingRows& training_rows, bool keeps_row_wei
 void BuildContext::order_targets() {
     orders.reserve(rows.n_outputs());
     for (std::size_t o = 0; o < rows.n_outputs(); ++o) orders.emplace_back(rows.n_rows());
-    const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t o) { orders[o].assign(rows, o, interruption); };
-    };
-    parallel_for(rows.n_outputs(), n_threads, make_worker, interruption);
+    const auto work = [&](std::size_t o) { orders[o].assign(rows, o, interruption); };
+    parallel_for(rows.n_outputs(), n_threads, work, interruption);
     for (const TargetOrder& order : orders) {
         atoms.insert(atoms.end(), order.atoms.begin(), order.atoms.end());
         atom_offsets.push_back(static_cast<offset_t>(atoms.size()));

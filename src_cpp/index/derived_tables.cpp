@@ -30,22 +30,20 @@ void count_entries(const LeafTable& table, const Ranks& ranks, BucketCounts& cou
                    Lines<Count>& below, unsigned n_threads, Interruption& interruption) {
     const bool fine = !counts.fine_edges.empty();
     below.resize(table.n_outputs() * table.n_leaves() * n_buckets);
-    const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t block) {
-            const std::size_t o = block / table.n_trees();
-            const std::size_t t = block % table.n_trees();
-            for (std::size_t leaf = 0; leaf < table.n_leaves(t); ++leaf) {
-                const EntrySlice slice = table.entries(o, t, static_cast<leaf_t>(leaf));
-                if (slice.n == 0) continue;
-                const auto leaf_ranks = ranks.view().subspan(slice.begin, slice.n);
-                count_below(counts.edges[o], leaf_ranks, &below[slice.leaf * n_buckets]);
-                if (!fine) continue;
-                count_below(counts.fine_edges[o], leaf_ranks,
-                            &counts.fine_below[slice.leaf * n_fine_buckets]);
-            }
-        };
+    const auto work = [&](std::size_t block) {
+        const std::size_t o = block / table.n_trees();
+        const std::size_t t = block % table.n_trees();
+        for (std::size_t leaf = 0; leaf < table.n_leaves(t); ++leaf) {
+            const EntrySlice slice = table.entries(o, t, static_cast<leaf_t>(leaf));
+            if (slice.n == 0) continue;
+            const auto leaf_ranks = ranks.view().subspan(slice.begin, slice.n);
+            count_below(counts.edges[o], leaf_ranks, &below[slice.leaf * n_buckets]);
+            if (!fine) continue;
+            count_below(counts.fine_edges[o], leaf_ranks,
+                        &counts.fine_below[slice.leaf * n_fine_buckets]);
+        }
     };
-    parallel_for(table.n_outputs() * table.n_trees(), n_threads, make_worker, interruption);
+    parallel_for(table.n_outputs() * table.n_trees(), n_threads, work, interruption);
     use_large_pages(below.data(), below.size() * sizeof(Count), interruption);
 }
 

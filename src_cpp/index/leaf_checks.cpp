@@ -193,18 +193,16 @@ void check_sizes(const LeafTable& table) {
 
 LeafSizes check_leaves(const LeafTable& table, unsigned n_threads, Interruption& interruption) {
     std::vector<LeafSizes> of_trees(table.n_outputs() * table.n_trees());
-    const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t block) {
-            const std::size_t output = block / table.n_trees();
-            const std::size_t tree = block % table.n_trees();
-            std::visit(
-                [&](const auto& ranks, const auto& units) {
-                    of_trees[block] = check_tree(table, ranks, units, output, tree, interruption);
-                },
-                table.arrays().ranks, table.arrays().units);
-        };
+    const auto work = [&](std::size_t block) {
+        const std::size_t output = block / table.n_trees();
+        const std::size_t tree = block % table.n_trees();
+        std::visit(
+            [&](const auto& ranks, const auto& units) {
+                of_trees[block] = check_tree(table, ranks, units, output, tree, interruption);
+            },
+            table.arrays().ranks, table.arrays().units);
     };
-    parallel_for(of_trees.size(), n_threads, make_worker, interruption);
+    parallel_for(of_trees.size(), n_threads, work, interruption);
     LeafSizes all;
     for (const LeafSizes& tree : of_trees) {
         all.max_leaf_size = std::max(all.max_leaf_size, tree.max_leaf_size);

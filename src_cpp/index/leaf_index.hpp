@@ -4,12 +4,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/interruption.hpp"
 #include "base/lazily_checked.hpp"
-#include "base/scratch_cache.hpp"
 #include "base/types.hpp"
 #include "index/derived_tables.hpp"
 #include "index/leaf_means.hpp"
@@ -17,6 +18,26 @@
 #include "index/training_rows.hpp"
 
 namespace hdicore {
+
+// Keeps one piece of memory between calls. A call that finds none, as another one has it, makes its
+// own. Safe to share between threads.
+class ScratchCache {
+  public:
+    // The memory, or null.
+    std::shared_ptr<void> take() noexcept {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(memory_, nullptr);
+    }
+    // Keeps this memory in place of what is there.
+    void put(std::shared_ptr<void> memory) noexcept {
+        const std::lock_guard lock(mutex_);
+        memory_.swap(memory);
+    }
+
+  private:
+    std::mutex mutex_;
+    std::shared_ptr<void> memory_;
+};
 
 class LeafIndexBuilder;
 struct BuiltArrays;

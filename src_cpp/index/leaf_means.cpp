@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 #include <variant>
 
 #include "base/parallel.hpp"
@@ -32,28 +31,6 @@ MeanSum sum_entries(const Rank* ranks, const Unit* units, std::uint32_t n, const
         sum.add(static_cast<mass_t>(units[e]), scale.steps(atoms[ranks[e]]));
     }
     return sum.over_tree(shift);
-}
-
-// Calls use(ranks, units) with pointers to those of entry number `first` on.
-template <class Use>
-void with_entries(const LeafTable& table, std::size_t first, const Use& use) {
-    std::visit(
-        [&]<class Ranks, class Units>(const Ranks& ranks, const Units& units) {
-            if constexpr (std::is_same_v<Units, std::monostate>) {
-                use(ranks.data() + first, units);
-            } else {
-                use(ranks.data() + first, units.data() + first);
-            }
-        },
-        table.arrays().ranks, table.arrays().units);
-}
-
-template <class Unit>
-const Unit* behind(const Unit* units, std::size_t n) noexcept {
-    return units + n;
-}
-std::monostate behind(std::monostate, std::size_t) noexcept {
-    return {};
 }
 
 }  // namespace
@@ -89,7 +66,7 @@ MeanSum mean_of_leaf(const LeafTable& table, const MeanScale& scale, std::size_t
     const EntrySlice slice = table.entries(output, tree, leaf);
     MeanSum sum;
     if (slice.n == 0) return sum;
-    with_entries(table, slice.begin, [&](const auto* ranks, auto units) {
+    table.with_entries(slice.begin, [&](const auto* ranks, auto units) {
         sum = sum_entries(ranks, units, slice.n, table.atoms(output).data(), scale, table.shift());
     });
     return sum;
@@ -99,27 +76,26 @@ LeafMeans::LeafMeans(const LeafTable& table, unsigned n_threads, Interruption& i
     : steps_(table.n_outputs() * (table.n_leaves() + table.n_trees()), -1) {
     const bool pooled = table.arrays().pooled;
     if (pooled) units_.resize(steps_.size());
-    const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t block) {
-            const std::size_t o = block / table.n_trees();
-            const std::size_t t = block % table.n_trees();
-            const MeanScale scale = mean_scale(table, o);
-            const double* atoms = table.atoms(o).data();
-            const std::uint32_t* begin = table.leaf_begin(o, t);
-            const std::size_t at = first(table, o, t);
-            with_entries(table, table.tree_begin(o, t), [&](const auto* ranks, auto units) {
-                for (std::size_t leaf = 0; leaf < table.n_leaves(t); ++leaf) {
-                    const std::uint32_t n = begin[leaf + 1] - begin[leaf];
-                    if (n == 0) continue;
-                    const MeanSum sum = sum_entries(ranks + begin[leaf], behind(units, begin[leaf]),
-                                                    n, atoms, scale, table.shift());
-                    steps_[at + leaf] = sum.steps;
-                    if (pooled) units_[at + leaf] = sum.units;
-                }
-            });
-        };
+    const auto work = [&](std::size_t block) {
+        const std::size_t o = block / table.n_trees();
+        const std::size_t t = block % table.n_trees();
+        const MeanScale scale = mean_scale(table, o);
+        const double* atoms = table.atoms(o).data();
+        const std::uint32_t* begin = table.leaf_begin(o, t);
+        const std::size_t at = first(table, o, t);
+        table.with_entries(table.tree_begin(o, t), [&](const auto* ranks, auto units) {
+            for (std::size_t leaf = 0; leaf < table.n_leaves(t); ++leaf) {
+                const std::uint32_t n = begin[leaf + 1] - begin[leaf];
+                if (n == 0) continue;
+                const MeanSum sum =
+                    sum_entries(ranks + begin[leaf], units_behind(units, begin[leaf]), n, atoms,
+                                scale, table.shift());
+                steps_[at + leaf] = sum.steps;
+                if (pooled) units_[at + leaf] = sum.units;
+            }
+        });
     };
-    parallel_for(table.n_outputs() * table.n_trees(), n_threads, make_worker, interruption);
+    parallel_for(table.n_outputs() * table.n_trees(), n_threads, work, interruption);
     use_large_pages(steps_.data(), steps_.size() * sizeof(steps_[0]), interruption);
     use_large_pages(units_.data(), units_.size() * sizeof(units_[0]), interruption);
 }

@@ -3,12 +3,27 @@
 #include "index/leaf_statistics.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 
+#include "base/fixed_point.hpp"
 #include "index/uniform_units.hpp"
 
 namespace hdicore {
+namespace {
+
+// Whether the lightest row's share of `total` is less than one unit of narrow_shift.
+bool lacks_a_unit(std::span<const count_t> row_weights, count_t total) noexcept {
+    count_t lightest = total;
+    for (const count_t weight : row_weights) {
+        if (weight > 0) lightest = std::min(lightest, weight);
+    }
+    return total > 0 && floor_units(lightest, total, narrow_shift) == 0;
+}
+
+}  // namespace
+
 LeafStatistics::LeafStatistics(const TrainingRows& rows) : rows_(rows), trees_(rows.n_trees) {
     for (TreeStatistics& tree : trees_) tree.n_distinct.assign(rows.n_outputs(), 0);
 }
@@ -42,7 +57,21 @@ bool LeafStatistics::may_place(const std::vector<ColumnTotals>& block) const noe
 }
 
 StorageFormat LeafStatistics::format(const BuildContext& context) const {
-    return choose_format(totals_, context);
+    StorageFormat format;
+    format.pool = rows_.pooled ? std::bit_ceil(std::max<count_t>(totals_.max_weight, 1)) : 0;
+    format.short_ranks = context.has_short_ranks();
+    format.wide_units =
+        totals_.need_wide_units(rows_.n_trees) ||
+        lacks_a_unit(context.row_weights, std::max(totals_.max_weight, format.pool));
+    format.has_ties = totals_.n_counted > totals_.n_distinct;
+    // Where many rows of a leaf share a target, merging them saves more than units cost.
+    format.uniform = context.row_weights.empty() && !context.keep_row_weights &&
+                     !format.wide_units && !rows_.pooled &&
+                     totals_.max_counted <= max_uniform_leaf &&
+                     totals_.n_counted <= 2 * totals_.n_distinct;
+    format.short_copies = totals_.max_counted <= std::numeric_limits<std::uint8_t>::max();
+    format.keeps_weights = context.keep_row_weights;
+    return format;
 }
 
 }  // namespace hdicore

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -69,6 +70,15 @@ void with_array(const Arrays& arrays, const Use& use) {
         arrays);
 }
 
+// The units from number n on, if there are any.
+template <class Unit>
+const Unit* units_behind(const Unit* units, std::size_t n) noexcept {
+    return units + n;
+}
+inline std::monostate units_behind(std::monostate, std::size_t) noexcept {
+    return {};
+}
+
 // Looks things up in the arrays, which it does not check.
 class LeafTable {
   public:
@@ -103,7 +113,21 @@ class LeafTable {
         return static_cast<double>(n_entries()) / static_cast<double>(n_leaves() * n_outputs());
     }
     // Atoms of the output that has most.
-    std::size_t max_atoms() const noexcept;
+    std::size_t max_atoms() const noexcept {
+        std::size_t largest = 0;
+        for (std::size_t o = 0; o < n_outputs(); ++o) largest = std::max(largest, atoms(o).size());
+        return largest;
+    }
+    std::size_t nbytes() const noexcept {
+        std::size_t n = arrays_.leaf_offsets.nbytes() + arrays_.atom_offsets.nbytes() +
+                        arrays_.atoms.nbytes() + arrays_.tree_begin.nbytes() +
+                        arrays_.leaf_begin.nbytes() + arrays_.leaf_mask.nbytes();
+        const auto add = [&n](const auto& values) { n += values.nbytes(); };
+        std::visit(add, arrays_.ranks);
+        with_array(arrays_.units, add);
+        with_array(arrays_.copies, add);
+        return n;
+    }
     rank_t rank(std::size_t entry) const noexcept {
         return std::visit([&](const auto& ranks) { return rank_t{ranks[entry]}; }, arrays_.ranks);
     }
@@ -118,10 +142,27 @@ class LeafTable {
             },
             arrays_.copies);
     }
-    std::size_t nbytes() const noexcept;
+    // Calls use(ranks, units) with pointers to those of entry number `first` on; units may be
+    // std::monostate.
+    template <class Use>
+    void with_entries(std::size_t first, const Use& use) const {
+        std::visit(
+            [&]<class Units>(const auto& ranks, const Units& units) {
+                if constexpr (std::is_same_v<Units, std::monostate>) {
+                    use(ranks.data() + first, units);
+                } else {
+                    use(ranks.data() + first, units.data() + first);
+                }
+            },
+            arrays_.ranks, arrays_.units);
+    }
 
     // Distinct targets of one output, ascending.
-    std::span<const double> atoms(std::size_t output) const noexcept;
+    std::span<const double> atoms(std::size_t output) const noexcept {
+        const auto begin = static_cast<std::size_t>(arrays_.atom_offsets[output]);
+        const auto end = static_cast<std::size_t>(arrays_.atom_offsets[output + 1]);
+        return arrays_.atoms.view().subspan(begin, end - begin);
+    }
 
     // Units of leaves of equally weighted rows: see UniformUnits. The second is null if units are
     // stored.

@@ -1,46 +1,11 @@
-// index/storage_format.cpp: chooses the arrays of entries, and fills them
+// index/storage_format.cpp: fills the arrays of entries that a format says
 // SPDX-License-Identifier: BSD-3-Clause
 #include "index/storage_format.hpp"
 
-#include <bit>
-#include <limits>
+#include <algorithm>
 #include <utility>
 
-#include "base/fixed_point.hpp"
-#include "index/build_context.hpp"
-#include "index/uniform_units.hpp"
-
 namespace hdicore {
-namespace {
-
-// Whether the lightest row's share of `total` is less than one unit of narrow_shift.
-bool lacks_a_unit(std::span<const count_t> row_weights, count_t total) noexcept {
-    count_t lightest = total;
-    for (const count_t weight : row_weights) {
-        if (weight > 0) lightest = std::min(lightest, weight);
-    }
-    return total > 0 && floor_units(lightest, total, narrow_shift) == 0;
-}
-
-}  // namespace
-
-StorageFormat choose_format(const LeafTotals& totals, const BuildContext& context) {
-    const TrainingRows& rows = context.rows;
-    StorageFormat format;
-    format.pool = rows.pooled ? std::bit_ceil(std::max<count_t>(totals.max_weight, 1)) : 0;
-    format.short_ranks = context.has_short_ranks();
-    format.wide_units = totals.need_wide_units(rows.n_trees) ||
-                        lacks_a_unit(context.row_weights, std::max(totals.max_weight, format.pool));
-    format.has_ties = totals.n_counted > totals.n_distinct;
-    // Where many rows of a leaf share a target, merging them saves more than units cost.
-    format.uniform = context.row_weights.empty() && !context.keep_row_weights &&
-                     !format.wide_units && !rows.pooled && totals.max_counted <= max_uniform_leaf &&
-                     totals.n_counted <= 2 * totals.n_distinct;
-    format.short_copies = totals.max_counted <= std::numeric_limits<std::uint8_t>::max();
-    format.keeps_weights = context.keep_row_weights;
-    return format;
-}
-
 void EntryArrays::allocate(std::size_t n, const StorageFormat& format, Interruption& interruption) {
     const auto grow = [&](auto& values) { grow_in_pieces(values, n, interruption); };
     format.short_ranks ? grow(short_ranks) : grow(ranks);

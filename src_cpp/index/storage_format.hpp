@@ -40,10 +40,6 @@ struct StorageFormat {
     int shift() const noexcept { return wide_units ? wide_shift : narrow_shift; }
 };
 
-struct BuildContext;
-
-StorageFormat choose_format(const LeafTotals& totals, const BuildContext& context);
-
 // The entries of one tree and output. Of columns that are not stored the spans may be empty.
 struct EntryColumns {
     std::span<const rank_t> ranks;     // (n_entries,)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "kernels/kernels.hpp"
 
 namespace hdicore {
 
@@ -51,6 +52,24 @@ class EqualUnits {
 };
 
 // One table, 2 MB, for all indices: made at the first call.
-const UniformUnits& uniform_units();
+inline const UniformUnits& uniform_units() {
+    static const UniformUnits table = [] {
+        UniformUnits made;
+        made.begins.reserve(max_tabulated_leaf + 1);
+        made.begins.push_back(0);
+        // Behind the last are zeros, for kernels that read several at once.
+        made.units.resize(max_tabulated_leaf * (max_tabulated_leaf + 1) / 2 + EntryBuffer::slack);
+        std::uint32_t* next = made.units.data();
+        for (std::uint32_t n = 1; n <= max_tabulated_leaf; ++n) {
+            made.begins.push_back(static_cast<std::uint32_t>(next - made.units.data()));
+            EqualUnits units(EqualUnits::step(n), 0);
+            for (std::uint32_t k = 0; k < n; ++k) {
+                *next++ = static_cast<std::uint32_t>(units.next());
+            }
+        }
+        return made;
+    }();
+    return table;
+}
 
 }  // namespace hdicore

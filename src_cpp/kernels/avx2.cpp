@@ -286,10 +286,10 @@ HDICORE_AVX2 std::size_t take_ranks(std::uint64_t* words, std::size_t begin, std
 
 const Kernels avx2{
     .name = "avx2",
-    .narrow_ranks = {copy_entries<std::uint16_t>, copy_tails<std::uint16_t, NarrowLimits>},
-    .wide_ranks = {copy_entries<rank_t>, copy_tails<rank_t, WideLimits>},
-    .sum_narrow_counts = sum_counts<std::uint8_t>,
-    .sum_wide_counts = sum_counts<std::uint16_t>,
+    .of_entries = {EntryKernels<std::uint16_t>{copy_entries<std::uint16_t>,
+                                               copy_tails<std::uint16_t, NarrowLimits>},
+                   EntryKernels<rank_t>{copy_entries<rank_t>, copy_tails<rank_t, WideLimits>}},
+    .of_counts = {sum_counts<std::uint8_t>, sum_counts<std::uint16_t>},
     .take_ranks = take_ranks,
     .list_masses = list_masses_in_turn,
     .lists_masses_fast = false,
@@ -305,15 +305,6 @@ const Kernels* avx2_kernels() noexcept {
         __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 &&
         __builtin_cpu_supports("popcnt") != 0;
     return supported ? &avx2 : nullptr;
-}
-
-}  // namespace hdicore
-#else
-
-namespace hdicore {
-
-const Kernels* avx2_kernels() noexcept {
-    return nullptr;
 }
 
 }  // namespace hdicore

@@ -259,10 +259,10 @@ HDICORE_AVX512 std::size_t list_masses(const mass_t* mass, rank_t first, rank_t 
 
 const Kernels avx512{
     .name = "avx512",
-    .narrow_ranks = {copy_entries<std::uint16_t>, copy_tails<std::uint16_t>},
-    .wide_ranks = {copy_entries<rank_t>, copy_tails<rank_t>},
-    .sum_narrow_counts = sum_counts<std::uint8_t>,
-    .sum_wide_counts = sum_counts<std::uint16_t>,
+    .of_entries = {EntryKernels<std::uint16_t>{copy_entries<std::uint16_t>,
+                                               copy_tails<std::uint16_t>},
+                   EntryKernels<rank_t>{copy_entries<rank_t>, copy_tails<rank_t>}},
+    .of_counts = {sum_counts<std::uint8_t>, sum_counts<std::uint16_t>},
     .take_ranks = take_ranks,
     .list_masses = list_masses,
     .lists_masses_fast = true,
@@ -277,15 +277,6 @@ const Kernels* avx512_kernels() noexcept {
                            __builtin_cpu_supports("avx512bw") != 0 &&
                            __builtin_cpu_supports("avx512vl") != 0;
     return supported ? &avx512 : nullptr;
-}
-
-}  // namespace hdicore
-#else
-
-namespace hdicore {
-
-const Kernels* avx512_kernels() noexcept {
-    return nullptr;
 }
 
 }  // namespace hdicore

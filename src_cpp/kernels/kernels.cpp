@@ -2,34 +2,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/kernels.hpp"
 
-#include <array>
 #include <cstdlib>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/refusal.hpp"
+#include "kernels/x86.hpp"
 
 namespace hdicore {
 
-// Each is defined in the file of its name, and null if the compiler or the processor lacks these
-// instructions.
+// Each is defined in the file of its name; null if the processor lacks these instructions.
 const Kernels* avx2_kernels() noexcept;
 const Kernels* avx512_kernels() noexcept;
 const Kernels* neon_kernels() noexcept;
 
-std::span<const Kernels* const> available_kernels() noexcept {
-    struct Available {
-        std::array<const Kernels*, 4> all{};
-        std::size_t n = 0;
-
-        Available() {
-            for (const Kernels* kernels :
-                 {&portable_kernels, neon_kernels(), avx2_kernels(), avx512_kernels()}) {
-                if (kernels != nullptr) all[n++] = kernels;
-            }
+std::span<const Kernels* const> available_kernels() {
+    static const auto available = [] {
+        std::vector<const Kernels*> found{&portable_kernels};
+#if defined(HDICORE_X86)
+        for (const Kernels* kernels : {avx2_kernels(), avx512_kernels()}) {
+            if (kernels != nullptr) found.push_back(kernels);
         }
-    };
-    static const Available available;
-    return std::span(available.all).first(available.n);
+#elif defined(__aarch64__) && defined(__GNUC__)
+        found.push_back(neon_kernels());
+#endif
+        return found;
+    }();
+    return available;
 }
 
 const Kernels& kernels_named(std::string_view name) {
@@ -39,8 +39,8 @@ const Kernels& kernels_named(std::string_view name) {
         if (!names.empty()) names += kernels == available_kernels().back() ? " or " : ", ";
         names += kernels->name;
     }
-    throw std::invalid_argument("HDICORE_INSTRUCTIONS must be " + names +
-                                " on this processor, got '" + std::string(name) + "'");
+    refuse("HDICORE_INSTRUCTIONS must be " + names + " on this processor, got '" +
+           std::string(name) + "'");
 }
 
 const Kernels& default_kernels() {

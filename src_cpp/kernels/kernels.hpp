@@ -8,7 +8,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
-#include <type_traits>
+#include <tuple>
 
 #include "base/types.hpp"
 
@@ -73,10 +73,8 @@ using SumCounts = void (*)(const Count* counts, std::size_t row_length,
 struct Kernels {
     const char* name;
 
-    EntryKernels<std::uint16_t> narrow_ranks;
-    EntryKernels<rank_t> wide_ranks;
-    SumCounts<std::uint8_t> sum_narrow_counts;
-    SumCounts<std::uint16_t> sum_wide_counts;
+    std::tuple<EntryKernels<std::uint16_t>, EntryKernels<rank_t>> of_entries;
+    std::tuple<SumCounts<std::uint8_t>, SumCounts<std::uint16_t>> of_counts;
     // Lists the set bits of words[begin : end] as ranks, ascending, in `out`, clears them, and
     // returns their number. `nonzero` and `bases` are scratch memory with room for the words and 8
     // more; up to RankSet::slack elements behind the last rank are written.
@@ -96,24 +94,16 @@ struct Kernels {
 
     template <class Rank>
     const EntryKernels<Rank>& entries() const noexcept {
-        if constexpr (std::is_same_v<Rank, std::uint16_t>) {
-            return narrow_ranks;
-        } else {
-            return wide_ranks;
-        }
+        return std::get<EntryKernels<Rank>>(of_entries);
     }
     template <class Count>
     SumCounts<Count> sum_counts() const noexcept {
-        if constexpr (std::is_same_v<Count, std::uint8_t>) {
-            return sum_narrow_counts;
-        } else {
-            return sum_wide_counts;
-        }
+        return std::get<SumCounts<Count>>(of_counts);
     }
 };
 
 // The sets that this build has and this processor can run, widest last; the first is portable.
-std::span<const Kernels* const> available_kernels() noexcept;
+std::span<const Kernels* const> available_kernels();
 
 // The one of that name. Throws std::invalid_argument, which names all that are available.
 const Kernels& kernels_named(std::string_view name);

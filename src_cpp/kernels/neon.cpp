@@ -221,10 +221,10 @@ std::size_t take_ranks(std::uint64_t* words, std::size_t begin, std::size_t end,
 
 const Kernels neon{
     .name = "neon",
-    .narrow_ranks = {copy_entries<std::uint16_t>, copy_tails<std::uint16_t>},
-    .wide_ranks = {copy_entries<rank_t>, copy_tails<rank_t>},
-    .sum_narrow_counts = sum_counts<std::uint8_t>,
-    .sum_wide_counts = sum_counts<std::uint16_t>,
+    .of_entries = {EntryKernels<std::uint16_t>{copy_entries<std::uint16_t>,
+                                               copy_tails<std::uint16_t>},
+                   EntryKernels<rank_t>{copy_entries<rank_t>, copy_tails<rank_t>}},
+    .of_counts = {sum_counts<std::uint8_t>, sum_counts<std::uint16_t>},
     .take_ranks = take_ranks,
     .list_masses = list_masses_in_turn,
     .lists_masses_fast = false,
@@ -237,15 +237,6 @@ const Kernels neon{
 
 const Kernels* neon_kernels() noexcept {
     return &neon;
-}
-
-}  // namespace hdicore
-#else
-
-namespace hdicore {
-
-const Kernels* neon_kernels() noexcept {
-    return nullptr;
 }
 
 }  // namespace hdicore

@@ -9,7 +9,7 @@
 #include <new>
 #include <type_traits>
 
-#include "base/prefetch.hpp"
+#include "base/types.hpp"
 
 namespace hdicore {
 

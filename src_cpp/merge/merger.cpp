@@ -3,7 +3,6 @@
 #include "merge/merger.hpp"
 
 #include "merge/tails.hpp"
-#include "merge/whole.hpp"
 
 namespace hdicore {
 

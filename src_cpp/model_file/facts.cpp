@@ -1,57 +1,33 @@
 // model_file/facts.cpp: numbers at fixed places, and names; what only Python reads is known by name
 // SPDX-License-Identifier: BSD-3-Clause
-#include "model_file/facts.hpp"
-
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <string_view>
 
 #include "base/refusal.hpp"
+#include "model_file/model_part.hpp"
 
 namespace hdicore {
 namespace {
-
-// Places in the array `numbers`.
-namespace place {
-enum Place {
-    features,
-    training_rows,
-    weights,
-    allow_nan,
-    matches_forest,
-    scalar_output,
-    counts_are_weighted,
-    folds,
-    outputs,
-    n_places
-};
-}  // namespace place
-constexpr std::int64_t monotonic = 3;  // the last of `weights`
-constexpr std::array<std::int64_t, place::n_places> most = {
-    INT32_MAX, INT64_MAX, monotonic, 1, 1, 1, 1, INT32_MAX, INT32_MAX};
 
 // Arrays of a model; a name that ends with a dot is that of a group.
 constexpr std::string_view known[] = {
     "numbers", "feature_names", "target_names", "feature_range", "training_digest", "forest.",
     "index.",  "training.",     "calibration.", "centred.",      "mean.",           "jackknife.",
     "boxes.",  "reference.",    "encoder",      "steps",         "not_in_c"};
-constexpr std::string_view of_file[] = {"digests", "objects"};
 
-bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
-    return std::ranges::any_of(names, [&](std::string_view own) {
+bool is_known(std::string_view name) {
+    return std::ranges::any_of(known, [&](std::string_view own) {
         return own.ends_with('.') ? name.starts_with(own) : name == own;
     });
 }
 
 // Whether a name is of one of n parts of a kind: fold0., fold1., ...
 bool is_of_part(std::string_view name, std::string_view kind, std::size_t n) {
-    const std::size_t dot = name.find('.');
-    if (!name.starts_with(kind) || dot == name.npos) return false;
-    const std::string_view digits = name.substr(kind.size(), dot - kind.size());
+    if (!name.starts_with(kind)) return false;
     std::size_t part = n;
-    std::from_chars(digits.data(), digits.data() + digits.size(), part);
-    return part < n && digits == std::to_string(part);
+    std::from_chars(name.data() + kind.size(), name.data() + name.size(), part);
+    return part < n && name.substr(kind.size()).starts_with(std::to_string(part) + ".");
 }
 
 void require_known(const TensorFile& file, const std::string& prefix, const ModelFacts& facts) {
@@ -59,9 +35,9 @@ void require_known(const TensorFile& file, const std::string& prefix, const Mode
         if (!at->first.starts_with(prefix)) break;
         const std::string_view name = std::string_view(at->first).substr(prefix.size());
         const bool is_whole = prefix.empty();
-        if (is_one_of(known, name) || (is_whole && is_one_of(of_file, name)) ||
-            (is_whole && (is_of_part(name, "fold", facts.n_folds) ||
-                          is_of_part(name, "output", facts.n_outputs)))) {
+        if (is_known(name) || (is_whole && (name == "digests" || name == "objects" ||
+                                            is_of_part(name, "fold", facts.n_folds) ||
+                                            is_of_part(name, "output", facts.n_outputs)))) {
             continue;
         }
         refuse("it has the tensor " + printable(at->first) +
@@ -88,11 +64,9 @@ std::vector<std::string> texts(const TensorFile& file, const std::string& name) 
     std::vector<std::string> found;
     if (!file.tensors.contains(name)) return found;
     const std::string all = bytes_of(file, name);
-    for (std::size_t at = 0; at < all.size();) {
-        const std::size_t end = all.find('\0', at);
-        if (end == all.npos) refuse(name + " must be texts that end with a zero");
-        found.push_back(all.substr(at, end - at));
-        at = end + 1;
+    if (!all.empty() && all.back() != '\0') refuse(name + " must be texts that end with a zero");
+    for (std::size_t at = 0; at < all.size(); at += found.back().size() + 1) {
+        found.emplace_back(all.c_str() + at);
     }
     return found;
 }
@@ -100,24 +74,27 @@ std::vector<std::string> texts(const TensorFile& file, const std::string& name) 
 }  // namespace
 
 ModelFacts ModelFacts::read(const TensorFile& file, const std::string& prefix) {
+    constexpr std::int64_t monotonic = 3;  // the last of the weights
     const auto numbers = array<std::int64_t>(file, prefix + "numbers");
-    if (numbers.size() != place::n_places)
-        refuse("numbers must be " + std::to_string(place::n_places));
-    for (std::size_t i = 0; i < place::n_places; ++i) {
-        if (numbers.view()[i] >= 0 && numbers.view()[i] <= most[i]) continue;
-        refuse("the number " + std::to_string(i) + " of a model is out of range");
-    }
-    const auto number = [&](place::Place at) { return numbers.view()[at]; };
-    const auto size = [&](place::Place at) { return static_cast<std::size_t>(number(at)); };
-    ModelFacts facts{number(place::features),
-                     static_cast<std::uint64_t>(number(place::training_rows)),
-                     number(place::weights) == monotonic,
-                     number(place::allow_nan) == 1,
-                     number(place::scalar_output) == 1,
-                     size(place::folds),
-                     size(place::outputs),
-                     texts(file, prefix + "feature_names"),
-                     std::nullopt};
+    std::size_t n_read = 0;
+    const auto next = [&](std::int64_t most) {
+        const std::size_t at = n_read++;
+        if (at >= numbers.size()) refuse("numbers of a model are too few");
+        if (numbers[at] >= 0 && numbers[at] <= most) return numbers[at];
+        refuse("the number " + std::to_string(at) + " of a model is out of range");
+    };
+    ModelFacts facts{};
+    facts.n_features = next(INT32_MAX);
+    facts.n_training_rows = static_cast<std::uint64_t>(next(INT64_MAX));
+    facts.moved = next(monotonic) == monotonic;
+    facts.allow_nan = next(1) == 1;
+    next(1);  // whether means are those of the scikit-learn forest
+    facts.scalar_output = next(1) == 1;
+    next(1);  // whether counts of training rows are weighted
+    facts.n_folds = static_cast<std::size_t>(next(INT32_MAX));
+    facts.n_outputs = static_cast<std::size_t>(next(INT32_MAX));
+    if (n_read != numbers.size()) refuse("numbers of a model are too many");
+    facts.feature_names = texts(file, prefix + "feature_names");
     if (file.tensors.contains(prefix + "target_names")) {
         facts.n_target_names = texts(file, prefix + "target_names").size();
     }

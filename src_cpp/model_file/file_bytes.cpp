@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "model_file/file_bytes.hpp"
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -53,14 +55,8 @@ void FileBytes::require_unchanged() const {}
 
 namespace {
 
-// What writing to a file changes.
-struct Identity {
-    std::size_t n_bytes;
-    std::int64_t seconds;
-    std::int64_t nanoseconds;
-
-    friend bool operator==(const Identity&, const Identity&) = default;
-};
+// What writing to a file changes: bytes, and seconds and nanoseconds of the last time.
+using Identity = std::array<std::int64_t, 3>;
 
 std::string reason() {
     return std::generic_category().message(errno);
@@ -75,8 +71,7 @@ Identity identity_of(int descriptor) {
 #else
     const struct timespec written = status.st_mtim;
 #endif
-    return {static_cast<std::size_t>(status.st_size), static_cast<std::int64_t>(written.tv_sec),
-            static_cast<std::int64_t>(written.tv_nsec)};
+    return {status.st_size, written.tv_sec, written.tv_nsec};
 }
 
 // A descriptor that is closed with its owner.
@@ -111,10 +106,12 @@ std::vector<std::byte> copy_of(int descriptor, std::size_t n_bytes) {
 struct FileBytes::System {
     explicit System(const std::string& path) : file(path), identity(identity_of(file.number)) {}
     ~System() {
-        if (mapping != MAP_FAILED) munmap(mapping, identity.n_bytes);
+        if (mapping != MAP_FAILED) munmap(mapping, n_bytes());
     }
     System(const System&) = delete;
     System& operator=(const System&) = delete;
+
+    std::size_t n_bytes() const noexcept { return static_cast<std::size_t>(identity[0]); }
 
     Descriptor file;
     Identity identity;
@@ -125,7 +122,7 @@ struct FileBytes::System {
 FileBytes::FileBytes(const std::string& path, bool mapped)
     : system_(std::make_unique<System>(path)) {
     const int descriptor = system_->file.number;
-    const std::size_t n_bytes = system_->identity.n_bytes;
+    const std::size_t n_bytes = system_->n_bytes();
     if (n_bytes == 0) return;
     if (!mapped) {
         system_->copy = copy_of(descriptor, n_bytes);
@@ -140,7 +137,7 @@ FileBytes::FileBytes(const std::string& path, bool mapped)
 
 std::span<const std::byte> FileBytes::view() const noexcept {
     if (system_->mapping == MAP_FAILED) return system_->copy;
-    return {static_cast<const std::byte*>(system_->mapping), system_->identity.n_bytes};
+    return {static_cast<const std::byte*>(system_->mapping), system_->n_bytes()};
 }
 
 void FileBytes::require_unchanged() const {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,18 @@
 
 namespace hdicore {
 
+// Intervals of rows at coverages in (0, 1], and means beside.
+struct ModelQuery {
+    RowMatrix rows;
+    std::span<const double> levels{};
+    std::optional<Kind> kind{};          // nothing: calibrated
+    std::span<const double> by{};        // (n_rows,) labels of groups, or none
+    Matrix<const double> other_means{};  // (n_rows, n_outputs) of another regressor, or none
+    unsigned n_threads = 0;
+    std::span<double> means{};   // (n_rows * n_outputs,) or none
+    Matrix<double> intervals{};  // (n_rows * n_outputs, 2 * n_levels)
+};
+
 // Immutable: safe to share between threads. Queries throw std::invalid_argument at what they do not
 // take, and std::runtime_error if a mapped file was written to.
 class Model {
@@ -23,39 +36,40 @@ class Model {
     // std::invalid_argument if it is no model, is damaged, or its rows cannot be read from C.
     Model(const std::string& path, bool mapped);
 
-    std::size_t n_features() const noexcept { return whole_.forest().n_features(); }
-    std::size_t n_outputs() const noexcept { return whole_.index()->n_outputs(); }
+    std::size_t n_features() const noexcept { return whole_.forest.n_features(); }
+    std::size_t n_outputs() const noexcept { return whole_.index->n_outputs(); }
     // (n_features,), or none.
     const std::vector<std::string>& feature_names() const noexcept { return facts_.feature_names; }
-    // Coverages that calibrated intervals are known of, ascending; none without a calibration.
-    std::span<const double> coverages() const noexcept { return coverages_; }
-    bool is_calibrated() const noexcept { return whole_.is_calibrated() || !outputs_.empty(); }
-    const std::shared_ptr<const LeafIndex>& index() const noexcept { return whole_.index(); }
+    // Of the coverages that calibrated intervals are known of, ascending; none without a
+    // calibration.
+    std::span<const CalibratedLevel> levels() const noexcept {
+        const auto& calibration = parts().front().calibration;
+        return calibration ? std::span(calibration->levels) : std::span<const CalibratedLevel>();
+    }
+    const std::shared_ptr<const LeafIndex>& index() const noexcept { return whole_.index; }
     // Of the file, which the index may refer to.
     const std::shared_ptr<const FileBytes>& bytes() const noexcept { return bytes_; }
 
-    // Means of rows, (n_rows, n_outputs).
-    void mean(const RowMatrix& rows, unsigned n_threads, std::span<double> means) const;
     // Leaves of rows, (n_rows, n_trees).
     void leaves(const RowMatrix& rows, unsigned n_threads, Matrix<leaf_t> leaves) const;
-    // Intervals of rows at coverages in (0, 1], (n_rows * n_outputs, 2 * n_levels). One-sided ones
-    // of a calibrated model are refused, as a calibrated distribution has others.
-    void intervals(const RowMatrix& rows, std::span<const double> levels, Kind kind,
-                   unsigned n_threads, Matrix<double> intervals) const;
-    // The same, calibrated.
-    void calibrated_intervals(const RowMatrix& rows, std::span<const double> levels,
-                              unsigned n_threads, Matrix<double> intervals) const;
+    // Calibrated ones are those of the coverages that were calibrated. Others that are one-sided
+    // are refused of a calibrated model, as a calibrated distribution has others.
+    void intervals(const ModelQuery& query) const;
 
   private:
     explicit Model(const TensorFile& file);
     void check_rows(const RowMatrix& rows) const;
-    std::vector<std::size_t> positions(std::span<const double> levels) const;
+    void calibrated_intervals(const ModelQuery& query) const;
+    std::vector<std::size_t> positions(std::span<const double> coverages) const;
+    // Of each output.
+    std::span<const CalibratedForest> parts() const noexcept {
+        return outputs_.empty() ? std::span(&whole_, 1) : std::span(outputs_);
+    }
 
     std::shared_ptr<const FileBytes> bytes_;
     ModelFacts facts_;
-    ModelPart whole_;
-    std::vector<ModelPart> outputs_;  // of several outputs, if they are calibrated
-    std::vector<double> coverages_;
+    CalibratedForest whole_;
+    std::vector<CalibratedForest> outputs_;  // of several outputs, if they are calibrated
 };
 
 }  // namespace hdicore

@@ -1,30 +1,23 @@
-// model_file/model_part.cpp: arrays by their names, and what they answer
+// model_file/model_part.cpp: arrays by their names
 // SPDX-License-Identifier: BSD-3-Clause
 #include "model_file/model_part.hpp"
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
 #include <set>
-#include <stdexcept>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/lazily_checked.hpp"
 #include "base/refusal.hpp"
+#include "calibrated/stored_calibration.hpp"
 #include "scoring/scorer.hpp"
 
 namespace hdicore {
 namespace {
 
-// Calls make(), and says in errors which part of the file they are of.
-template <class Make>
-auto of_part(const std::string& name, const Make& make) {
-    try {
-        return make();
-    } catch (const std::invalid_argument& error) {
-        throw std::invalid_argument(name + ": " + error.what());
-    }
-}
+constexpr const char* misfit = "the calibration does not fit the folds of the model";
 
 // The arrays of a compiled object, each of which must be known.
 class Group {
@@ -39,15 +32,22 @@ class Group {
 
     bool has(const std::string& name) const { return left_.contains(name_ + name); }
 
+    // With one axis, or rows of so many columns.
     template <class T>
-    Array<T> array(const std::string& name) {
-        return of_part(name, [&] { return file_.array<T>(tensor(name, 1)); });
+    Array<T> array(const std::string& name, std::size_t n_columns = 0) {
+        return name_source(name, [&] {
+            const Tensor& found = tensor(name, n_columns == 0 ? 1 : 2);
+            if (n_columns > 0 && found.shape[1] != n_columns) {
+                refuse("must have " + std::to_string(n_columns) + " columns");
+            }
+            return file_.array<T>(found);
+        });
     }
 
     // An array of a narrow or a wide type.
     template <class Narrow, class Wide, class Held>
     void either(const std::string& name, Held& held) {
-        of_part(name, [&] {
+        name_source(name, [&] {
             const Tensor& found = tensor(name, 1);
             if (found.type == type_name<Narrow>()) {
                 held = file_.array<Narrow>(found);
@@ -58,7 +58,7 @@ class Group {
     }
 
     Nodes nodes() {
-        return of_part("nodes", [&]() -> Nodes {
+        return name_source("nodes", [&]() -> Nodes {
             const Tensor& found = tensor("nodes", 2);
             constexpr std::size_t narrow = sizeof(NarrowNode) / sizeof(std::uint32_t);
             constexpr std::size_t wide = sizeof(WideNode) / sizeof(std::uint32_t);
@@ -88,7 +88,7 @@ class Group {
 };
 
 Forest read_forest(const TensorFile& file, const std::string& name, std::int64_t n_features) {
-    return of_part(name, [&] {
+    return name_source(name, [&] {
         Group group(file, name);
         Nodes nodes = group.nodes();
         auto tree_offsets = group.array<offset_t>("tree_offsets");
@@ -99,7 +99,7 @@ Forest read_forest(const TensorFile& file, const std::string& name, std::int64_t
 }
 
 LeafIndex read_index(const TensorFile& file, const std::string& name) {
-    return of_part(name, [&] {
+    return name_source(name, [&] {
         Group group(file, name);
         LeafIndexArrays arrays;
         arrays.leaf_offsets = group.array<offset_t>("leaf_offsets");
@@ -116,99 +116,112 @@ LeafIndex read_index(const TensorFile& file, const std::string& name) {
     });
 }
 
-// What a calibration is made of; errors begin with its name.
-PartCalibration read_calibration(const TensorFile& file, const std::string& name,
-                                 const ModelFacts& facts, Family& family) {
-    PartCalibration found;
-    const auto at = file.tensors.find(name);
-    const char* const misfit = "the calibration does not fit the folds of the model";
-    if (at == file.tensors.end()) {
-        if (facts.n_folds > 0) refuse(misfit);
-        return found;
+// The forests of folds, or the trees that did not draw each row left out, and the scores of rows.
+void read_folds(const TensorFile& file, const std::string& prefix, const ModelFacts& facts,
+                const StoredCalibration& stored, CalibratedForest& part) {
+    const std::size_t k = stored.levels.size();
+    Group group(file, prefix + "calibration");
+    const auto own_sizes = group.array<std::int64_t>("sizes");
+    const auto scores = group.array<double>("scores", k);
+    Array<double> weights;
+    if (group.has("weights")) {
+        weights = group.array<double>("weights", k);
+        if (weights.size() != scores.size()) refuse("weights must be as many as scores");
     }
-    of_part("calibration", [&] {
-        if (at->second.shape.size() != 1) refuse("must have 1 axis");
-        const auto numbers = file.array<double>(at->second);
-        auto stored = StoredCalibration::read(numbers.view());
-        if ((stored.method == Method::cv_plus) != (facts.n_folds > 0)) {
-            refuse(misfit);
+    // Those below 0 become too large.
+    const std::vector<std::size_t> sizes(own_sizes.view().begin(), own_sizes.view().end());
+    std::vector<double> needed;
+    for (const CalibratedLevel& level : stored.levels) needed.push_back(level.q_hat);
+    part.cross.emplace(sizes, Matrix(scores.data(), scores.size() / k, k),
+                       Matrix(weights.data(), weights.size() / k, k), needed, stored.postprocess());
+
+    if (stored.method == Method::jackknife_plus) {
+        const std::string name = prefix + "jackknife";
+        part.of_draws = read_index(file, name + ".index");
+        check_same_trees(part.forest, *part.of_draws);
+        part.drawn = Group(file, name).array<std::uint8_t>("drawn", part.forest.n_trees());
+        const bool is_one_each = part.drawn.size() == sizes.size() * part.forest.n_trees();
+        if (!is_one_each || part.of_draws->n_outputs() != 1) refuse(misfit);
+        return;
+    }
+    if (sizes.size() != facts.n_folds) refuse(misfit);
+    for (std::size_t f = 0; f < facts.n_folds; ++f) {
+        const std::string name = "fold" + std::to_string(f) + ".";
+        CalibratedForest fold = read_part(file, name, ModelFacts::read(file, name));
+        if (fold.cross || fold.index->n_outputs() != 1) refuse(misfit);
+        if (!fold.calibration) {
+            const PostProcess none(stored.low, stored.high, false, std::nullopt, {});
+            fold.calibration.emplace(Calibration{stored.levels, none});
+            for (CalibratedLevel& level : fold.calibration->levels) level.q_hat = 0;
         }
-        family = stored.family;
-        if (stored.is_by_folds()) {
-            const bool is_cv = stored.method == Method::cv_plus;
-            found.why_not = std::string("they were calibrated by ") +
-                            (is_cv ? "cv+" : "jackknife+") +
-                            ", and are read from a forest for each of its folds or rows";
-        } else if (family == Family::stacked) {
-            found.why_not = "the mean of another regressor is in them";
-        } else if (stored.groups && !stored.groups->feature) {
-            found.why_not = "groups of rows have quantiles of their own, and are no feature";
-        } else {
-            found.calibration.emplace(Calibration{std::move(stored.levels), stored.postprocess()});
-            if (!stored.groups) return;
-            auto& [feature, labels, q_hat] = *stored.groups;
-            if (*feature >= static_cast<std::size_t>(facts.n_features)) {
-                refuse("the feature of groups must be one of the model");
-            }
-            found.groups.emplace(*feature, std::move(labels), std::move(q_hat));
-        }
-    });
-    return found;
+        if (!have_same_coverages(*fold.calibration, *part.calibration)) refuse(misfit);
+        part.folds.push_back(std::move(fold));
+    }
+}
+
+void read_residuals(const TensorFile& file, const std::string& prefix, Family family,
+                    CalibratedForest& part) {
+    part.residuals = read_index(file, prefix + "centred.index");
+    check_same_trees(part.forest, *part.residuals);
+    part.centres = Group(file, prefix + "centred").array<double>("leaf_means");
+    if (part.residuals->n_outputs() != 1 || part.centres.size() != part.forest.n_leaves()) {
+        refuse("the residuals do not fit the forest");
+    }
+    if (family != Family::stacked) return;
+    const auto share = Group(file, prefix + "mean").array<double>("share");
+    if (share.size() != 1 || !(share[0] >= 0 && share[0] <= 1)) refuse("share must be in [0, 1]");
+    part.share = share[0];
+    std::vector<double> centres(part.centres.view().begin(), part.centres.view().end());
+    for (double& centre : centres) centre *= 1 - part.share;
+    part.centres = Array(std::move(centres));
 }
 
 }  // namespace
 
-ModelPart::ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts)
-    : forest_(read_forest(file, prefix + "forest", facts.n_features)),
-      index_(std::make_shared<const LeafIndex>(read_index(file, prefix + "index"))),
-      rounds_labels_(!facts.feature_names.empty()) {
-    check_same_trees(forest_, *index_);
-    if (!facts.moved && index_->max_atoms() > facts.n_training_rows) {
-        refuse("leaves hold more distinct targets than there were training rows");
-    }
-    if (facts.scalar_output && index_->n_outputs() != 1) {
-        refuse("scalar_output must be false for an index of several outputs");
-    }
-    if (facts.n_target_names && *facts.n_target_names != index_->n_outputs()) {
-        refuse("it names " + std::to_string(*facts.n_target_names) + " targets of " +
-               std::to_string(index_->n_outputs()));
-    }
-    Family family = Family::raw;
-    stored_ = read_calibration(file, prefix + "calibration.numbers", facts, family);
-    if (!stored_.calibration) return;
-    if (index_->n_outputs() != 1) refuse("the calibration does not fit the outputs of the model");
-    if (family == Family::raw) return;
-    residuals_ = read_index(file, prefix + "centred.index");
-    check_same_trees(forest_, *residuals_);
-    Group centred(file, prefix + "centred");
-    leaf_means_ = centred.array<double>("leaf_means");
-    if (residuals_->n_outputs() != 1 || leaf_means_.size() != forest_.n_leaves()) {
-        refuse("the residuals do not fit the forest");
-    }
+bool have_same_coverages(const Calibration& a, const Calibration& b) {
+    return std::ranges::equal(a.levels, b.levels, {}, &CalibratedLevel::coverage,
+                              &CalibratedLevel::coverage);
 }
 
-void ModelPart::calibrated(const RowMatrix& rows, std::span<const std::size_t> positions,
-                           unsigned n_threads, Matrix<double> results) const {
-    const Calibration& calibration = *stored_.calibration;
-    const std::size_t k = calibration.levels.size();
-    std::vector<double> q_hat;
-    const CalibrationGroups* const groups = stored_.groups ? &*stored_.groups : nullptr;
-    for (std::size_t i = 0; groups && i < rows.n_rows(); ++i) {
-        const double label =
-            std::visit([&](const auto& X) { return static_cast<double>(X(i, groups->feature)); },
-                       rows.features);
-        const double rounded = static_cast<float>(label);
-        const std::size_t group = groups->find(rounds_labels_ ? rounded : label);
-        for (std::size_t j = 0; j < k; ++j) {
-            q_hat.push_back(groups->quantile(group, j, calibration.levels[j].q_hat));
-        }
+CalibratedForest read_part(const TensorFile& file, const std::string& prefix,
+                           const ModelFacts& facts) {
+    CalibratedForest part{
+        .forest = read_forest(file, prefix + "forest", facts.n_features),
+        .index = std::make_shared<const LeafIndex>(read_index(file, prefix + "index")),
+        .rounds_labels = !facts.feature_names.empty()};
+    const LeafIndex& index = *part.index;
+    check_same_trees(part.forest, index);
+    if (!facts.moved && index.max_atoms() > facts.n_training_rows) {
+        refuse("leaves hold more distinct targets than there were training rows");
     }
-    calibrated_intervals(residuals_ ? *residuals_ : *index_, RoutedRows(forest_, rows), calibration,
-                         {.positions = positions,
-                          .centres = leaf_means_.view(),
-                          .q_hat = {q_hat.data(), q_hat.size() / k, k},
-                          .results = results},
-                         {.n_threads = n_threads});
+    if (facts.scalar_output && index.n_outputs() != 1) {
+        refuse("scalar_output must be false for an index of several outputs");
+    }
+    if (facts.n_target_names && *facts.n_target_names != index.n_outputs()) {
+        refuse("it names " + std::to_string(*facts.n_target_names) + " targets of " +
+               std::to_string(index.n_outputs()));
+    }
+    Group group(file, prefix + "calibration");
+    if (!group.has("numbers")) {
+        if (facts.n_folds > 0) refuse(misfit);
+        return part;
+    }
+    const auto numbers = group.array<double>("numbers");
+    auto stored =
+        name_source("calibration", [&] { return StoredCalibration::read(numbers.view()); });
+    if ((stored.method == Method::cv_plus) != (facts.n_folds > 0)) refuse(misfit);
+    if (index.n_outputs() != 1) refuse("the calibration does not fit the outputs of the model");
+    if (stored.groups && stored.groups->feature.value_or(0) >= part.forest.n_features()) {
+        refuse("the feature of groups must be one of the model");
+    }
+    part.calibration.emplace(Calibration{stored.levels, stored.postprocess()});
+    part.groups = std::move(stored.groups);
+    if (stored.is_by_folds()) {
+        read_folds(file, prefix, facts, stored, part);
+    } else if (stored.family != Family::raw) {
+        read_residuals(file, prefix, stored.family, part);
+    }
+    return part;
 }
 
 }  // namespace hdicore

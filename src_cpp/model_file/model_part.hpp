@@ -2,52 +2,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <memory>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
+#include <vector>
 
-#include "base/matrix.hpp"
-#include "calibrated/groups.hpp"
-#include "calibrated/stored_calibration.hpp"
-#include "forest/forest.hpp"
-#include "index/leaf_index.hpp"
-#include "model_file/facts.hpp"
+#include "calibrated/calibrated_forest.hpp"
 #include "model_file/tensor_file.hpp"
 
 namespace hdicore {
 
-// A calibration, or why what the file holds is not one that is computed here.
-struct PartCalibration {
-    std::optional<Calibration> calibration;
-    std::optional<CalibrationGroups> groups;
-    std::string why_not;
-};
+// The facts of a model, or of one of its outputs.
+struct ModelFacts {
+    std::int64_t n_features;
+    std::uint64_t n_training_rows;
+    bool moved;  // whether leaves hold other numbers than training targets
+    bool allow_nan;
+    bool scalar_output;
+    std::size_t n_folds;
+    std::size_t n_outputs;                   // that have a calibration of their own
+    std::vector<std::string> feature_names;  // none: fitted without names
+    std::optional<std::size_t> n_target_names;
 
-// A whole model, or what is calibrated of one of its outputs. Immutable.
-class ModelPart {
-  public:
     // Of the arrays whose names begin with `prefix`. Throws std::invalid_argument if they are
-    // damaged, or do not fit each other.
-    ModelPart(const TensorFile& file, const std::string& prefix, const ModelFacts& facts);
-
-    const Forest& forest() const noexcept { return forest_; }
-    const std::shared_ptr<const LeafIndex>& index() const noexcept { return index_; }
-    const PartCalibration& stored() const noexcept { return stored_; }
-    bool is_calibrated() const noexcept { return stored_.calibration || !stored_.why_not.empty(); }
-
-    // Calibrated intervals of all rows at `positions` among the calibrated coverages, (n_rows, 2 *
-    // n_positions at least), lower ends first. There must be a calibration.
-    void calibrated(const RowMatrix& rows, std::span<const std::size_t> positions,
-                    unsigned n_threads, Matrix<double> results) const;
-
-  private:
-    Forest forest_;
-    std::shared_ptr<const LeafIndex> index_;  // never null
-    PartCalibration stored_;
-    bool rounds_labels_;  // whether features are float32 before groups are read from them
-    std::optional<LeafIndex> residuals_;  // of centred intervals
-    Array<double> leaf_means_;            // (n_leaves,) whose mean is the centre of a row
+    // missing, unknown or out of range, and if only Python makes rows of such a model.
+    static ModelFacts read(const TensorFile& file, const std::string& prefix);
 };
+
+// A whole model, a fold, or what is calibrated of one of its outputs: of the arrays whose names
+// begin with `prefix`. Throws std::invalid_argument if they are damaged, or do not fit each other.
+CalibratedForest read_part(const TensorFile& file, const std::string& prefix,
+                           const ModelFacts& facts);
+
+bool have_same_coverages(const Calibration& a, const Calibration& b);
 
 }  // namespace hdicore

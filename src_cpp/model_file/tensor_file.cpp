@@ -17,12 +17,9 @@ constexpr std::size_t max_header = 100'000'000;           // bytes; as safetenso
 constexpr std::size_t small = std::size_t{1} << 16;       // bytes that are always compared
 constexpr std::size_t n_digest = sizeof(Sha256::Digest);  // bytes
 
-struct ElementType {
-    std::string_view name;
-    std::size_t n_bytes;
-};
-constexpr ElementType element_types[] = {{"U8", 1},  {"U16", 2}, {"U32", 4}, {"U64", 8},
-                                         {"I32", 4}, {"I64", 8}, {"F32", 4}, {"F64", 8}};
+// A letter and bits.
+constexpr std::string_view element_types[] = {"U8",  "U16", "U32", "U64",
+                                              "I32", "I64", "F32", "F64"};
 
 [[noreturn]] void damaged(const std::string& why) {
     refuse("the file is no model file, or is damaged: " + why);
@@ -69,38 +66,25 @@ class HeaderText {
     std::string_view left_;
 };
 
-// What stands behind `name` in facts of an older file, which were JSON within JSON.
-std::string_view older_fact(std::string_view header, std::string_view name) {
-    const std::string start = "\\\"" + std::string(name) + "\\\": ";
-    const std::size_t at = header.find(start);
-    if (at == header.npos) return "?";
-    std::string_view value = header.substr(at + start.size());
-    if (value.starts_with("\\\"")) value.remove_prefix(2);
-    return value.substr(0, value.find_first_of("\\,}"));
-}
-
 // Refuses versions of the format that are not this one.
-void check_version(std::string_view written, std::string_view header) {
-    const bool is_older = written.starts_with("{");
+void check_version(std::string_view written) {
     HeaderText versions(written);
-    std::string_view format, writer;
-    if (is_older) {
-        format = older_fact(header, "format_version");
-        writer = older_fact(header, "hdicore");
-    } else {
-        const auto in_word = [](char c) { return c > ' ' && c <= '~'; };
-        format = versions.take(in_word);
-        versions.skip(" ");
-        writer = versions.take(in_word);
-        if (format == std::to_string(format_version) && !writer.empty() && versions.skip(" ") &&
-            !versions.take(in_word).empty() && versions.left().empty()) {
-            return;
-        }
+    const auto word = [&] { return versions.take([](char c) { return c > ' ' && c <= '~'; }); };
+    const std::string_view format = word();
+    versions.skip(" ");
+    const std::string_view writer = word();
+    if (format == std::to_string(format_version) && !writer.empty() && versions.skip(" ") &&
+        !word().empty() && versions.left().empty()) {
+        return;
     }
-    refuse("the file has format " + printable(format) + ", written by hdicore " +
-           printable(writer) + ", and this version reads format " + std::to_string(format_version) +
+    const bool is_older = written.starts_with("{");
+    refuse((is_older ? "the file has an older format"
+                     : "the file has format " + printable(format) + ", written by hdicore " +
+                           printable(writer)) +
+           ", and this version reads format " + std::to_string(format_version) +
            " of model files: " +
-           (is_older ? "make it again, or read it with that version" : "upgrade hdicore"));
+           (is_older ? "make it again, or read it with the version that wrote it"
+                     : "upgrade hdicore"));
 }
 
 // The next array, whose data is a part of `content`.
@@ -108,11 +92,11 @@ std::pair<std::string, Tensor> next_tensor(HeaderText& header, std::span<const s
     std::string name(header.name());
     header.expect(R"(":{"dtype":")");
     const auto type = header.name();
-    const auto* known = std::ranges::find(element_types, type, &ElementType::name);
+    const auto* known = std::ranges::find(element_types, type);
     if (known == std::end(element_types)) damaged("it has the type " + printable(type));
-    Tensor tensor{known->name, {}, {}};
+    Tensor tensor{*known, {}, {}};
     header.expect(R"(","shape":[)");
-    std::size_t size = known->n_bytes;
+    std::size_t size = HeaderText(known->substr(1)).whole() / 8;
     const auto limit = content.size();
     while (!header.skip("]")) {
         if (!tensor.shape.empty()) header.expect(",");
@@ -185,8 +169,7 @@ void check_digests(const Tensors& tensors, std::span<const std::byte> head, bool
 
 }  // namespace
 
-TensorFile TensorFile::read(std::shared_ptr<const FileBytes> bytes, std::string_view key,
-                            bool verified) {
+TensorFile TensorFile::read(std::shared_ptr<const FileBytes> bytes, bool verified) {
     const auto all = bytes->view();
     if (all.size() < n_start) damaged("it is too short");
     std::uint64_t n_header = 0;
@@ -204,9 +187,9 @@ TensorFile TensorFile::read(std::shared_ptr<const FileBytes> bytes, std::string_
     if (found == "hdicore_leaf_index") {
         refuse("the file holds the leaves of a LeafModel, whose trees it does not know");
     }
-    if (found != key) damaged("it holds other tensors");
+    if (found != "hdicore_model") damaged("it holds other tensors");
     header.expect(R"(":")");
-    check_version(header.take([](char c) { return c >= ' ' && c != '"' && c != '\\'; }), text);
+    check_version(header.take([](char c) { return c >= ' ' && c != '"' && c != '\\'; }));
     header.expect(R"("})");
     TensorFile file{std::move(bytes), {}};
     while (header.skip(R"(,")")) {

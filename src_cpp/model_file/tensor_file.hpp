@@ -8,12 +8,12 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "base/refusal.hpp"
 #include "base/types.hpp"
 #include "model_file/file_bytes.hpp"
 
@@ -42,18 +42,16 @@ struct TensorFile {
     Tensors tensors;
 
     // Reads the header, and compares checksums of the header and of small arrays; of large ones,
-    // too, if they are to be `verified`. `key` is that of the file's metadata. Throws
-    // std::invalid_argument if the file is of another kind or version, or damaged.
-    static TensorFile read(std::shared_ptr<const FileBytes> bytes, std::string_view key,
-                           bool verified);
+    // too, if they are to be `verified`. Throws std::invalid_argument if the file is no model file,
+    // of another version, or damaged.
+    static TensorFile read(std::shared_ptr<const FileBytes> bytes, bool verified);
 
     // An array of Ts as one of Elements, which consist of them; it keeps the file open. A copy if
     // it does not lie as an Element must.
     template <class T, class Element = T>
     Array<Element> array(const Tensor& tensor) const {
         if (tensor.type != type_name<T>()) {
-            throw std::invalid_argument("must be " + std::string(type_name<T>()) + ", got " +
-                                        std::string(tensor.type));
+            refuse("must be " + std::string(type_name<T>()) + ", got " + std::string(tensor.type));
         }
         const std::size_t n = tensor.bytes.size() / sizeof(Element);
         if (reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % alignof(Element) == 0) {

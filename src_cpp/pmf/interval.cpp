@@ -140,34 +140,25 @@ static_assert(std::ranges::adjacent_find(table, std::greater_equal{}, &KindOfInt
                   std::end(table),
               "numbers must ascend");
 
-const KindOfInterval& row_of(Kind kind) noexcept {
-    for (const KindOfInterval& each : table) {
-        if (each.kind == kind) return each;
-    }
-    unreachable();
-}
-
 }  // namespace
 
 std::span<const KindOfInterval> kinds() noexcept {
     return table;
 }
 
+const KindOfInterval& facts_of(Kind kind) noexcept {
+    for (const KindOfInterval& each : table) {
+        if (each.kind == kind) return each;
+    }
+    unreachable();
+}
+
 Interval interval(const Pmf& pmf, double coverage, Kind kind) noexcept {
-    return row_of(kind).read(pmf, coverage);
+    return facts_of(kind).read(pmf, coverage);
 }
 
 std::optional<Interval> interval(const PartialPmf& pmf, double coverage, Kind kind) noexcept {
-    return row_of(kind).read_partial(pmf, coverage);
-}
-
-double min_share(double coverage, Kind kind) noexcept {
-    return row_of(kind).min_share(coverage);
-}
-
-void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
-                   BucketSet& marked) noexcept {
-    row_of(kind).mark(masses, coverage, marked);
+    return facts_of(kind).read_partial(pmf, coverage);
 }
 
 }  // namespace hdicore

@@ -32,24 +32,20 @@ struct KindOfInterval {
 
     Interval (*read)(const Pmf& pmf, double coverage) noexcept;
     std::optional<Interval> (*read_partial)(const PartialPmf& pmf, double coverage) noexcept;
+    // A share s such that, if s > 1/2, the interval is known from the two tails of the distribution
+    // that hold more than 1 - s each.
     double (*min_share)(double coverage) noexcept;
+    // Marks the buckets that may hold an end of the interval.
     void (*mark)(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept;
 };
 
 // All kinds, by ascending numbers.
 std::span<const KindOfInterval> kinds() noexcept;
+const KindOfInterval& facts_of(Kind kind) noexcept;
 
 // Interval of the given kind, 0 < coverage <= 1. Each kind accepts the same masses as sufficient.
 Interval interval(const Pmf& pmf, double coverage, Kind kind) noexcept;
 // The same; nothing if it depends on what lies in a gap.
 std::optional<Interval> interval(const PartialPmf& pmf, double coverage, Kind kind) noexcept;
-
-// A share s such that, if s > 1/2, the interval is known from the two tails of the distribution
-// that hold more than 1 - s each.
-double min_share(double coverage, Kind kind) noexcept;
-
-// Marks the buckets that may hold an end of the interval.
-void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
-                   BucketSet& marked) noexcept;
 
 }  // namespace hdicore

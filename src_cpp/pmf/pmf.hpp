@@ -45,7 +45,11 @@ struct StepFunction {
     }
 
   private:
-    mass_t needed_of_pool(double level) const noexcept;
+    mass_t needed_of_pool(double level) const noexcept {
+        if (level >= 1) return total();
+        const mass_t tolerance = 2 * static_cast<mass_t>(n_trees);
+        return std::max<mass_t>(1, std::llround(level * static_cast<double>(total())) - tolerance);
+    }
 };
 
 // A complete distribution, a probability mass function: everything can be read from it.
@@ -63,11 +67,20 @@ struct Pmf : StepFunction {
     }
 
     // P(Y <= y), or P(Y < y), O(log n_atoms).
-    double cdf(double y, bool inclusive = true) const noexcept;
+    double cdf(double y, bool inclusive = true) const noexcept {
+        const auto above = inclusive ? std::upper_bound(values.begin(), values.end(), y)
+                                     : std::lower_bound(values.begin(), values.end(), y);
+        const auto n_below = static_cast<std::size_t>(above - values.begin());
+        return static_cast<double>(cumulative[n_below]) / static_cast<double>(total());
+    }
 
     // Smallest atom whose cumulative mass exceeds the share u in [0, 1), O(log n_atoms): a draw,
     // if u is uniform.
-    double draw(double u) const noexcept;
+    double draw(double u) const noexcept {
+        const auto units = static_cast<mass_t>(u * static_cast<double>(total()));
+        const auto above = std::upper_bound(cumulative.begin() + 1, cumulative.end() - 1, units);
+        return values[static_cast<std::size_t>(above - cumulative.begin()) - 1];
+    }
 };
 
 // A distribution with gaps: the mass of a gap is known, the atoms in it are not. In `values` a gap

@@ -189,22 +189,12 @@ bool find_all(const StepFunction& steps, double max_abs, mass_t needed,
     return true;
 }
 
-bool find(const StepFunction& steps, double max_abs, mass_t needed, std::span<const double> prices,
-          std::span<PricedInterval> found) noexcept {
-    const auto find_some = prices.size() == 1 ? find_all<1> : find_all<32>;
-    return find_some(steps, max_abs, needed, prices, found);
-}
-
 }  // namespace
 
-bool priced_intervals(const Pmf& pmf, mass_t needed, std::span<const double> prices,
-                      std::span<PricedInterval> found) noexcept {
-    return find(pmf, pmf.max_abs(), needed, prices, found);
-}
-
-bool priced_intervals(const PartialPmf& pmf, mass_t needed, std::span<const double> prices,
-                      std::span<PricedInterval> found) noexcept {
-    return find(pmf, pmf.max_abs(), needed, prices, found);
+bool priced_intervals(const StepFunction& pmf, double max_abs, mass_t needed,
+                      std::span<const double> prices, std::span<PricedInterval> found) noexcept {
+    const auto find_some = prices.size() == 1 ? find_all<1> : find_all<32>;
+    return find_some(pmf, max_abs, needed, prices, found);
 }
 
 }  // namespace hdicore

@@ -26,11 +26,10 @@ inline constexpr std::size_t prices_at_once = 32;
 //
 // O(atoms) for each price, up to prices_at_once; where ties abound, O(ties * atoms / 32) more.
 //
-// Atoms in gaps are never ends: the caller knows that no interval with the mass ends there. False,
-// with results undefined, if every interval ends in a gap all the same.
-bool priced_intervals(const Pmf& pmf, mass_t needed, std::span<const double> prices,
-                      std::span<PricedInterval> found) noexcept;
-[[nodiscard]] bool priced_intervals(const PartialPmf& pmf, mass_t needed,
+// `max_abs` is the largest absolute value of an atom. Atoms in gaps are never ends: the caller
+// knows that no interval with the mass ends there. False, with results undefined, if every interval
+// ends in a gap all the same.
+[[nodiscard]] bool priced_intervals(const StepFunction& pmf, double max_abs, mass_t needed,
                                     std::span<const double> prices,
                                     std::span<PricedInterval> found) noexcept;
 

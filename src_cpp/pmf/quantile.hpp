@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "hdicore/c_api.h"
 #include "pmf/bucket_masses.hpp"
 #include "pmf/pmf.hpp"
 
@@ -16,19 +17,22 @@ namespace hdicore {
 // quantiles, ties included; Hyndman, Fan: Sample quantiles in statistical packages, 1996, number
 // the first nine.
 enum class Interpolation {
-    inverted_cdf,           // smallest atom with F >= level
-    averaged_inverted_cdf,  // the same; where F equals the level, its mean with the next atom
-    linear,
-    lower,
-    higher,
-    midpoint,
-    nearest,  // of two that are equally near, the one at an even position
-    closest_observation,
-    interpolated_inverted_cdf,
-    hazen,
-    weibull,
-    median_unbiased,
-    normal_unbiased,
+    // The smallest atom with F >= level, and the same but where F equals the level: its mean with
+    // the
+    // next atom.
+    inverted_cdf = hdicore_inverted_cdf,
+    averaged_inverted_cdf = hdicore_averaged_inverted_cdf,
+    linear = hdicore_linear,
+    lower = hdicore_lower_atom,
+    higher = hdicore_higher_atom,
+    midpoint = hdicore_midpoint,
+    nearest = hdicore_nearest,  // of two that are equally near, the one at an even position
+    closest_observation = hdicore_closest_observation,
+    interpolated_inverted_cdf = hdicore_interpolated_inverted_cdf,
+    hazen = hdicore_hazen,
+    weibull = hdicore_weibull,
+    median_unbiased = hdicore_median_unbiased,
+    normal_unbiased = hdicore_normal_unbiased,
 };
 
 // Quantile at level in [0, 1]. O(log n_atoms).

@@ -203,10 +203,7 @@ void RegionSearch::of_all(Choice& found) const noexcept {
         for (std::size_t k = n_cuts - 1; k > at; --k) cuts[k] = cuts[k - 1];
         cuts[at] = i;
     }
-    for (std::size_t k = 1; k < n_cuts; ++k) {
-        for (std::size_t l = k; l > 0 && cuts[l] < cuts[l - 1]; --l)
-            std::swap(cuts[l], cuts[l - 1]);
-    }
+    std::ranges::sort(std::span(cuts).first(n_cuts));
     found.n = n_cuts + 1;
     for (std::size_t q = 0; q < found.n; ++q) {
         found.pieces[q] = {q == 0 ? 0 : cuts[q - 1], q == n_cuts ? n_atoms_ - 1 : cuts[q] - 1};

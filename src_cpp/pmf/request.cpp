@@ -24,8 +24,11 @@ concept ReadsPartial = requires(const Statistic& statistic, const PartialPmf& pm
 
 // Whether it is the same for rows of one distribution.
 template <class Statistic>
-concept Copies =
-    requires(const Statistic& statistic) { statistic.copy(std::size_t{}, std::size_t{}); };
+concept Copies = requires { Statistic::is_copied; };
+
+// Whether it has more than results.
+template <class Statistic>
+concept HasOthers = requires(const Statistic& statistic) { statistic.fill_others(std::size_t{}); };
 
 // Calls use(statistic) for each that is not empty, as long as it returns true.
 template <class Use>
@@ -55,10 +58,6 @@ void IntervalRequest::write(std::size_t at, std::size_t level,
     results(at, coverages.size() + level) = interval.upper;
 }
 
-void IntervalRequest::fill_nan(std::size_t at) const noexcept {
-    std::ranges::fill(results.row(at), nan);
-}
-
 void IntervalRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
     for (std::size_t k = 0; k < coverages.size(); ++k) {
         write(at, k, interval(pmf, coverages[k], kind_of(k)));
@@ -77,27 +76,19 @@ bool IntervalRequest::read_partial(const PartialPmf& pmf, std::size_t at) const 
 double IntervalRequest::min_share() const noexcept {
     double share = 1;
     for (std::size_t k = 0; k < coverages.size(); ++k) {
-        share = std::min(share, hdicore::min_share(coverages[k], kind_of(k)));
+        share = std::min(share, facts_of(kind_of(k)).min_share(coverages[k]));
     }
     return share;
 }
 
 void IntervalRequest::mark(const BucketMasses& masses, BucketSet& marked) const noexcept {
     for (std::size_t k = 0; k < coverages.size(); ++k) {
-        mark_interval(masses, coverages[k], kind_of(k), marked);
+        facts_of(kind_of(k)).mark(masses, coverages[k], marked);
     }
-}
-
-void IntervalRequest::copy(std::size_t from, std::size_t at) const noexcept {
-    copy_row(results, from, at);
 }
 
 void IntervalRequest::shift(std::size_t at, double by) const noexcept {
     for (double& end : results.row(at)) end += by;
-}
-
-void QuantileRequest::fill_nan(std::size_t at) const noexcept {
-    std::ranges::fill(results.row(at), nan);
 }
 
 void QuantileRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
@@ -127,30 +118,17 @@ void QuantileRequest::mark(const BucketMasses& masses, BucketSet& marked) const 
     for (const double level : levels) mark_inverted_cdf(masses, level, marked);
 }
 
-void QuantileRequest::copy(std::size_t from, std::size_t at) const noexcept {
-    copy_row(results, from, at);
-}
-
-void CdfRequest::fill_nan(std::size_t at) const noexcept {
-    std::ranges::fill(results.row(at), nan);
-}
-
 void CdfRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
     for (std::size_t k = 0; k < points.cols(); ++k) {
         results(at, k) = pmf.cdf(points(at, k), inclusive);
     }
 }
 
-void DrawRequest::fill_nan(std::size_t at) const noexcept {
-    std::ranges::fill(results.row(at), nan);
-}
-
 void DrawRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
     for (double& draw : results.row(at)) draw = pmf.draw(draw);
 }
 
-void PricedRequest::fill_nan(std::size_t at) const noexcept {
-    std::ranges::fill(results.row(at), nan);
+void PricedRequest::fill_others(std::size_t at) const noexcept {
     std::ranges::fill(units.row(at), 0);
     if (!shares.empty()) std::ranges::fill(shares.row(at), nan);
 }
@@ -162,7 +140,7 @@ bool PricedRequest::read_any(const AnyPmf& pmf, std::size_t at) const noexcept {
     std::array<PricedInterval, prices_at_once> found;
     for (std::size_t k = 0; k < prices.size(); k += prices_at_once) {
         const auto some = prices.subspan(k, std::min(prices_at_once, prices.size() - k));
-        if (!priced_intervals(pmf, needed, some, found)) return false;
+        if (!priced_intervals(pmf, pmf.max_abs(), needed, some, found)) return false;
         for (std::size_t l = 0; l < some.size(); ++l) {
             results(at, k + l) = found[l].ends.lower;
             results(at, prices.size() + k + l) = found[l].ends.upper;
@@ -185,14 +163,12 @@ void PricedRequest::mark(const BucketMasses& masses, BucketSet& marked) const no
     masses.mark_ends(masses.needed(min_coverage), marked);
 }
 
-void PricedRequest::copy(std::size_t from, std::size_t at) const noexcept {
-    copy_row(results, from, at);
+void PricedRequest::copy_others(std::size_t from, std::size_t at) const noexcept {
     copy_row(units, from, at);
     if (!shares.empty()) copy_row(shares, from, at);
 }
 
-void RegionRequest::fill_nan(std::size_t at) const noexcept {
-    std::ranges::fill(results.row(at), nan);
+void RegionRequest::fill_others(std::size_t at) const noexcept {
     n_pieces[at] = 0;
     bounds[at] = nan;
 }
@@ -208,8 +184,7 @@ void RegionRequest::read(const Pmf& pmf, std::size_t at, RegionSearch& search) c
     bounds[at] = found.bound;
 }
 
-void RegionRequest::copy(std::size_t from, std::size_t at) const noexcept {
-    copy_row(results, from, at);
+void RegionRequest::copy_others(std::size_t from, std::size_t at) const noexcept {
     n_pieces[at] = n_pieces[from];
     bounds[at] = bounds[from];
 }
@@ -240,7 +215,8 @@ void mark(const BucketMasses& masses, const Request& request, BucketSet& marked)
 void read(const Pmf& pmf, const Request& request, std::size_t at, RegionSearch* search) noexcept {
     each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
         if (pmf.size() == 0) {
-            statistic.fill_nan(at);
+            std::ranges::fill(statistic.results.row(at), nan);
+            if constexpr (HasOthers<Statistic>) statistic.fill_others(at);
         } else if constexpr (std::is_same_v<Statistic, RegionRequest>) {
             statistic.read(pmf, at, *search);
         } else {
@@ -257,7 +233,8 @@ bool is_copied(const Request& request) noexcept {
 
 void copy(const Request& request, std::size_t from, std::size_t at) noexcept {
     each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
-        if constexpr (Copies<Statistic>) statistic.copy(from, at);
+        if constexpr (Copies<Statistic>) copy_row(statistic.results, from, at);
+        if constexpr (HasOthers<Statistic>) statistic.copy_others(from, at);
         return true;
     });
 }

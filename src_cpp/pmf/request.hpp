@@ -24,9 +24,10 @@ namespace hdicore {
 //   void mark(masses, marked)      marks the buckets that may hold the answer
 //
 // A statistic without these is read from a Pmf only: `needs` and `read_partial` below see to it.
-// One that is the same for rows of one distribution has
+// One that is the same for rows of one distribution `is_copied`. Others than `results` have
 //
-//   void copy(from, at)            writes the results of number `from` to `at`
+//   void fill_others(at)           writes what there is without an atom
+//   void copy_others(from, at)     writes the results of number `from` to `at`
 
 // The mean is none of these: it is found from the means of leaves, without a distribution.
 struct MeanRequest {
@@ -42,13 +43,12 @@ struct IntervalRequest {
     std::span<const Kind> kinds{};      // (n_levels,) or none: `kind` for all
     std::span<const double> centres{};  // (n_leaves,) or none; see `score`
 
+    static constexpr bool is_copied = true;
     bool is_empty() const noexcept { return coverages.empty(); }
-    void fill_nan(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at) const noexcept;
     [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
     double min_share() const noexcept;
     void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
-    void copy(std::size_t from, std::size_t at) const noexcept;
     // Adds a number to the ends of row and output number `at`.
     void shift(std::size_t at, double by) const noexcept;
 
@@ -62,8 +62,8 @@ struct QuantileRequest {
     Interpolation interpolation = Interpolation::inverted_cdf;
     Matrix<double> results{};  // (n_rows * n_outputs, n_levels)
 
+    static constexpr bool is_copied = true;
     bool is_empty() const noexcept { return levels.empty(); }
-    void fill_nan(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at) const noexcept;
     [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
     double min_share() const noexcept;
@@ -77,7 +77,6 @@ struct CdfRequest {
     Matrix<double> results{};       // (n_rows * n_outputs, n_points)
 
     bool is_empty() const noexcept { return results.empty(); }
-    void fill_nan(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at) const noexcept;
 };
 
@@ -86,7 +85,6 @@ struct DrawRequest {
     Matrix<double> results{};
 
     bool is_empty() const noexcept { return results.empty(); }
-    void fill_nan(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at) const noexcept;
 };
 
@@ -97,14 +95,15 @@ struct PricedRequest {
     Matrix<mass_t> units{};            // (n_rows * n_outputs, n_prices) masses; 0 without an atom
     Matrix<double> shares{};           // the same as shares of the row's total, or none
 
+    static constexpr bool is_copied = true;
     bool is_empty() const noexcept { return prices.empty(); }
-    void fill_nan(std::size_t at) const noexcept;
+    void fill_others(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at) const noexcept;
     [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
     // As an HDI of that coverage: no interval that holds it has its ends elsewhere.
     double min_share() const noexcept { return min_coverage; }
     void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
-    void copy(std::size_t from, std::size_t at) const noexcept;
+    void copy_others(std::size_t from, std::size_t at) const noexcept;
 
   private:
     template <class AnyPmf>
@@ -118,10 +117,11 @@ struct RegionRequest {
     std::span<std::int64_t> n_pieces{};  // (n_rows * n_outputs,) 0 without an atom
     std::span<double> bounds{};          // (n_rows * n_outputs,) lower bounds of the least cost
 
+    static constexpr bool is_copied = true;
     bool is_empty() const noexcept { return coverage == 0; }
-    void fill_nan(std::size_t at) const noexcept;
+    void fill_others(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at, RegionSearch& search) const noexcept;
-    void copy(std::size_t from, std::size_t at) const noexcept;
+    void copy_others(std::size_t from, std::size_t at) const noexcept;
 };
 
 // All that is asked of each row; what is empty is not read. One merge of the row's leaves serves

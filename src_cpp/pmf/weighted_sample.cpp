@@ -7,29 +7,28 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 
 #include "base/fixed_point.hpp"
 #include "base/parallel.hpp"
+#include "base/refusal.hpp"
 #include "pmf/hdi.hpp"
 
 namespace hdicore {
 namespace {
 
 void check_sample(std::span<const double> values, std::span<const double> weights) {
-    if (values.empty()) throw std::invalid_argument("values must hold at least one value");
+    if (values.empty()) refuse("values must hold at least one value");
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (!std::isfinite(values[i])) {
-            throw std::invalid_argument("values must be finite, got " + std::to_string(values[i]) +
-                                        " at position " + std::to_string(i));
+            refuse("values must be finite, got " + std::to_string(values[i]) + " at position " +
+                   std::to_string(i));
         }
     }
     for (std::size_t i = 0; i < weights.size(); ++i) {
         if (!(std::isfinite(weights[i]) && weights[i] >= 0)) {
-            throw std::invalid_argument("weights must be finite and not negative, got " +
-                                        std::to_string(weights[i]) + " at position " +
-                                        std::to_string(i));
+            refuse("weights must be finite and not negative, got " + std::to_string(weights[i]) +
+                   " at position " + std::to_string(i));
         }
     }
 }

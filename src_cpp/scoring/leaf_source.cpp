@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 #include <string>
+
+#include "base/refusal.hpp"
 
 namespace hdicore {
 namespace {
@@ -67,9 +68,8 @@ void reserve_rows(std::size_t n_words, std::size_t n, std::size_t n_leaves, RowB
 
 RoutedRows::RoutedRows(const Forest& forest, const RowMatrix& rows) : forest_(forest), rows_(rows) {
     if (rows.n_features() != forest.n_features()) {
-        throw std::invalid_argument("X has " + std::to_string(rows.n_features()) +
-                                    " features, but the forest expects " +
-                                    std::to_string(forest.n_features()));
+        refuse("X has " + std::to_string(rows.n_features()) + " features, but the forest expects " +
+               std::to_string(forest.n_features()));
     }
 }
 
@@ -172,10 +172,9 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
             const std::string why = index_.has_leaf_mask()
                                         ? ", in which a training row lies"
                                         : ", below " + std::to_string(index_.n_leaves(t));
-            throw std::invalid_argument("leaves[" + std::to_string(begin + i) + ", " +
-                                        std::to_string(t) + "] must be a leaf of tree " +
-                                        std::to_string(t) + why + ", or -1, got " +
-                                        std::to_string(leaf));
+            refuse("leaves[" + std::to_string(begin + i) + ", " + std::to_string(t) +
+                   "] must be a leaf of tree " + std::to_string(t) + why + ", or -1, got " +
+                   std::to_string(leaf));
         }
     }
     if (n > RowTiles::tile_rows) {

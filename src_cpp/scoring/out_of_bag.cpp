@@ -5,28 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "base/refusal.hpp"
 #include "index/leaf_index_builder.hpp"
 
 namespace hdicore {
 namespace {
-
-// Calls use(tree) for each.
-template <class Use>
-void each_tree(std::size_t n_trees, unsigned n_threads, Interruption& interruption,
-               const Use& use) {
-    const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t tree) {
-            interruption.check();
-            use(tree);
-        };
-    };
-    parallel_for(n_trees, n_threads, make_worker, interruption);
-}
 
 bool are_finite(std::span<const double> values) noexcept {
     return std::ranges::all_of(values, [](double x) { return std::isfinite(x); });
@@ -50,17 +37,16 @@ OutOfBagScorer::OutOfBagScorer(const OutOfBagRows& rows, std::shared_ptr<const L
       y_(rows.y.begin(), rows.y.end()),
       draw_weight_(rows.draw_weight.begin(), rows.draw_weight.end()),
       index_(std::move(index)) {
-    if (index_->n_outputs() != 1) throw std::invalid_argument("index must be of one output");
-    if (!are_finite(y_)) throw std::invalid_argument("y must be finite");
+    if (index_->n_outputs() != 1) refuse("index must be of one output");
+    if (!are_finite(y_)) refuse("y must be finite");
     if (!are_finite(draw_weight_) ||
         std::ranges::any_of(draw_weight_, [](double weight) { return weight < 0; })) {
-        throw std::invalid_argument("draw_weight must be finite and not negative");
+        refuse("draw_weight must be finite and not negative");
     }
     std::visit([&](auto draws) { find_means(draws, n_threads, interruption); }, draws_);
     if (!are_finite(means_.centres) || !are_finite(means_.leaf_means) ||
         !are_finite(means_.leaf_weight)) {
-        throw std::invalid_argument(
-            "the targets of the training rows are too large to be averaged");
+        refuse("the targets of the training rows are too large to be averaged");
     }
     index_by_row(rows.sample_weight, n_threads, interruption);
     std::visit([&](auto draws) { pack(draws, n_threads, interruption); }, draws_);
@@ -70,9 +56,8 @@ OutOfBagScorer::OutOfBagScorer(const OutOfBagRows& rows, std::shared_ptr<const L
 std::size_t OutOfBagScorer::checked_leaf(std::size_t tree, std::size_t row) const {
     const auto leaf = static_cast<std::size_t>(leaves_(tree, row));
     if (leaf >= index_->n_leaves(tree)) {
-        throw std::invalid_argument("leaves must name leaves of the index, got " +
-                                    std::to_string(leaves_(tree, row)) + " in tree " +
-                                    std::to_string(tree));
+        refuse("leaves must name leaves of the index, got " + std::to_string(leaves_(tree, row)) +
+               " in tree " + std::to_string(tree));
     }
     return leaf;
 }
@@ -85,7 +70,7 @@ void OutOfBagScorer::find_means(Matrix<const Count> draws, unsigned n_threads,
     n_oob.assign(n_rows(), 0);
     leaf_means.assign(index_->n_leaves(), 0);
     leaf_weight.assign(index_->n_leaves(), 0);
-    each_tree(n_trees(), n_threads, interruption, [&](std::size_t tree) {
+    const auto average = [&](std::size_t tree) {
         double* sums = means_.leaf_means.data() + leaf_number(tree, 0);
         double* weights = means_.leaf_weight.data() + leaf_number(tree, 0);
         for (std::size_t i = 0; i < n_rows(); ++i) {
@@ -99,35 +84,33 @@ void OutOfBagScorer::find_means(Matrix<const Count> draws, unsigned n_threads,
         for (std::size_t leaf = 0; leaf < index_->n_leaves(tree); ++leaf) {
             if (weights[leaf] > 0) sums[leaf] /= weights[leaf];
         }
-    });
-    constexpr std::size_t at_once = 4096;
-    const auto make_worker = [&]() -> Worker {
-        return [&](std::size_t block) {
-            interruption.check();
-            const std::size_t begin = block * at_once;
-            const std::size_t end = std::min(n_rows(), begin + at_once);
-            for (std::size_t tree = 0; tree < n_trees(); ++tree) {
-                const double* of_tree = means_.leaf_means.data() + leaf_number(tree, 0);
-                for (std::size_t i = begin; i < end; ++i) {
-                    const bool is_out = draws(tree, i) == 0;
-                    const double mean = of_tree[checked_leaf(tree, i)];
-                    means_.centres[i] += is_out ? mean : 0;
-                    means_.n_oob[i] += is_out;
-                }
-            }
-            for (std::size_t i = begin; i < end; ++i) {
-                means_.centres[i] /= std::max(means_.n_oob[i], 1.0);
-            }
-        };
     };
-    parallel_for((n_rows() + at_once - 1) / at_once, n_threads, make_worker, interruption);
+    parallel_for(n_trees(), n_threads, average, interruption);
+    constexpr std::size_t at_once = 4096;
+    const auto work = [&](std::size_t block) {
+        const std::size_t begin = block * at_once;
+        const std::size_t end = std::min(n_rows(), begin + at_once);
+        for (std::size_t tree = 0; tree < n_trees(); ++tree) {
+            const double* of_tree = means_.leaf_means.data() + leaf_number(tree, 0);
+            for (std::size_t i = begin; i < end; ++i) {
+                const bool is_out = draws(tree, i) == 0;
+                const double mean = of_tree[checked_leaf(tree, i)];
+                means_.centres[i] += is_out ? mean : 0;
+                means_.n_oob[i] += is_out;
+            }
+        }
+        for (std::size_t i = begin; i < end; ++i) {
+            means_.centres[i] /= std::max(means_.n_oob[i], 1.0);
+        }
+    };
+    parallel_for((n_rows() + at_once - 1) / at_once, n_threads, work, interruption);
 }
 
 std::vector<double> OutOfBagScorer::row_weights(std::span<const double> sample_weight) const {
     const auto has_none = [](double n_oob) { return n_oob == 0; };
     if (sample_weight.empty() && std::ranges::none_of(means_.n_oob, has_none)) return {};
     if (std::ranges::all_of(means_.n_oob, has_none)) {
-        throw std::invalid_argument("every tree drew every row, so none is out of bag");
+        refuse("every tree drew every row, so none is out of bag");
     }
     std::vector<double> weights(n_rows(), 1);
     for (std::size_t i = 0; i < n_rows(); ++i) {
@@ -183,13 +166,14 @@ void OutOfBagScorer::pack(Matrix<const Count> draws, unsigned n_threads,
                           Interruption& interruption) {
     const std::size_t n_bytes = (n_rows() + 7) / 8;
     drawn_.assign(n_trees() * n_bytes, 0);
-    each_tree(n_trees(), n_threads, interruption, [&](std::size_t tree) {
+    const auto pack_tree = [&](std::size_t tree) {
         std::uint8_t* bits = drawn_.data() + tree * n_bytes;
         for (std::size_t k = 0; k < n_rows(); ++k) {
             const unsigned is_drawn = draws(tree, rows_of_atoms_[k]) != 0;
             bits[k / 8] = static_cast<std::uint8_t>(bits[k / 8] | is_drawn << k % 8);
         }
-    });
+    };
+    parallel_for(n_trees(), n_threads, pack_tree, interruption);
 }
 
 }  // namespace hdicore

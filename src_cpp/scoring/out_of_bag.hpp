@@ -38,6 +38,7 @@ struct OutOfBagMeans {
 enum class Family {
     raw,      // targets
     centred,  // the row's centre plus residuals
+    stacked,  // the same, with another mean in the centres
 };
 
 struct OutOfBagRequest {

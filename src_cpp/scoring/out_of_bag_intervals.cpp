@@ -5,13 +5,13 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/parallel.hpp"
-#include "base/prefetch.hpp"
+#include "base/refusal.hpp"
+#include "base/types.hpp"
 #include "kernels/kernels.hpp"
 #include "merge/accumulator.hpp"
 #include "merge/leave_one_out.hpp"
@@ -321,11 +321,10 @@ void OutOfBagScorer::intervals(const OutOfBagRequest& request, unsigned n_thread
                                Interruption& interruption) const {
     for (const std::uint32_t row : request.rows) {
         if (row < n_rows()) continue;
-        throw std::invalid_argument("rows must lie below " + std::to_string(n_rows()) + ", got " +
-                                    std::to_string(row));
+        refuse("rows must lie below " + std::to_string(n_rows()) + ", got " + std::to_string(row));
     }
     if (!has_raw() && std::ranges::count(request.families, Family::raw) > 0) {
-        throw std::invalid_argument(
+        refuse(
             "family must be 'centred' for rows that do not weigh alike, or over 65,535 in a leaf");
     }
     const Atoms atoms(*this, request.offsets);

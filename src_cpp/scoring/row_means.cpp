@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "base/prefetch.hpp"
+#include "base/types.hpp"
 
 namespace hdicore {
 

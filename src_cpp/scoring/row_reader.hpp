@@ -118,9 +118,4 @@ class RowReader {
     std::optional<PackedLeaves> packed_;
 };
 
-// Throws std::invalid_argument unless leave_out (n_rows,), if given, names training rows of an
-// index that kept their weights.
-void check_leave_out(const LeafIndex& index, std::span<const std::uint32_t> leave_out,
-                     std::size_t n_rows);
-
 }  // namespace hdicore

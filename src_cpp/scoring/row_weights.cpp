@@ -4,13 +4,13 @@
 
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
+#include "base/refusal.hpp"
 #include "merge/leave_one_out.hpp"
 #include "merge/row_counts.hpp"
-#include "merge/whole.hpp"
 #include "scoring/row_reader.hpp"
+#include "scoring/scorer.hpp"
 
 namespace hdicore {
 namespace {
@@ -41,27 +41,24 @@ void for_each_pmf(const LeafIndex& index, const LeafSource& source,
         const auto scratch = std::make_shared<RowPmfs>(index, source, execution, max_rows);
         return [&, scratch](std::size_t begin, std::size_t end) {
             Accumulator& accumulator = scratch->accumulator;
-            scratch->reader.read(begin, end,
-                                 [&](SameRows rows, std::size_t output, RowSlices slices,
-                                     RowSlices next, RowLeaves) {
-                                     accumulator.prefetch(next);
-                                     if (leave_out.empty()) {
-                                         const Pmf pmf = merge_whole(accumulator, output, slices);
-                                         for (std::size_t k = 0; k < rows.size(); ++k) {
-                                             if (k > 0) execution.interruption.check();
-                                             use(*scratch, rows[k], pmf, slices, RowCounts::none);
-                                         }
-                                         return;
-                                     }
-                                     for (std::size_t k = 0; k < rows.size(); ++k) {
-                                         if (k > 0) execution.interruption.check();
-                                         LeaveOneOut& without = *scratch->leave_one_out;
-                                         const std::uint32_t left_out = leave_out[rows[k]];
-                                         use(*scratch, rows[k],
-                                             without.merge(accumulator, output, slices, left_out),
-                                             slices, without.rank(output, left_out));
-                                     }
-                                 });
+            const auto answer = [&](SameRows rows, std::size_t output, RowSlices slices,
+                                    RowSlices next, RowLeaves) {
+                accumulator.prefetch(next);
+                Pmf pmf = accumulator.read_empty();
+                if (leave_out.empty()) pmf = merge_whole(accumulator, output, slices);
+                for (std::size_t k = 0; k < rows.size(); ++k) {
+                    if (k > 0) execution.interruption.check();
+                    rank_t left_out = RowCounts::none;
+                    if (!leave_out.empty()) {
+                        LeaveOneOut& without = *scratch->leave_one_out;
+                        const std::uint32_t row = leave_out[rows[k]];
+                        pmf = without.merge(accumulator, output, slices, row);
+                        left_out = without.rank(output, row);
+                    }
+                    use(*scratch, rows[k], pmf, slices, left_out);
+                }
+            };
+            scratch->reader.read(begin, end, answer);
         };
     };
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);
@@ -74,7 +71,7 @@ CsrMatrix<T> matrix_of(const LeafIndex& index, const LeafSource& source,
                        std::span<const std::uint32_t> leave_out, const Execution& execution,
                        const char* name, const Fill& fill) {
     if (index.n_outputs() != 1) {
-        throw std::invalid_argument(std::string(name) + " needs an index of one output");
+        refuse(std::string(name) + " needs an index of one output");
     }
     check_leave_out(index, leave_out, source.n_rows());
     CsrMatrix<T> matrix;
@@ -92,7 +89,7 @@ CsrMatrix<T> matrix_of(const LeafIndex& index, const LeafSource& source,
             const auto at = static_cast<std::size_t>(matrix.indptr[row]);
             // Leaves that somebody else writes to may hold more in the second pass.
             if (at + pmf.size() != static_cast<std::size_t>(matrix.indptr[row + 1])) {
-                throw std::invalid_argument("the rows changed while they were read");
+                refuse("the rows changed while they were read");
             }
             const std::span<const rank_t> ranks = scratch.accumulator.ranks();
             for (std::size_t k = 0; k < ranks.size(); ++k) {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
+#include "base/refusal.hpp"
 #include "merge/merger.hpp"
 #include "scoring/row_means.hpp"
 #include "scoring/row_reader.hpp"
@@ -24,9 +24,8 @@ double centre_of(const LeafIndex& index, std::span<const double> centres, RowLea
         const double centre = centres[static_cast<std::size_t>(index.arrays().leaf_offsets[t]) +
                                       static_cast<std::size_t>(leaf)];
         if (!std::isfinite(centre)) {
-            throw std::invalid_argument("centres must be finite, but that of leaf " +
-                                        std::to_string(leaf) + " of tree " + std::to_string(t) +
-                                        " is not");
+            refuse("centres must be finite, but that of leaf " + std::to_string(leaf) +
+                   " of tree " + std::to_string(t) + " is not");
         }
         sum += centre;
         ++n;
@@ -96,23 +95,36 @@ void score(const LeafIndex& index, const LeafSource& source,
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);
 }
 
+void check_leave_out(const LeafIndex& index, std::span<const std::uint32_t> leave_out,
+                     std::size_t n_rows) {
+    if (leave_out.empty()) return;
+    if (!index.row_weights()) {
+        refuse("leave_out needs an index built with keep_row_weights");
+    }
+    const std::size_t n_training_rows = index.row_weights()->rows.size();
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        if (leave_out[i] >= n_training_rows) {
+            refuse("leave_out[" + std::to_string(i) + "] names training row " +
+                   std::to_string(leave_out[i]) + " of " + std::to_string(n_training_rows));
+        }
+    }
+}
+
 void check_same_trees(const Forest& forest, const LeafIndex& index) {
     if (forest.n_trees() != index.n_trees()) {
-        throw std::invalid_argument("index must be of the forest's " +
-                                    std::to_string(forest.n_trees()) + " trees, got " +
-                                    std::to_string(index.n_trees()));
+        refuse("index must be of the forest's " + std::to_string(forest.n_trees()) +
+               " trees, got " + std::to_string(index.n_trees()));
     }
     for (std::size_t t = 0; t < forest.n_trees(); ++t) {
         if (forest.n_leaves(t) != index.n_leaves(t)) {
-            throw std::invalid_argument(
-                "index has " + std::to_string(index.n_leaves(t)) + " leaves in tree " +
-                std::to_string(t) + ", but the forest has " + std::to_string(forest.n_leaves(t)));
+            refuse("index has " + std::to_string(index.n_leaves(t)) + " leaves in tree " +
+                   std::to_string(t) + ", but the forest has " +
+                   std::to_string(forest.n_leaves(t)));
         }
         for (std::size_t l = 0; index.has_leaf_mask() && l < index.n_leaves(t); ++l) {
             if (index.has_leaf(t, static_cast<leaf_t>(l))) continue;
-            throw std::invalid_argument("index knows no training row in leaf " + std::to_string(l) +
-                                        " of tree " + std::to_string(t) +
-                                        "; build it with n_leaves for leaves that may be empty");
+            refuse("index knows no training row in leaf " + std::to_string(l) + " of tree " +
+                   std::to_string(t) + "; build it with n_leaves for leaves that may be empty");
         }
     }
 }

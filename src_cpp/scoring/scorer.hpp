@@ -28,6 +28,11 @@ void score(const LeafIndex& index, const LeafSource& source,
            std::span<const std::uint32_t> leave_out, const Request& request,
            const Execution& execution);
 
+// Throws std::invalid_argument unless leave_out (n_rows,), if given, names training rows of an
+// index that kept their weights.
+void check_leave_out(const LeafIndex& index, std::span<const std::uint32_t> leave_out,
+                     std::size_t n_rows);
+
 // Throws std::invalid_argument unless the index is of the forest's trees, and has their leaves.
 void check_same_trees(const Forest& forest, const LeafIndex& index);
 

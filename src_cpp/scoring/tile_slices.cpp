@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scoring/tile_slices.hpp"
 
-#include "base/prefetch.hpp"
+#include "base/types.hpp"
 
 namespace hdicore {
 

@@ -130,17 +130,6 @@ class SpreadWorker {
 
     void find(std::size_t begin, std::size_t end) {
         source_.leaves(begin, end, block_, nullptr, interruption_);
-        const auto add_tree = [&](std::size_t output, std::size_t tree) {
-            std::visit(
-                [&]<class Ranks, class Units>(const Ranks& ranks, const Units& units) {
-                    if constexpr (std::is_same_v<Units, std::monostate>) {
-                        add(output, tree, ranks.data(), units);
-                    } else {
-                        add(output, tree, ranks.data(), units.data());
-                    }
-                },
-                index_.arrays().ranks, index_.arrays().units);
-        };
         for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
             const auto place = [&](std::size_t p) {
                 return (begin + block_.order[p]) * index_.n_outputs() + o;
@@ -150,7 +139,11 @@ class SpreadWorker {
                 const std::span<const double> ends = request_.intervals.row(place(p));
                 sums_.emplace_back(index_.atoms(o), ends[0], ends[1]);
             }
-            for (std::size_t t = 0; t < index_.n_trees(); ++t) add_tree(o, t);
+            for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+                index_.with_entries(index_.tree_begin(o, t), [&](const auto* ranks, auto units) {
+                    add(o, t, ranks, units);
+                });
+            }
             for (std::size_t p = 0; p < end - begin; ++p) {
                 request_.spread[place(p)] = sums_[p].spread();
                 request_.mass[place(p)] = sums_[p].mass();
@@ -159,16 +152,13 @@ class SpreadWorker {
     }
 
   private:
-    // Adds the leaves of one tree. `units` points to those of all entries, or to nothing.
+    // Adds the leaves of one tree, whose entries these are.
     template <class Rank, class Units>
     void add(std::size_t output, std::size_t tree, const Rank* ranks, Units units) {
         const double* atoms = index_.atoms(output).data();
         const std::uint32_t* leaf_begin = index_.leaf_begin(output, tree);
-        const std::size_t first = index_.tree_begin(output, tree);
         const leaf_t* leaves = block_.leaves.data() + tree * block_.stride();
         const std::size_t at_once = rows_between_checks();
-        ranks += first;
-        if constexpr (std::is_pointer_v<Units>) units += first;
         for (std::size_t p = 0; p < block_.n_places(); ++p) {
             const leaf_t leaf = leaves[p];
             if (leaf == no_leaf) continue;
@@ -178,16 +168,10 @@ class SpreadWorker {
             if (n == 0) continue;
             for (std::size_t k = block_.begins[p]; k < block_.begins[p + 1]; ++k) {
                 if ((k & (at_once - 1)) == 0) interruption_.check();
-                sums_[k].add(
-                    sum_leaf(ranks + begin, behind(units, begin), n, atoms, sums_[k].within()));
+                sums_[k].add(sum_leaf(ranks + begin, units_behind(units, begin), n, atoms,
+                                      sums_[k].within()));
             }
         }
-    }
-
-    static std::monostate behind(std::monostate, std::size_t) noexcept { return {}; }
-    template <class Unit>
-    static const Unit* behind(const Unit* units, std::size_t begin) noexcept {
-        return units + begin;
     }
 
     // Rows whose leaves in one tree have about a million entries; a power of two.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hdiforest._model.bases import Base
+from hdiforest.calibration import Base
 from hdiforest.metrics import coverage_score
 
 from .rows import calibrate_oob, calibrate_split, chosen

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hdiforest._model.bases import Base
+from hdiforest.calibration import Base
 
 GROUPS = (("raw", 1), ("centred", 1), ("raw", 5))
 LEVELS = (0.3, 0.8, 0.94)

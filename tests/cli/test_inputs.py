@@ -9,6 +9,7 @@ import pytest
 
 from hdiforest import HDIForestRegressor
 
+from ..model_files import facts_of
 from .calls import failure, run
 
 pd = pytest.importorskip("pandas")
@@ -48,7 +49,7 @@ def folder(request, tmp_path):
 
 
 def encoder(path):
-    return HDIForestRegressor.load(path)._fitted_forest().encoder.facts()["columns"]
+    return facts_of(path, "encoder")["columns"]
 
 
 def test_folders_are_fitted_as_one_table_with_their_keys(folder, tmp_path, capsys):

@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import platform
 import re
 import signal
 import stat
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,18 +19,12 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._cli.console import say
-from hdiforest._cli.inputs import Settings
-from hdiforest._cli.main import main
-from hdiforest._cli.score_table import score_table
-from hdiforest._tables import formats as write
-from hdiforest._tables.formats import open_table
-from hdiforest._utils import files
-from hdiforest._utils.files import replacing
-from hdiforest.serving import BatchScorer
+
+from . import calls
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
+fcntl = pytest.importorskip("fcntl")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="pipes with names, signals, locks")
 
 ROW = "0.5,-1\n"
@@ -58,7 +54,7 @@ def folder(tmp_path):
 
 
 def run(*arguments):
-    return main([str(argument) for argument in arguments])
+    return calls.run(arguments)
 
 
 def command(*arguments):
@@ -245,176 +241,173 @@ def test_nothing_that_a_terminal_obeys_is_printed(table, tmp_path, capsys):
         assert "a\\x1b]0;x\\x07\n" not in printed, call
 
 
-HOLD = """
-import sys, time
-from pathlib import Path
-from hdiforest._utils.files import replacing
-from hdiforest.serving import BatchScorer
-with replacing(Path(sys.argv[1])) as temporary:
-    temporary.write_text("from the other run")
-    print("ready", flush=True)
-    sys.stdin.readline()
-"""
+@pytest.fixture
+def holding(model, tmp_path):
+    """Runs that have begun to write an output, and wait for the rest of their input."""
+    source = tmp_path / "held.csv"
+    os.mkfifo(source)
+
+    @contextmanager
+    def run_on(path):
+        call = command("score", model, source, "-o", path, "--batch-rows", 10, "--jobs", 1)
+        before = unfinished_in(path.parent)
+        with subprocess.Popen(call, stdout=subprocess.DEVNULL) as process, source.open("w") as pipe:
+            pipe.write("a,b,long\n" + f"1,2,{'x' * 1000}\n" * 2000)  # more than a block
+            pipe.flush()
+            wait_until(lambda: unfinished_in(path.parent) != before)
+            yield process
+
+    return run_on
 
 
-def holding(path):
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", HOLD, str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "ready\n"
-    return process
+def wait_until(is_true):
+    deadline = time.monotonic() + 60
+    while not is_true() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def unfinished_in(folder):
     return [name for name in os.listdir(folder) if name.endswith(".tmp")]
 
 
-def test_the_next_run_removes_what_a_killed_one_left(model, table, folder):
+def killed(holding, path):
+    """Kill a run that writes the path; the folder that it leaves."""
+    before = unfinished_in(path.parent)
+    with holding(path) as process:
+        process.kill()
+    (left,) = {*unfinished_in(path.parent)}.difference(before)
+    return path.parent / left
+
+
+def test_the_next_run_removes_what_a_killed_one_left(model, table, folder, holding):
     out = folder / "out.csv"
-    for path in (out, folder / "other.csv"):
-        with holding(path) as process:
-            process.kill()
-            process.communicate()
-    assert len(unfinished_in(folder)) == 2
+    killed(holding, out)
+    other = killed(holding, folder / "other.csv")
     assert run("score", model, table, "-o", out) == 0
-    (left,) = unfinished_in(folder)  # of the other output: nobody asked for that
-    assert left.startswith(".other.csv.")
+    assert unfinished_in(folder) == [other.name]  # nobody asked for that output
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs locks")
 @pytest.mark.parametrize("has_file", [False, True])
-def test_a_folder_of_a_process_that_died_before_it_locked_it_is_removed(tmp_path, has_file):
-    path = tmp_path / "out.csv"
-    with replacing(path) as temporary:
-        abandoned = temporary.parent.with_name(temporary.parent.name + "x")
-        temporary.write_text("first")
-    abandoned.mkdir()
+def test_a_folder_of_a_process_that_died_before_it_locked_it_is_removed(
+    model, table, folder, holding, has_file
+):
+    out = folder / "out.csv"
+    left = killed(holding, out)
+    for path in left.iterdir():
+        path.unlink()
     if has_file:
-        (abandoned / "lock").touch()
-    with replacing(path) as temporary:
-        temporary.write_text("second")
-    assert path.read_text() == "second"
-    assert os.listdir(tmp_path) == ["out.csv"]
+        (left / "lock").touch()
+    assert run("score", model, table, "-o", out) == 0
+    assert os.listdir(folder) == ["out.csv"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs locks")
-def test_a_folder_that_another_process_took_for_abandoned_is_made_again(tmp_path, monkeypatch):
-    original, n_taken = files._is_locked, iter([True, False])
+def test_a_folder_that_another_process_took_for_abandoned_is_made_again(
+    model, table, folder, monkeypatch
+):
+    original, n_taken = fcntl.flock, iter([True])
 
-    def taken_at_first(lock):
+    def taken_at_first(*lock):
         if next(n_taken, False):
             raise BlockingIOError
-        return original(lock)
+        original(*lock)
 
-    monkeypatch.setattr(files, "_is_locked", taken_at_first)
-    with replacing(tmp_path / "out.csv") as temporary:
-        temporary.write_text("whole")
-    assert (tmp_path / "out.csv").read_text() == "whole"
-    assert os.listdir(tmp_path) == ["out.csv"]
+    monkeypatch.setattr(fcntl, "flock", taken_at_first)
+    assert run("score", model, table, "-o", folder / "out.csv") == 0
+    assert next(n_taken, None) is None
+    assert os.listdir(folder) == ["out.csv"]
 
 
-def test_a_live_run_keeps_its_file(model, table, folder):
+def test_a_live_run_keeps_its_file(model, table, folder, holding):
     out = folder / "out.csv"
     with holding(out) as process:
         assert run("score", model, table, "-o", out) == 0
         assert len(unfinished_in(folder)) == 1
-        process.communicate("\n")
+        n_rows = len(out.read_text().splitlines())
     assert process.returncode == 0
-    assert out.read_text() == "from the other run"
+    assert len(out.read_text().splitlines()) != n_rows  # those of the other run
     assert os.listdir(folder) == ["out.csv"]
 
 
-def test_folders_of_other_computers_are_left_alone(monkeypatch, folder):
-    out = folder / "out.csv"
-    with holding(out) as process:
-        process.kill()
-        process.communicate()
-    monkeypatch.setattr(files.platform, "node", lambda: "another")
-    with replacing(out) as temporary:
-        temporary.touch()
-    assert len(unfinished_in(folder)) == 1
+def test_folders_of_other_computers_are_left_alone(monkeypatch, model, table, folder, holding):
+    left = killed(holding, folder / "out.csv")
+    monkeypatch.setattr(platform, "node", lambda: "another")
+    assert run("score", model, table, "-o", folder / "out.csv") == 0
+    assert unfinished_in(folder) == [left.name]
 
 
-def test_where_locks_are_unknown_nothing_is_removed(monkeypatch, folder):
-    out = folder / "out.csv"
-    with holding(out) as process:
-        process.kill()
-        process.communicate()
+def test_where_locks_are_unknown_nothing_is_removed(monkeypatch, model, table, folder, holding):
+    left = killed(holding, folder / "out.csv")
 
     def unknown(*_):
         raise OSError(errno.ENOLCK, "no locks")
 
-    monkeypatch.setattr(files.fcntl, "flock", unknown)
-    with replacing(out) as temporary:
-        temporary.touch()
-    assert out.exists()
-    assert len(unfinished_in(folder)) == 1
+    monkeypatch.setattr(fcntl, "flock", unknown)
+    assert run("score", model, table, "-o", folder / "out.csv") == 0
+    assert (folder / "out.csv").exists()
+    assert unfinished_in(folder) == [left.name]
 
 
-def test_many_runs_on_one_output_do_not_hurt_each_other(folder):
-    out, failures = folder / "out.csv", []
+def test_many_models_saved_to_one_path_do_not_hurt_each_other(model, folder):
+    out, failures, loaded = folder / "m.hdi", [], HDIForestRegressor.load(model)
 
-    def write_often(text):
+    def save_often():
         try:
-            for _ in range(40):
-                with replacing(out) as temporary:
-                    temporary.write_text(text)
+            for _ in range(20):
+                loaded.save(out, training_rows=False)
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=write_often, args=(c * 1000,)) for c in "abcd"]
+    threads = [threading.Thread(target=save_often) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert failures == []
-    assert out.read_text() in {c * 1000 for c in "abcd"}
-    assert os.listdir(folder) == ["out.csv"]
+    assert out.read_bytes() == model.read_bytes()
+    assert os.listdir(folder) == ["m.hdi"]
 
 
 # Files that are closed when they are collected.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+@pytest.mark.parametrize("name", ["m.hdi", "out.csv", "out.csv.gz", "out.parquet", "out.arrow"])
 def test_an_exception_at_any_line_leaves_nothing(model, table, folder, name):
     """Signals raise wherever Python is: here at each line of the files that write, in turn."""
-    scorer, out = BatchScorer(model), folder / name
-    out.write_text("before")
-    writers = files, write
-    ours = {module.__file__ for module in writers}
-    n_lines = stop_at = 0
+    out = folder / name
+    table.write_text("a,b\n" + ROW * 30)
+    loaded = HDIForestRegressor.load(model)
+    writer = "files.py" if name == "m.hdi" else "formats.py"
+    seen, stop_at = {}, None
 
     def trace(frame, event, _):
-        nonlocal n_lines
-        if frame.f_code.co_filename not in ours:
+        if not frame.f_code.co_filename.endswith(writer):
             return None
-        if event == "line":
-            n_lines += 1
-            if n_lines == stop_at:
-                sys.settrace(None)
-                raise KeyboardInterrupt
+        line = frame.f_code.co_filename, frame.f_lineno
+        if event == "line" and seen.setdefault(line, len(seen)) == stop_at:
+            sys.settrace(None)
+            raise KeyboardInterrupt
         return trace
 
     def traced():
-        nonlocal n_lines
-        n_lines = 0
+        seen.clear()
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            score_table(scorer, open_table(table), out, Settings([], batch_rows=1000))
+            if name != "m.hdi":
+                return run("score", model, table, "-o", out, "--batch-rows", 10)
+            loaded.save(out, training_rows=False)
+            return 0
+        except KeyboardInterrupt:
+            return 128 + signal.SIGINT
         finally:
             sys.settrace(before)
 
-    traced()
-    total, written = n_lines, out.read_bytes()
-    assert total > 30
-    for stop_at in range(1, total + 1):
+    assert traced() == 0
+    total, written = len(seen), out.read_bytes()
+    assert total > 10
+    for stop_at in range(total):
         out.write_text("before")
-        with pytest.raises(KeyboardInterrupt):
-            traced()
+        assert traced() == 128 + signal.SIGINT
         assert out.read_bytes() in (b"before", written), stop_at
         assert os.listdir(folder) == [name], stop_at
 
@@ -443,9 +436,7 @@ def test_signals_leave_nothing(model, folder, name, sent):
     with source.open("w") as pipe:
         pipe.write("a,b,long\n" + f"1,2,{'x' * 1000}\n" * 2000)  # more than a block
         pipe.flush()
-        deadline = time.monotonic() + 60
-        while not unfinished_in(folder) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: unfinished_in(folder))
         names = ["SIGINT", "SIGTERM"] if sent not in SIGNALS else [sent]
         for each in names:
             process.send_signal(SIGNALS[each])
@@ -535,10 +526,10 @@ def test_nobody_needs_to_read_the_report(model, table, folder, verb, unbuffered)
     assert len(os.listdir(folder)) == (verb != "inspect")
 
 
-def test_only_a_closed_pipe_is_forgiven(table, folder):
-    full = device(folder / "full", 7)
-    file = full.open("w")
-    with pytest.raises(OSError, match="No space"):
-        say("text", file)
-    with pytest.raises(OSError, match="No space"):
-        file.close()
+def test_only_a_closed_pipe_is_forgiven(model, folder):
+    with device(folder / "full", 7).open("w") as full:
+        done = subprocess.run(
+            command("inspect", model), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == "hdiforest: error: No space left on device"

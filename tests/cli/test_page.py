@@ -1,6 +1,5 @@
 """The page that `hdiforest fit --report` writes: its numbers, its safety, its looks."""
 
-import argparse
 import base64
 import re
 import shutil
@@ -14,12 +13,9 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, IntervalDisplay, WidthDisplay
-from hdiforest._cli import fit_report
-from hdiforest._cli.fit_report import Report, write_page
-from hdiforest._utils import optional
-from hdiforest._utils.checks import number_texts, significant
 from hdiforest.metrics import coverage_score
 
+from ..oracle import not_installed
 from .calls import failure, run
 
 pa = pytest.importorskip("pyarrow")
@@ -79,7 +75,7 @@ def test_the_numbers_are_those_of_the_model(folder, page):
     cells = [re.findall("<td>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", record)]
     for level, own in zip([0.5, 0.8, 0.9, 0.95, 0.99], cells, strict=False):
         ends = model.oob_.interval(level)
-        shown = [f"{coverage_score(y, ends):.3f}", significant(np.diff(ends).mean())]
+        shown = [f"{coverage_score(y, ends):.3f}", f"{np.diff(ends).mean():.3g}"]
         assert own == [f"{level:g}", *shown]
     most = 100 * model.estimator_.feature_importances_.max()
     assert re.findall(r'class="value">(.*?) %<', page)[0] == f"{most:.1f}"
@@ -87,19 +83,12 @@ def test_the_numbers_are_those_of_the_model(folder, page):
 
 @pytest.mark.parametrize("scale", [1, 1e5])
 @pytest.mark.parametrize("calibrated", [True, False])
-def test_pictures_are_of_the_intervals_that_score_writes(monkeypatch, scale, calibrated):
+def test_pictures_are_of_the_intervals_that_score_writes(monkeypatch, tmp_path, scale, calibrated):
     X, y = make_friedman1(300, 5, noise=1, random_state=0)
-    y *= scale
-    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=False).fit(
-        X, y
-    )
-    if calibrated:
-        model.calibrate(coverage=(0.8, 0.9))
+    pq.write_table(pa.table([*X.T, y * scale], [*"abcde", "price (EUR)"]), tmp_path / "t.parquet")
     drawn, labels = [], []
 
-    def without_image(draw, size):
-        figure = Figure(size, layout="constrained")
-        draw(ax=figure.subplots())
+    def looked_at(figure, *arguments, **options):
         figure.canvas.draw()
         (ax,) = figure.axes
         labels.append((ax.get_xlabel(), ax.get_ylabel()))
@@ -112,7 +101,7 @@ def test_pictures_are_of_the_intervals_that_score_writes(monkeypatch, scale, cal
                 assert not one.overlaps(next_) or axis is ax.yaxis
         boxes = [ax.get_window_extent(), ax.get_legend().get_window_extent()]
         assert boxes[1].x1 <= figure.bbox.x1
-        return "picture"
+        return savefig(figure, *arguments, **options)
 
     for display in (IntervalDisplay, WidthDisplay):
         make = display.from_predictions
@@ -122,39 +111,24 @@ def test_pictures_are_of_the_intervals_that_score_writes(monkeypatch, scale, cal
             return make(y_true, ends, **given)
 
         monkeypatch.setattr(display, "from_predictions", keep)
-    monkeypatch.setattr(fit_report, "_image", without_image)
-    captions = [caption for caption, _ in fit_report.pictures(Report(model), "price (EUR)")]
+    savefig = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", looked_at)
+    call = ["fit", tmp_path / "t.parquet", "--target", "price (EUR)", "--trees", 60]
+    call += ["--coverage", "0.8", "0.9"] if calibrated else ["--calibrate", "none"]
+    call += ["-o", tmp_path / "m.hdi", "--training-rows", "--report", tmp_path / "r.html"]
+    assert run(call) == 0
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    captions = re.findall("<figcaption>(.*?)</figcaption>", page)
     name = "90 % calibrated interval" if calibrated else "90 % HDI"
     assert all(name in caption for caption in captions[1:])
     assert ("after the calibration" in captions[0]) == calibrated
+    model = HDIForestRegressor.load(tmp_path / "m.hdi")
     expected = model.oob_.interval(0.9, kind="calibrated" if calibrated else "hdi")
     for ends in drawn:
         np.testing.assert_array_equal(ends, expected)
     assert len(drawn) == 3
     assert labels[1][1] == "price (EUR)"
     assert labels[2][0] == "width of the 90 % interval, price (EUR)"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (74481.0, "74,500"),
-        (-7.448e6, "-7,450,000"),
-        (186.31, "186"),
-        (9.999, "10"),
-        (0.1, "0.1"),
-        (2010, "2010"),
-        (0.0012345, "0.00123"),
-        (1.2e-5, "1.2e-05"),
-        (999999999999.0, "1,000,000,000,000"),
-        (999999999999999.0, "1e+15"),
-        (0, "0"),
-        (np.inf, "inf"),
-    ],
-)
-def test_numbers_have_three_digits(value, text):
-    assert significant(value) == text
-    assert number_texts([value]) == [text]
 
 
 def test_the_model_is_the_same_with_a_report(folder):
@@ -230,15 +204,10 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_fit(capsys, folde
         assert not output.exists()
 
 
-def test_without_matplotlib_nothing_is_fitted(capsys, monkeypatch, folder, tmp_path):
-    def without(module):
-        if module.partition(".")[0] == "matplotlib":
-            raise ModuleNotFoundError(f"No module named {module!r}", name="matplotlib")
-        return __import__(module, fromlist=["_"])
-
-    monkeypatch.setattr(optional, "import_module", without)
+def test_without_matplotlib_nothing_is_fitted(capsys, folder, tmp_path):
     call = ["fit", folder / "train.parquet", "--target", TARGET, "-o", tmp_path / "model.hdi"]
-    found = failure(capsys, [*call, "--report", tmp_path / "report.html"])
+    with not_installed("matplotlib"):
+        found = failure(capsys, [*call, "--report", tmp_path / "report.html"])
     assert found == "this command needs matplotlib: pip install 'hdicore[cli]'"
     assert not list(tmp_path.iterdir())
 
@@ -259,14 +228,12 @@ def test_every_way_to_fit_has_a_report(folder, tmp_path, more):
 
 
 def test_a_forest_without_a_record_has_a_report(tmp_path):
-    X, y = make_friedman1(100, 5, random_state=0)
-    model = HDIForestRegressor(RandomForestRegressor(5, bootstrap=False), calibration=False).fit(
-        X, y
-    )
-    path = tmp_path / "report.html"
-    options = argparse.Namespace(tables="t.csv", target="y", output="m.hdi", report=path)
-    write_page(Report(model), options, {})
-    found = path.read_text(encoding="utf-8")
+    """Of one row, which every tree saw."""
+    (tmp_path / "t.csv").write_text("a,b,c,d,e,y\n1,2,3,4,5,6\n")
+    report = tmp_path / "report.html"
+    call = ["fit", tmp_path / "t.csv", "--target", "y", "-o", tmp_path / "m.hdi"]
+    assert run([*call, "--trees", 5, "--report", report]) == 0
+    found = report.read_text(encoding="utf-8")
     assert "No out-of-bag record" in found
     assert found.count('class="name"') == 5
     assert "<img" not in found

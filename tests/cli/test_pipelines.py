@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from hdiforest import HDIForestRegressor
 from hdiforest.calibration import CVPlus
 
+from ..model_files import rewritten, with_number
 from .calls import failure, read, run
 
 pytest.importorskip("pyarrow")
@@ -137,9 +137,8 @@ def test_missing_cells_are_refused_if_the_forest_takes_none(tmp_path, capsys):
     model = HDIForestRegressor(RandomForestRegressor(5, random_state=0), calibration=False).fit(
         rows, TARGET
     )
-    facts = model._fitted.facts._replace(allow_nan=False)  # as forests of other versions
-    model._fitted = replace(model._fitted, facts=facts)
     model.save(tmp_path / "m.hdi")
+    rewritten(tmp_path / "m.hdi", with_number("allow_nan", 0))  # as forests of other versions
     FRAME.to_csv(tmp_path / "rows.csv", index=False)
     call = ["score", tmp_path / "m.hdi", tmp_path / "rows.csv", "-o", tmp_path / "out.csv"]
     assert (

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -18,11 +17,9 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, fit_table
-from hdiforest._cli import score_table
-from hdiforest._cli.inputs import whole_keys
-from hdiforest._cli.main import main
 
 from ..oracle import run_python
+from .calls import run
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -65,11 +62,11 @@ def folder(tmp_path):
 
 
 def score(*arguments):
-    assert main(["score", *map(str, arguments)]) == 0
+    assert run(["score", *arguments]) == 0
 
 
 def failure(capsys, *arguments, code=1):
-    assert main(["score", *map(str, arguments)]) == code
+    assert run(["score", *arguments]) == code
     printed = capsys.readouterr().err
     assert printed.startswith("hdiforest: error: ")
     assert printed.count("\n") == 1
@@ -290,14 +287,20 @@ def test_a_small_table_is_synced_once_and_starts_no_threads(model, tmp_path, mon
     (tmp_path / "in").mkdir()
     for i in range(12):
         rows(i).to_csv(tmp_path / "in" / f"{i:02}.csv", index=False)
-    synced, made = [], []
+    synced, made, threads = [], [], []
     fsync, mkdir = os.fsync, os.mkdir
+
+    def started(thread, *, start=threading.Thread.start):
+        threads.append(thread.name)
+        start(thread)
+
     monkeypatch.setattr(os, "fsync", lambda file: (synced.append(file), fsync(file)))
     monkeypatch.setattr(os, "mkdir", lambda path, *mode: (made.append(path), mkdir(path, *mode)))
-    monkeypatch.setattr(score_table, "ThreadPoolExecutor", None)
+    monkeypatch.setattr(threading.Thread, "start", started)
     score(model, tmp_path / "in", "-o", tmp_path / "out")
     assert "600 rows of 12 tables scored" in capsys.readouterr().out
     assert len(synced) == 12
+    assert len(threads) < 12  # some that score several tables at once, and that of signals
     assert len(made) == 2  # the folder of outputs, and one for unfinished ones
     score(model, tmp_path / "in", "-o", tmp_path / "out", "--resume")
     assert "12 outputs were there" in capsys.readouterr().out
@@ -331,129 +334,56 @@ def test_outputs_of_another_model_are_made_again(model, folder, tmp_path, capsys
 def test_scoring_loads_neither_pandas_nor_scikit_learn(model, tmp_path):
     rows(1).to_parquet(tmp_path / "in.parquet")
     code = (
-        "import sys; from hdiforest._cli.main import main\n"
-        "main(['score', sys.argv[1], sys.argv[2], '-o', sys.argv[3]])\n"
-        "print([name for name in ('pandas', 'sklearn', 'scipy') if name in sys.modules])"
+        "import atexit, runpy, sys; atexit.register(lambda: print(*sys.modules));"
+        "runpy.run_module('hdiforest', run_name='__main__')"
     )
-    printed = run_python(code, model, tmp_path / "in.parquet", tmp_path / "out.parquet")
-    assert printed.splitlines()[-1] == "[]"
+    call = ("score", model, tmp_path / "in.parquet", "-o", tmp_path / "out.parquet")
+    loaded = set(run_python(code, *call).splitlines()[-1].split())
+    assert "hdiforest" in loaded
+    assert not loaded & {"pandas", "sklearn", "scipy"}
 
 
-class Slices:
-    """A table whose slices are numbers, with what happens when one is read."""
-
-    def __init__(self, n, before=lambda _: None, n_rows=0):
-        self.n, self.before, self.n_rows, self.n_read, self.is_closed = n, before, n_rows, 0, False
-
-    def __iter__(self):
-        for number in range(self.n):
-            self.before(number)
-            self.n_read += 1
-            yield number, number
-
-    def close(self):
-        self.is_closed = True
-
-
-def squared(part):
-    time.sleep(0.002 * (part[0] % 3))  # so that later ones may be done first
-    return part[0] ** 2
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 50])
-@pytest.mark.parametrize("n_ahead", [1, 4, 99])
-def test_results_come_in_order_and_their_table_is_closed(n, n_ahead):
-    table = Slices(n)
-    found = list(score_table.in_order(table, iter(table), squared, 3, n_ahead))
-    assert found == [number**2 for number in range(n)]
-    assert table.is_closed
-
-
-@pytest.mark.parametrize("n_used", [0, 1, 7])
-@pytest.mark.parametrize("n_ahead", [1, 5])
-def test_what_is_not_asked_for_is_not_read(n_used, n_ahead):
-    table = Slices(1000)
-    results = score_table.in_order(table, iter(table), squared, 2, n_ahead)
-    found = [next(results) for _ in range(n_used + 1)]
-    results.close()
-    assert found == [number**2 for number in range(n_used + 1)]
-    assert table.is_closed
-    assert table.n_read <= n_used + n_ahead + 4
-
-
-@pytest.mark.parametrize("fails", ["read", "work"])
-@pytest.mark.parametrize("at", [0, 1, 30])
-def test_an_error_of_a_slice_ends_its_table(fails, at):
-    def fail(number):
-        if number == at:
-            raise OSError(f"slice {number}")
-
-    def work(part):
-        if fails == "work":
-            fail(part[0])
-        return part[0]
-
-    table = Slices(60, fail if fails == "read" else lambda _: None)
-    found = []
-    with pytest.raises(OSError, match=f"slice {at}"):
-        found.extend(score_table.in_order(table, iter(table), work, 2, 3))
-    assert found == list(range(at if fails == "work" or at > 1 else 0))
-    assert table.is_closed
-
-
-def test_a_read_that_waits_keeps_its_table_until_it_ends():
-    go_on = threading.Event()
-    table = Slices(9, lambda number: number < 5 or go_on.wait(60), n_rows=None)
-    results = score_table.in_order(table, iter(table), squared, 2, 3)
-    assert [next(results) for _ in range(5)] == [0, 1, 4, 9, 16]
-    results.close()  # which does not wait
-    assert not table.is_closed
-    go_on.set()
-
-
-# Runs the command, and kills its process in the midst of writing a table.
+# Runs the command, and kills its process before it gives a file its name.
 KILLED = """
-import os, signal, sys
-from hdiforest._cli import score as dataset
-from hdiforest._cli.main import main
+import os, runpy, signal, sys
 
-n_left, dataset._SMALL_AT_ONCE = int(sys.argv.pop(1)), int(sys.argv.pop(1))
-original = dataset.score_table
+n_left = int(sys.argv.pop(1))
 
-def score_table(*arguments, advance, **options):
+def count(event, _):
     global n_left
-    if n_left <= 0:
-        advance = lambda n_rows, share: os.kill(os.getpid(), signal.SIGKILL)
-    n_left -= 1
-    return original(*arguments, advance=advance, **options)
+    if event == "os.rename":
+        n_left -= 1
+        if n_left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-dataset.score_table = score_table
-main(sys.argv[1:])
+sys.addaudithook(count)
+runpy.run_module("hdiforest", run_name="__main__")
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-@pytest.mark.parametrize(("n_finished", "at_once"), [(3, 1), (10, 1), (17, 1), (9, 4), (17, 4)])
-def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_finished, at_once, capsys):
-    folder = tmp_path / "in"
+@pytest.mark.parametrize(
+    ("n_renamed", "is_small"), [(3, False), (10, False), (17, False), (9, True), (17, True)]
+)
+def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_renamed, is_small, capsys):
+    folder, n_rows = tmp_path / "in", 50 if is_small else 3000  # small ones are scored together
     folder.mkdir()
     for i in range(20):
         if i % 2:
-            rows(i).to_parquet(folder / f"part{i:02}.parquet")
+            rows(i, n_rows).to_parquet(folder / f"part{i:02}.parquet")
         else:
-            rows(i).to_csv(folder / f"part{i:02}.csv", index=False)
+            rows(i, n_rows).to_csv(folder / f"part{i:02}.csv", index=False)
     score(model, folder, "-o", tmp_path / "whole", "--keep", "id")
     capsys.readouterr()
     call = ["score", model, folder, "-o", tmp_path / "out", "--keep", "id", "--resume"]
-    command = [sys.executable, "-P", "-c", KILLED, n_finished, at_once, *call]
+    command = [sys.executable, "-P", "-c", KILLED, n_renamed, *call]
     done = subprocess.run([*map(str, command)], capture_output=True)
     assert done.returncode == -signal.SIGKILL
     found = len(tables_in(tmp_path / "out"))
-    assert n_finished - at_once < found <= n_finished
-    assert main([*map(str, call)]) == 0
-    n_left = 20 - found
-    if at_once == 1:  # of several at once a finished one may have no record yet
-        assert f"{50 * n_left} rows of {n_left} tables scored" in capsys.readouterr().out
+    assert 0 < found < 20
+    assert run(call) == 0
+    if not is_small:  # of several at once a finished one may have no record yet
+        assert f" rows of {20 - found} tables scored" in capsys.readouterr().out
     names = tables_in(tmp_path / "whole")
     assert len(names) == 20
     assert tables_in(tmp_path / "out") == names
@@ -543,9 +473,14 @@ def test_folders_alone_may_name_all_that_is_read(tmp_path, ending):
         assert found.num_rows == 3
 
 
-def test_zeros_in_front_make_a_key_a_text():
-    tables = [{"s": "01", "n": "7", "m": None}, {"s": "2", "n": "-3", "m": None}, {"n": None}]
-    assert whole_keys(tables) == {"n"}
+def test_zeros_in_front_make_a_key_a_text(model, tmp_path):
+    for keys in ("s=01/n=7/m=__HIVE_DEFAULT_PARTITION__", "s=2/n=-3/m=__HIVE_DEFAULT_PARTITION__"):
+        path = tmp_path / "in" / keys / "part.parquet"
+        path.parent.mkdir(parents=True)
+        rows(1).to_parquet(path)
+    score(model, tmp_path / "in", "-o", tmp_path / "out", "--keep", "s", "n", "m")
+    schema = pq.read_schema(tmp_path / "out" / path.relative_to(tmp_path / "in"))
+    assert [str(schema.field(name).type) for name in "snm"] == ["string", "int64", "string"]
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])

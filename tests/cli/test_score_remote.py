@@ -8,7 +8,8 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._cli.main import main
+
+from .calls import run
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("safetensors")
@@ -66,7 +67,7 @@ def address():
 
 
 def score(*arguments):
-    return main(["score", *map(str, arguments)])
+    return run(["score", *arguments])
 
 
 def test_a_folder_of_a_bucket(model, address, tmp_path, capsys):

@@ -32,7 +32,6 @@ from hdiforest import (
     from_leaves,
 )
 from hdiforest.calibration import CVPlus, JackknifePlus, OutOfBag, Split
-from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.metrics import (
     coverage_score,
     interval_score,
@@ -611,9 +610,3 @@ def test_arguments_that_are_gone_are_refused(name, model):
     for call in (model.calibrate, lambda **own: leaves.calibrate(X_NEW, Y_NEW, **own)):
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
             call(**{name: True})
-
-
-@pytest.mark.parametrize("clip", ["no", 0, None])
-def test_clip_is_a_boolean(clip):
-    with pytest.raises(ValueError, match=f"clip must be True or False, got {clip!r}"):
-        PostProcess.from_targets(Y_NEW, clip=clip)

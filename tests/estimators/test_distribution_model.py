@@ -17,6 +17,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import hdicore
 from hdiforest import (
     CalibrationDisplay,
     DistributionDisplay,
@@ -27,14 +28,12 @@ from hdiforest import (
     WidthDisplay,
     from_leaves,
 )
-from hdiforest._estimators import leaf_model as blocks
-from hdiforest._tables.names import ENDS, interval_names
 from hdiforest.allocation import allocate_coverage
 from hdiforest.inspection import diagnose, explain
 from hdiforest.metrics import make_crps_scorer
 from hdiforest.regions import predict_region
 
-from ..oracle import leaf_sizes
+from ..oracle import blocks_of, leaf_sizes
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -221,8 +220,18 @@ def content(table):
     return list(table.columns), table.to_numpy()
 
 
+# What stands in front of the level in the names of columns, by the place of the end.
+ENDS = {
+    "calibrated": {"lower": 0, "upper": 1},
+    "hdi": {"lower": 0, "upper": 1},
+    "equal_tailed": {"equal_tailed_lower": 0, "equal_tailed_upper": 1},
+    "lower": {"one_sided_lower": 0},
+    "upper": {"one_sided_upper": 1},
+}
+
+
 def expected_intervals(mean, intervals, kind):
-    ends = [intervals[:, end, j] for j in range(intervals.shape[2]) for _, end in ENDS[kind]]
+    ends = [intervals[:, end, j] for j in range(intervals.shape[2]) for end in ENDS[kind].values()]
     return np.column_stack([mean, *ends])
 
 
@@ -246,7 +255,7 @@ def test_intervals(name, kind, output):
     table = model.predict_interval(X_NEW, **asked, output=output)
     assert type(table) is KINDS[output]
     columns, values = content(table)
-    assert columns == interval_names(usual, levels)
+    assert columns == ["prediction", *(f"{end}_{level}" for level in levels for end in ENDS[usual])]
     intervals = model.predict_interval(X_NEW, **asked)
     assert_array_equal(values, expected_intervals(model.predict(X_NEW), intervals, usual))
 
@@ -429,10 +438,10 @@ def test_no_rows():
         assert list(table.columns) == USUAL
 
 
-def test_blocks_of_rows(monkeypatch):
+def test_blocks_of_rows():
     expected = content(leaf_model().predict_interval(X_NEW, LEVELS, output="pandas"))
-    monkeypatch.setattr(blocks, "BLOCK_IDS", 7 * 100)
-    found = content(leaf_model().predict_interval(X_NEW, LEVELS, output="pandas"))
+    with blocks_of(7 * 100):
+        found = content(leaf_model().predict_interval(X_NEW, LEVELS, output="pandas"))
     assert_array_equal(found[1], expected[1])
 
 
@@ -474,7 +483,9 @@ def nothing(*arguments, **options):
 @pytest.mark.parametrize("make", [forest_model, leaf_model])
 def test_refusals_come_before_any_work(make, monkeypatch):
     model = make()
-    monkeypatch.setattr(type(model._source(X_NEW)), "query", nothing)
+    for engine in (hdicore.Scorer, hdicore.LeafIndex):
+        for name in ("mean", "intervals", "quantiles", "cdf"):
+            monkeypatch.setattr(engine, name, nothing)
     with pytest.raises(ValueError, match=r"the output would have two columns 'lower_0.9'"):
         model.predict_interval(X_NEW, [0.9, 0.5, 0.9], output="pandas")
     with pytest.raises(ValueError, match=r"the output would have two columns 'lower_0.3'"):

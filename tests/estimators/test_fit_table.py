@@ -13,12 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
-from hdiforest._tables.encoder import TableEncoder
 from hdiforest.serving import BatchScorer
 
 from ..cli.calls import failure, run
-from ..model_files import rewritten, with_facts
-from ..oracle import ROOT
+from ..model_files import facts_of, rewritten, with_facts
+from ..oracle import ROOT, blocks_of
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -90,22 +89,16 @@ def test_tables_of_every_library_are_coded_alike(model):
         np.testing.assert_array_equal(again.predict_interval(NEW, 0.8), expected, err_msg=name)
 
 
-def test_rows_are_coded_in_blocks(model, monkeypatch):
+def test_rows_are_coded_in_blocks(model):
     whole = model.predict_interval(NEW, 0.9)
     frame = model.predict_interval(NEW, 0.9, output="pandas")
-    sizes = []
-    encode = TableEncoder.encode
+    with blocks_of(100):
+        for table in tables_of(NEW).values():
+            assert_array_equal(model.predict_interval(table, 0.9), whole)
+        check_blocks(model, frame)
 
-    def measured(encoder, table, **options):
-        sizes.append(table.num_rows)
-        return encode(encoder, table, **options)
 
-    monkeypatch.setattr(TableEncoder, "encode", measured)
-    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", 100)
-    for form in tables_of(NEW).values():
-        assert len(model.predict_interval(form, 0.9)) == len(NEW)
-    assert max(sizes) == 100 // model._fitted.n_features
-    assert_array_equal(model.predict_interval(NEW, 0.9), whole)
+def check_blocks(model, frame):
     assert model.predict_interval(NEW, 0.9, output="pandas").equals(frame)
     assert len(model.predict_cdf(NEW, NEW["price"])) == len(NEW)
     assert model.predict_interval(NEW.head(0), 0.9).shape == (0, 2)
@@ -161,7 +154,6 @@ def test_the_encoder_follows_the_model_everywhere(model, tmp_path):
     loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
     for other in (loaded, pickle.loads(pickle.dumps(model)), pickle.loads(pickle.dumps(loaded))):
         np.testing.assert_array_equal(other.predict_quantiles(NEW, [0.1, 0.5]), expected)
-        assert other._fitted.encoder == model._fitted.encoder
     np.testing.assert_array_equal(
         loaded.predict_weights(NEW).toarray(), model.predict_weights(NEW).toarray()
     )
@@ -172,7 +164,7 @@ def test_the_encoder_follows_the_model_everywhere(model, tmp_path):
 
 def test_a_fit_to_arrays_forgets_the_encoder(model):
     again = pickle.loads(pickle.dumps(model)).fit(np.arange(40.0).reshape(-1, 1), np.arange(40.0))
-    assert again._fitted.encoder is None
+    assert again.predict([[3.0]]).shape == (1,)
 
 
 def test_without_an_estimator_the_intervals_are_calibrated():
@@ -212,10 +204,12 @@ def test_what_no_file_could_hold_is_refused_at_the_fit(cells):
         fit_table(frame, "y", categorical=["c"] if cells[0] == 1 else "auto")
 
 
-def test_zeros_of_both_signs_are_one_category():
+def test_zeros_of_both_signs_are_one_category(tmp_path):
     frame = pd.DataFrame({"c": [0.0, -0.0] * 50, "y": np.arange(100.0)})
     model = fit_table(frame, "y", categorical=["c"], estimator=RandomForestRegressor(3))
-    assert len(pickle.loads(pickle.dumps(model))._fitted.encoder.entries[0].values) == 1
+    pickle.loads(pickle.dumps(model)).save(tmp_path / "m.hdi")
+    (column,) = facts_of(tmp_path / "m.hdi", "encoder")["columns"]
+    assert len(column["values"]) == 1
 
 
 def test_roles_that_overlap():

@@ -5,7 +5,6 @@ import pickle
 import re
 import weakref
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 import pytest
@@ -23,7 +22,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
 from hdiforest.calibration import OutOfBag
-from hdiforest.calibration._method import Request
 from hdiforest.metrics import interval_score
 
 from ..oracle import SKLEARN, families
@@ -35,6 +33,7 @@ N_TREES = 80
 # Coarse trees are wider by far.
 COARSE = RandomForestRegressor(N_TREES, max_depth=2)
 FINE = RandomForestRegressor(N_TREES)
+CLEAR = RandomForestRegressor(150)  # leaves out each row often enough
 EXTRA = ExtraTreesRegressor(N_TREES, bootstrap=True)
 
 
@@ -115,26 +114,25 @@ def test_a_line_for_each_forest_on_request(capsys):
     assert re.match(begin, lines[1])
 
 
-def test_the_cross_check_is_of_the_choice_too(search):
+def cross_checks(forests):
+    """Those of the search, and of each forest alone."""
+    search = ForestSearchOOB(forests, random_state=0).fit(X_TRAIN, Y_TRAIN)
+    models = [
+        HDIForestRegressor(forest, calibration=False).fit(X_TRAIN, Y_TRAIN).calibrate(coverage=0.9)
+        for forest in search.results_["forest"]
+    ]
+    found, *alone = (model.calibration_.level(0.9).cross_check for model in [search, *models])
+    return found, alone
+
+
+def test_the_cross_check_is_of_the_choice_too():
     """Each half of the rows by the forest that was best on the other half."""
-    fits = []
-    for forest in search.results_["forest"]:
-        model = HDIForestRegressor(forest, calibration=False).fit(X_TRAIN, Y_TRAIN)
-        seed = forest.random_state
-        request = Request((0.9,), 1, random_state=seed)
-        _, rows, fit = OutOfBag().cross_fit(model._fitted_forest(), request)
-        fits.append((rows, fit))
-    common = reduce(np.intersect1d, [rows for rows, _ in fits])
-    fits = [fit.of_rows(np.searchsorted(rows, common)) for rows, fit in fits]
-    targets = Y_TRAIN[common]
-    balanced = np.array([np.log(fit.widths) + 1.5 * np.log(fit.scores) for fit in fits])[..., 0]
-    first, second = balanced.argmin(axis=0)
-    lower, upper = np.where(
-        fits[0].in_first[:, None], fits[second].intervals[..., 0], fits[first].intervals[..., 0]
-    ).T
-    check = search.calibration_.level(0.9).cross_check
-    assert check.coverage == np.mean((lower <= targets) & (targets <= upper))
-    assert check.mean_width == pytest.approx(np.mean(upper - lower))
+    found, (_, of_fine) = cross_checks([clone(COARSE).set_params(n_estimators=150), CLEAR])
+    assert found == of_fine  # which is best on both
+    found, alone = cross_checks([clone(CLEAR).set_params(random_state=seed) for seed in (1, 2, 3)])
+    assert found not in alone
+    widths = [check.mean_width for check in alone]
+    assert min(widths) < found.mean_width < max(widths)
 
 
 def test_it_answers_as_the_best_model(search):
@@ -209,8 +207,7 @@ def test_ties_go_to_the_earlier_forest():
     assert search.best_index_ == 0
 
 
-def test_the_default_forests(monkeypatch):
-    monkeypatch.setattr("hdiforest._estimators.forest_search._N_TREES", 60)
+def test_the_default_forests():
     search = ForestSearchOOB(random_state=0).fit(X_FEW, Y_FEW)
     forests = search.results_["forest"]
     assert [type(forest) for forest in forests] == [RandomForestRegressor] * 2 + [

@@ -10,9 +10,9 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 
+import hdicore
 from hdiforest import ForestSearchOOB, HDIForestRegressor
 from hdiforest.calibration import OutOfBag
-from hdiforest.calibration._groups import Groups, divide
 from hdiforest.exceptions import NewGroupsWarning
 from hdiforest.inspection import diagnose, explain
 from hdiforest.serving import BatchScorer
@@ -131,10 +131,11 @@ def test_unknown_small_and_missing_groups(plain):
     assert np.isfinite(ends).all()
 
 
-def test_numbers_are_looked_up_as_any_labels_are():
-    labels = (0.1, "0.1", None, 3.0, float(np.float32(0.1)), -np.inf)
-    made = np.zeros((6, 1))
-    groups = Groups(labels, np.ones(6, np.int64), made, made)
+def test_numbers_are_looked_up_as_any_labels_are(plain):
+    labels = [0.1, "0.1", None, 3.0, float(np.float32(0.1)), -np.inf]
+    plain.calibrate(by=np.resize(np.array(labels, dtype=object), N))
+    groups = plain.calibration_.groups
+    assert groups.labels == tuple(labels)
     values = np.array([0.1, 3, np.nan, -0.0, -np.inf, 3, 7])
     for kind in (np.float16, np.float32, np.float64):
         own = values.astype(kind)
@@ -217,7 +218,8 @@ def test_labels_are_counted_before_any_work_is_done(plain, monkeypatch):
     def never(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr("hdiforest._model.out_of_bag.OutOfBagIntervals.intervals", never)
+    for scorer in (hdicore.Scorer, hdicore.OutOfBagScorer):
+        monkeypatch.setattr(scorer, "intervals", never)
     for rows in ((), (X[TEST], Y[TEST])):
         with pytest.raises(ValueError, match=r"for each of 1600 rows, got shape \(7,\)"):
             plain.calibrate(*rows, by=NAMES[:7])
@@ -315,15 +317,16 @@ def test_later_rows_like_the_others_are_covered_alike(plain, tmp_path):
     assert HDIForestRegressor.load(tmp_path / "model").calibration_ == plain.calibration_
 
 
-def test_times_and_large_numbers_are_labels():
+def test_times_and_large_numbers_are_labels(plain):
     """Neither depends on what lists make of them, nor on how far floats resolve them."""
     for unit in ("ns", "D"):
         days = np.array(["2024-01-01", "NaT", "2024-01-02"], dtype=f"datetime64[{unit}]")
-        labels, own = divide(days)
-        assert labels[1] is None
-        assert [label[:10] for label in labels if label] == ["2024-01-01", "2024-01-02"]
-        assert own.tolist() == [0, 1, 2]
-    assert len(set(divide([2**60, 2**60 + 1])[0])) == 2
+        groups = plain.calibrate(by=np.resize(days, N)).calibration_.groups
+        first, missing, second = groups.labels
+        assert (first[:10], missing, second[:10]) == ("2024-01-01", None, "2024-01-02")
+        assert groups.codes(days).tolist() == [0, 1, 2]
+    plain.calibrate(by=[2**60, 2**60 + 1] * (N // 2))
+    assert len(plain.calibration_.groups.labels) == 2
 
 
 def test_missing_times_are_refused(plain):

@@ -175,18 +175,6 @@ def test_columns_of_two_kinds_of_cells(frame, model):
         HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(rows, [0.0, 1.0])
 
 
-def test_two_columns_of_one_name(model):
-    twice = pd.DataFrame(np.zeros((4, 5)), columns=[*NAMES, "age", "age"])
-    for ask in (
-        lambda: model.predict_interval(twice),
-        lambda: HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(
-            twice, np.zeros(4)
-        ),
-    ):
-        with pytest.raises(ValueError, match=r"^the table has 3 columns 'age'$"):
-            ask()
-
-
 def test_all_bad_columns_of_arrow_data_are_named_with_their_types(model):
     table = pa.table(
         {
@@ -220,11 +208,6 @@ def test_columns_that_the_fit_did_not_have_are_named(frame, cells, model):
     message = "X has unexpected columns: 'city', 'floor'; the fit had width, age, height"
     with pytest.raises(ValueError, match=message):
         model.predict_interval(rows)
-
-
-def test_a_record_names_who_takes_it(model):
-    with pytest.raises(ValueError, match=r"'width' is one cell, 1\.5: .*; BatchScorer takes rec"):
-        model.predict_interval({"width": 1.5, "age": 2.5, "height": 0.5})
 
 
 def test_columns_of_other_names_are_told_by_scikit_learn(model):
@@ -287,8 +270,6 @@ def test_without_pyarrow(monkeypatch, model):
 
 
 def test_names_that_scikit_learn_cannot_read_are_an_error(monkeypatch, model):
-    from hdiforest._estimators import input_rows
-
-    monkeypatch.setattr(input_rows, "_has_names", lambda table: False)
+    monkeypatch.setattr("sklearn.utils.validation._get_feature_names", lambda table: None)
     with pytest.raises(ImportError, match="does not read the column names"):
         model.predict(table_of(X))

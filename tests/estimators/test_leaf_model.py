@@ -1,6 +1,7 @@
 """LeafModel: a scikit-learn regressor of any function from rows to leaf ids, in bounded memory."""
 
 import pickle
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -16,12 +17,10 @@ from sklearn.model_selection import cross_val_score
 
 import hdicore
 from hdiforest import LeafModel, from_index, from_leaves
-from hdiforest._estimators import leaf_model as blocks
 from hdiforest.calibration import Base, Split
-from hdiforest.serving import _model_file as model_file
-from hdiforest.serving import _tensor_file as tensor_file
 
-from ..model_files import rewritten, with_array, with_facts, with_value, without
+from ..model_files import arrays_of, rewritten, with_array, with_facts, with_value, without
+from ..oracle import blocks_of
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(300, 3)).astype(np.float32)
@@ -45,10 +44,10 @@ class Recorder:
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    """Blocks of 32 rows, the first of an unknown number of trees of 10."""
-    monkeypatch.setattr(blocks, "BLOCK_IDS", 32 * 20)
-    monkeypatch.setattr(blocks, "FIRST_ROWS", 10)
+def small_blocks():
+    """Blocks of 32 rows."""
+    with blocks_of(32 * 20):
+        yield
 
 
 def answers(model, rows):
@@ -94,7 +93,8 @@ def apply_dense(rows):
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_rows_are_given_in_blocks_of_their_own_kind(container, small_blocks):
-    rows, new_rows = CONTAINERS[container](X), CONTAINERS[container](X_NEW)
+    many, y = np.resize(X, (1100, 3)), np.resize(Y, 1100)
+    rows, new_rows = CONTAINERS[container](many), CONTAINERS[container](X_NEW)
     kinds = set()
 
     def apply(block):
@@ -102,13 +102,14 @@ def test_rows_are_given_in_blocks_of_their_own_kind(container, small_blocks):
         return apply_dense(block)
 
     recorder = Recorder(apply)
-    model = from_leaves(recorder, rows, Y)
-    assert recorder.calls == [10, *[32] * 9, 2]
+    model = from_leaves(recorder, rows, y)
+    # Of the first block the number of trees is not known.
+    assert recorder.calls == [1024, 32, 32, 12]
     recorder.calls.clear()
     found = answers(model, new_rows)
     assert recorder.calls == [32, 32, 32, 32, 22] * 6
     assert kinds == {type(rows)}
-    whole = hdicore.LeafIndex.from_leaves(FOREST.apply(X), Y)
+    whole = hdicore.LeafIndex.from_leaves(FOREST.apply(many), y)
     expected = answers(from_index(FOREST.apply, whole), X_NEW)
     for one, other in zip(found, expected, strict=True):
         assert_array_equal(one, other)
@@ -141,19 +142,27 @@ def test_what_has_no_slices_of_rows_is_passed_whole(rows, small_blocks):
 
 
 def test_blocks_hold_a_bounded_number_of_ids():
-    assert 2**24 <= 8 * blocks.BLOCK_IDS <= 2**26
+    """Of at most 64 MB as int64."""
     one = Recorder(lambda rows: np.zeros((len(rows), 10), np.int32))
-    rows = np.zeros((blocks.BLOCK_IDS // 10 + 1, 1))
+    rows = np.zeros((2**20, 1))
     from_leaves(one, rows[:5], np.arange(5.0)).predict(rows)
-    assert one.calls == [5, len(rows) - 1, 1]
+    assert 2**24 <= 8 * 10 * max(one.calls) <= 2**26
     # At least one row, however many the trees are.
-    many = Recorder(lambda rows: np.zeros((len(rows), 2**23), np.int8))
-    assert [len(leaves) for _, leaves in blocks.leaves_by_block(many, [[0], [0]], 2**23)] == [1, 1]
+    many = Recorder(lambda rows: np.zeros((len(rows), 20), np.int8))
+    model = from_leaves(many, X[:5], Y[:5])
+    with blocks_of(3):
+        model.predict(X[:2])
+    assert many.calls == [5, 1, 1]
 
 
 def test_int32_leaves_are_not_copied():
-    ids = np.ascontiguousarray(FOREST.apply(X), dtype=np.int32)
-    assert blocks.all_leaves(lambda rows: ids, X) is ids
+    ids = np.zeros((1000, 4000), dtype=np.int32)
+    rows, y = np.zeros((len(ids), 1)), np.arange(float(len(ids)))
+    tracemalloc.start()
+    from_leaves(lambda _: ids, rows, y).predict(rows)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < ids.nbytes / 2
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint16, np.float32, np.float64, np.int32])
@@ -175,12 +184,13 @@ def test_ids_that_are_no_whole_numbers(wrong, rows, small_blocks):
 
 
 def test_functions_that_return_too_few_rows_or_other_trees(small_blocks):
-    with pytest.raises(ValueError, match=r"for 10 rows it returned an array of shape \(9, 20\)"):
-        from_leaves(lambda rows: FOREST.apply(rows)[1:], X, Y)
+    many, y = np.resize(X, (1100, 3)), np.resize(Y, 1100)
+    with pytest.raises(ValueError, match=r"for 1024 rows it returned .* shape \(1023, 20\)"):
+        from_leaves(lambda rows: FOREST.apply(rows)[1:], many, y)
     with pytest.raises(ValueError, match=r"apply must return .* it returned 20 and then 19"):
-        from_leaves(lambda rows: FOREST.apply(rows)[:, : 20 - (len(rows) > 10)], X, Y)
+        from_leaves(lambda rows: FOREST.apply(rows)[:, : 20 - (len(rows) < 1000)], many, y)
     with pytest.raises(ValueError, match=r"apply must return .* an array of shape \(\)"):
-        from_leaves(lambda rows: 7, X, Y)
+        from_leaves(lambda rows: 7, many, y)
     with pytest.raises(ValueError, match=r"apply must be a function .*, got Tree"):
         from_leaves(FOREST.estimators_[0].tree_, X, Y)
 
@@ -303,7 +313,8 @@ def test_damaged_and_foreign_files(tmp_path):
     refuses("is not a file of LeafModel.save: it holds other tensors")
     HDIForestRegressor.from_forest(FOREST, X, Y).save(tmp_path / "model")
     refuses("is not a file of LeafModel.save: it holds other tensors", name="model")
-    numbers, ranks = np.array([1, 3]), np.zeros(3, np.uint16)
+    from_leaves(FOREST.apply, X, Y).save(tmp_path / "own")
+    numbers = np.array([1, 3])
     for tensors, message in (
         ({"numbers": np.array([2, 3])}, "numbers must be 0 or 1, and a number of rows, got 2, 3"),
         ({"numbers": np.array([1, -2])}, "numbers must be 0 or 1"),
@@ -311,8 +322,10 @@ def test_damaged_and_foreign_files(tmp_path):
         ({}, "the tensor numbers is missing"),
         ({"numbers": numbers}, "index: arrays must contain 'leaf_offsets'"),
     ):
-        everything = tensors | {"index.ranks": ranks}
-        tensor_file.write(tmp_path / "index", model_file.LEAVES, everything)
+        arrays = arrays_of(tmp_path / "own")
+        only = [with_array(name, array) for name, array in tensors.items()]
+        only.append(with_array("index.ranks", np.zeros(3, np.uint16)))
+        rewritten(tmp_path / "own", without(*arrays), *only, to=tmp_path / "index")
         refuses(message)
 
 
@@ -390,7 +403,7 @@ def test_pads_are_stored_and_forgotten(tmp_path):
 def test_stored_pads_are_checked(tmp_path, change, message):
     model = leaf_model().calibrate(X_NEW, Y_NEW, coverage=0.9)
     model.save(tmp_path / "m")
-    rewritten(tmp_path / "m", change, form=model_file.LEAVES)
+    rewritten(tmp_path / "m", change)
     with pytest.raises(ValueError, match=message):
         LeafModel.load(tmp_path / "m", FOREST.apply)
 

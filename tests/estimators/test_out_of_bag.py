@@ -11,16 +11,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_regression
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from hdicore import Scorer, _reference
+from hdicore import Forest, _reference
 from hdiforest import HDIForestRegressor
-from hdiforest._model.bases import Base
 from hdiforest.calibration import CVPlus
 from hdiforest.exceptions import OutOfBagWarning
 from hdiforest.inspection import predict_matches_forest
 from hdiforest.metrics import coverage_score
 
 from ..calibration import twin as calibration_twin
-from ..oracle import bag_counts, families, leaf_sizes
+from ..oracle import SKLEARN, bag_counts, families, leaf_sizes
 
 RNG = np.random.default_rng(11)
 N = 90
@@ -142,14 +141,6 @@ def base_by_definition(weights, forest, i, base):
     return np.mean([_reference.interval(atoms, base.level, kind) for kind in kinds], axis=0)
 
 
-def with_levels(model, *changes):
-    """The model with other facts of the coverages of its calibration."""
-    calibration, calibrated = model.calibration_, model._fitted.calibrated
-    pairs = zip(calibration.levels, changes, strict=True)
-    levels = tuple(replace(level, **change) for level, change in pairs)
-    return model._attach(replace(calibrated, result=replace(calibration, levels=levels)))
-
-
 LARGER = RandomForestRegressor(80, min_samples_leaf=3, random_state=0).fit(X, Y)
 
 
@@ -157,17 +148,13 @@ LARGER = RandomForestRegressor(80, min_samples_leaf=3, random_state=0).fit(X, Y)
 def test_calibrated_intervals_by_definition(weights, method):
     forest = LARGER
     new = {"X": X + 0.01, "y": Y} if method == "split" else {}
-    # Rows are too few for a choice, so the levels are made: each once with what may be chosen.
     family = "centred" if weights == "all" else "raw"
     with families(family), leaf_sizes(1):
         model = imported(weights, forest)
         model.calibrate(coverage=[0.5, 0.7, 0.9], method=method, **new)
-    model = with_levels(
-        model,
-        {"base": Base(family, "hdi", 0.6)},
-        {"base": Base(family, "averaged", 0.8)},
-        {"base": Base(family, "hdi", 0.7)},
-    )
+    assert [base[:3:2] for base in model.calibration_.bases] == [
+        (family, level) for level in (0.5, 0.7, 0.8)
+    ]
     found = model.oob_.interval([0.9, 0.5])
     assert_array_equal(model.oob_.interval([0.9, 0.5], kind="calibrated"), found)
     assert_array_equal(model.oob_.interval(0.9), found[..., 0])
@@ -203,9 +190,9 @@ def test_calibrated_intervals_of_a_pruned_model_are_those_of_its_trees(weights):
 
 
 def test_the_calibration_has_the_coverage_of_its_own_intervals():
-    model = HDIForestRegressor(random_state=0).fit(*make_regression(300, 4, noise=9))
+    X, y = make_regression(300, 4, noise=9, random_state=0)
+    model = HDIForestRegressor(random_state=0).fit(X, y)
     intervals = model.oob_.interval(model.calibration_.coverages)
-    y = model._fitted.training_rows.y
     assert model.calibration_.n == len(y)
     for j, level in enumerate(model.calibration_.levels):
         assert coverage_score(y, intervals[..., j]) == level.realised
@@ -271,18 +258,13 @@ def test_own_target_does_not_matter_out_of_bag(weights):
         60, bootstrap=True, max_features=1, min_samples_leaf=4, random_state=0
     )
     model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, Y)
-    before = model.oob_.interval(0.8)
-    rows = model._fitted.training_rows
+    leaves, before = model.estimator_.apply(X), model.oob_.interval(0.8)
     for i in (0, 17, 80):
-        rows.y[i] += 1000
-        try:
-            index = rows.index(model.scorer_.forest, model.scorer_.forest.leaves(X), weights)
-            changed = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, Y)
-            scorer = Scorer(model.scorer_.forest, index)
-            changed._fitted = replace(model._fitted, scorer=scorer)
-            assert_array_equal(changed.oob_.interval(0.8)[i], before[i])
-        finally:
-            rows.y[i] -= 1000
+        other = HDIForestRegressor(forest, weights=weights, calibration=False)
+        other.fit(X, Y + 1000 * (np.arange(N) == i))
+        assert_array_equal(other.estimator_.apply(X), leaves)
+        assert_array_equal(other.oob_.interval(0.8)[i], before[i])
+        assert not np.array_equal(other.oob_.interval(0.8), before)
 
 
 def test_out_of_bag_coverage_of_shuffled_targets():
@@ -301,7 +283,7 @@ def test_sample_weights_by_definition(weights):
     model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(
         X, Y, sample_weight=SAMPLE_WEIGHT
     )
-    if weights == "inbag" and model._fitted.training_rows.counts_are_weighted:
+    if weights == "inbag" and SKLEARN < (1, 9):
         pytest.skip("before scikit-learn 1.9 the weights multiplied the counts")
     dense = weights_by_definition(model.estimator_, weights, SAMPLE_WEIGHT)
     assert_allclose(model.oob_.weights().toarray(), dense, atol=1e-7)
@@ -382,7 +364,8 @@ def test_forests_whose_trees_saw_all_rows(method):
 def test_wrong_arguments_are_refused_before_any_work(ask, message, monkeypatch):
     model = imported()
     if "NaN" not in message:
-        monkeypatch.setattr(type(model._fitted.training_rows), "index", None)
+        for name in ("leaves", "leaves_of_trees"):
+            monkeypatch.setattr(Forest, name, None)
     with pytest.raises(ValueError, match=message):
         ask(model)
 

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from typing import ClassVar
 from zipfile import ZIP_DEFLATED
 
 import joblib
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import sklearn
 from numpy.testing import assert_array_equal
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
@@ -41,7 +42,8 @@ from hdiforest.calibration import CVPlus
 from hdiforest.inspection import preprocessing_steps
 from hdiforest.serving import BatchScorer
 
-from ..model_files import rewritten, with_facts, with_number, with_text
+from ..model_files import arrays_of, rewritten, with_facts, with_number, with_text
+from ..oracle import blocks_of
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -110,12 +112,12 @@ def check_equal(model, hand, raw, made):
 
 
 @pytest.mark.parametrize("block_cells", [2**22, 70])
-def test_a_fitted_pipeline_reads_the_table(block_cells, monkeypatch):
-    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", block_cells)
+def test_a_fitted_pipeline_reads_the_table(block_cells):
     fitted = pipeline().fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     hand, made = by_hand(fitted)
-    check_equal(model, hand, X_NEW, made)
+    with blocks_of(block_cells):
+        check_equal(model, hand, X_NEW, made)
     assert_array_equal(model.feature_names_in_, X.columns)
     assert model.n_features_in_ == 4
     assert model.scorer_.forest.n_features == 8
@@ -134,7 +136,7 @@ def test_the_whole_pipeline_is_fitted():
 
 
 @pytest.mark.parametrize("calibration", ["oob", "split", "jackknife+"])
-def test_calibrated_as_by_hand(calibration, monkeypatch):
+def test_calibrated_as_by_hand(calibration):
     fitted = pipeline(n=70).fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     hand, made = by_hand(fitted)
@@ -143,34 +145,39 @@ def test_calibrated_as_by_hand(calibration, monkeypatch):
     split = calibration == "split"
     model.calibrate(coverage=0.8, **options, **{"X": X_NEW, "y": y_new} if split else {})
     hand.calibrate(coverage=0.8, **options, **{"X": made, "y": y_new} if split else {})
-    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", 70)
-    assert_array_equal(model.predict_interval(X_NEW, 0.8), hand.predict_interval(made, 0.8))
+    expected = hand.predict_interval(made, 0.8)
+    with blocks_of(70):
+        assert_array_equal(model.predict_interval(X_NEW, 0.8), expected)
+
+
+class Counted(TransformerMixin, BaseEstimator):
+    """Tells how many rows each of its fits had."""
+
+    rows: ClassVar[list] = []
+
+    def fit(self, X, y=None):
+        self.rows.append(len(X))
+        return self
+
+    def transform(self, X):
+        return X
 
 
 def test_cross_validation_fits_all_steps_in_each_fold():
-    """Oracle: the same folds by hand, where the steps of a fold differ from those of the whole."""
     steps = make_column_transformer((TargetEncoder(), ["city"]), ("passthrough", ["age"]))
     model = HDIForestRegressor(
-        make_pipeline(steps, forest()), weights="inbag", calibration=False
+        make_pipeline(Counted(), steps, forest()), weights="inbag", calibration=False
     ).fit(X, Y)
+    Counted.rows.clear()
     model.calibrate(coverage=0.8, method=CVPlus(3), random_state=0)
+    assert Counted.rows == [2 * N // 3] * 3
     found = model.predict_interval(X_NEW, 0.8)
-    folds = model._fitted.calibrated.folds
-    assert len(folds) == 3
-    encodings = [
-        fold.encoder.pipeline[0].named_transformers_["targetencoder"].encodings_[0]
-        for fold in folds
-    ]
-    assert not np.array_equal(encodings[0], encodings[1])
-    for fold in folds:
-        assert_array_equal(fold.scorer.mean(fold.encoder.rows(X_NEW)).shape, (M,))
     assert ((found[:, 1] - found[:, 0]) > 0).all()
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_interval(X_NEW, 0.8), found)
     with pytest.raises(ValueError, match="calibrate before pickling"):
         again.calibrate(coverage=0.8, method="cv+")
-    model.calibrate(X_NEW, np.resize(Y, M), coverage=0.8)
-    assert model._fitted.calibrated.folds == ()
+    assert model.calibrate(X_NEW, np.resize(Y, M), coverage=0.8).calibration_.method == "split"
 
 
 def test_folds_of_rows_scaled_alike_are_those_of_the_forest_alone():
@@ -305,7 +312,7 @@ class NoisyMeans(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X, y):
-        self.means_ = pd.Series(y).groupby(X["kind"].to_numpy()).mean()
+        self.means_ = {kind: y[X["kind"] == kind].mean() for kind in ("a", "b")}
         return self
 
     def transform(self, X):
@@ -316,13 +323,18 @@ class NoisyMeans(TransformerMixin, BaseEstimator):
         return made + np.random.RandomState(self.random_state).normal(size=made.shape)
 
 
-def test_steps_that_make_other_rows_at_their_fit():
+def training_rows(model, tmp_path):
+    model.save(tmp_path / "model")
+    return arrays_of(tmp_path / "model")["training.X"]
+
+
+def test_steps_that_make_other_rows_at_their_fit(tmp_path):
     model = HDIForestRegressor(make_pipeline(NoisyMeans(), forest()), calibration=False).fit(X, Y)
-    training = model._fitted.training_rows.X
-    assert not np.array_equal(training, preprocessing_steps(model).transform(X))
+    made = preprocessing_steps(model).transform(X)
+    assert not np.array_equal(training_rows(model, tmp_path), made.astype(np.float32))
     model = HDIForestRegressor.from_forest(make_pipeline(NoisyMeans(0), forest()).fit(X, Y), X, Y)
     expected = NoisyMeans(0).fit_transform(X, Y)
-    assert_array_equal(model._fitted.training_rows.X, expected.astype(np.float32))
+    assert_array_equal(training_rows(model, tmp_path), expected.astype(np.float32))
     for at_random in (NoisyMeans(), make_column_transformer((TargetEncoder(), ["city", "kind"]))):
         fitted = make_pipeline(at_random, forest()).fit(X, Y)
         refused(fitted, "drew at random.* give them a random_state, or fit the whole by HDIForest")
@@ -399,7 +411,7 @@ def test_missing_text_of_all_kinds_is_the_same(kind, steps, with_missing, tmp_pa
             assert_array_equal(each.predict(held(new[1:], other)), expected[1:], err_msg=other)
 
 
-def test_text_that_misses_none_and_nan_stays_as_it_is():
+def test_text_that_misses_none_and_nan_stays_as_it_is(tmp_path):
     """Steps that were fitted on both tell them apart."""
     table = held(["a", "b", None, "a", "b", "c"] * 20, "None")
     table.loc[::12, "t"] = np.nan
@@ -409,7 +421,7 @@ def test_text_that_misses_none_and_nan_stays_as_it_is():
         calibration=False,
     ).fit(table, Y[:120])
     assert len(np.unique(made[~np.isnan(made)])) == 4
-    assert_array_equal(model._fitted.steps.rows(table), made.astype(np.float32))
+    assert_array_equal(training_rows(model, tmp_path), made.astype(np.float32))
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
@@ -617,10 +629,12 @@ def test_other_tables_are_refused_by_the_steps():
         model.predict({"age": [1], "size": [1, 2]})
 
 
-def test_sparse_rows_beyond_a_bound(monkeypatch):
-    fitted = make_pipeline(OneHotEncoder(), forest(2)).fit(X[["city"]], Y)
-    monkeypatch.setattr("hdiforest._model.table_steps.MAX_DENSE_BYTES", 1000)
-    refused(fitted, "240 sparse rows of 4 columns.*make fewer columns", X=X[["city"]])
+def test_sparse_rows_beyond_a_bound():
+    """Of 16 GB as dense rows, which few cells of each make."""
+    fitted = make_pipeline("passthrough", forest(2)).fit(X[["age"]], Y)
+    many = FunctionTransformer(lambda rows: csr_array((len(rows), 2**24)))
+    fitted.steps[0] = ("many", many.fit(X[["age"]]))
+    refused(fitted, "240 sparse rows of 16777216 columns.*make fewer columns", X=X[["age"]])
 
 
 def test_a_refit_without_steps_forgets_them():
@@ -631,10 +645,10 @@ def test_a_refit_without_steps_forgets_them():
 
 
 @pytest.mark.parametrize("output", ["pandas", "polars"])
-def test_results_as_tables(output, monkeypatch):
-    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", 70)
+def test_results_as_tables(output):
     model = HDIForestRegressor(pipeline(), calibration=False).fit(X, Y)
-    found = model.predict_interval(X_NEW, [0.5, 0.9], output=output)
+    with blocks_of(70):
+        found = model.predict_interval(X_NEW, [0.5, 0.9], output=output)
     expected = model.predict_interval(X_NEW, 0.9)
     assert_array_equal(found[["lower_0.9", "upper_0.9"]].to_numpy(), expected)
     assert_array_equal(found["prediction"].to_numpy(), model.predict(X_NEW))
@@ -680,7 +694,6 @@ def test_a_model_file_holds_the_steps_of_folds(tmp_path):
     model = HDIForestRegressor(make_pipeline(steps, forest()), calibration=False).fit(X, Y)
     model.calibrate(coverage=0.8, method=CVPlus(3), random_state=0)
     loaded = saved_and_loaded(model, tmp_path)
-    assert len({fold.n_features for fold in loaded._fitted.calibrated.folds}) > 1
     assert_array_equal(loaded.predict_interval(X_NEW, 0.8), model.predict_interval(X_NEW, 0.8))
     scorer = BatchScorer(tmp_path / "model", 0.8)
     found = scorer(X_NEW)[["lower_0.8", "upper_0.8"]]

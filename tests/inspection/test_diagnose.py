@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, fit_table
-from hdiforest._model.reference import Reference
 from hdiforest.inspection import diagnose
 from hdiforest.serving import BatchScorer
 
@@ -35,59 +34,76 @@ def model():
     return HDIForestRegressor(RandomForestRegressor(100, random_state=0)).fit(X, Y)
 
 
-def naive_distance(a, b, reference):
-    """The definition: a sum over features, one at a time."""
-    total = 0.0
-    for j, share in enumerate(reference.importance):
-        if np.isnan(a[j]) != np.isnan(b[j]):
-            total += share
-        if j in reference.categorical:
-            both = not np.isnan(a[j]) and not np.isnan(b[j])
-            total += share * (a[j] != b[j]) * both
-        elif reference.sd[j] > 0:
-            p, q = (reference.mean[j] if np.isnan(v[j]) else v[j] for v in (a, b))
-            total += share * ((p - q) / reference.sd[j]) ** 2
-    return np.sqrt(total)
+def pairwise(model, rows, new, categorical=()):
+    """Distances by the definition: a sum over features, one at a time."""
+    rows, new = np.float32(rows), np.float32(new)
+    importance = model.feature_importances_
+    mean, sd = np.nanmean(rows, axis=0, dtype=float), np.nanstd(rows, axis=0, dtype=float)
+
+    def distance(a, b):
+        total = 0.0
+        for j, share in enumerate(importance):
+            if np.isnan(a[j]) != np.isnan(b[j]):
+                total += share
+            if j in categorical:
+                both = not np.isnan(a[j]) and not np.isnan(b[j])
+                total += share * (a[j] != b[j]) * both
+            elif sd[j] > 0:
+                p, q = (mean[j] if np.isnan(v[j]) else v[j] for v in (a, b))
+                total += share * ((p - q) / sd[j]) ** 2
+        return np.sqrt(total)
+
+    return np.array([[distance(a, b) for b in rows] for a in new])
+
+
+def dissimilarity(model, rows, new, **options):
+    """That of new rows, and the most that is not flagged."""
+    between = pairwise(model, rows, rows, **options)
+    scale = between[np.triu_indices(len(rows), 1)].mean()
+    others = np.where(np.eye(len(rows), dtype=bool), np.inf, between).min(axis=1)
+    nearest = pairwise(model, rows, new, **options).min(axis=1)
+    return nearest / scale, np.quantile(others, 0.95) / scale
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_distances_are_those_of_the_definition(missing):
     rows = np.column_stack([RNG.normal(size=(60, 3)), np.full(60, 2.0)]).astype(np.float32)
+    y = rows @ [3.0, 2.0, 1.0, 0.0] + RNG.normal(size=60)
     rows[RNG.random(rows.shape) < missing] = np.nan
     new = np.float32(RNG.normal(size=(20, 4)))
-    new[RNG.random(new.shape) < 0.2] = np.nan
-    importance = np.array([0.5, 0.3, 0.2, 0.0])
-    reference = Reference.of(rows, importance, ())
-    pairs = [[naive_distance(a, b, reference) for b in rows] for a in rows]
-    between = np.array(pairs)[np.triu_indices(60, 1)]
-    assert reference.scale == pytest.approx(between.mean(), rel=1e-6)
-    others = np.where(np.eye(60, dtype=bool), np.inf, pairs).min(axis=1)
-    assert reference.threshold == pytest.approx(np.quantile(others, 0.95) / between.mean())
-    nearest = [min(naive_distance(a, b, reference) for b in rows) for a in new]
-    assert_allclose(reference.dissimilarity(new, 1), np.array(nearest) / between.mean(), rtol=1e-5)
+    new[RNG.random(new.shape) < (0.2 if missing else 0)] = np.nan
+    model = HDIForestRegressor(RandomForestRegressor(30, random_state=0), calibration=False)
+    found = diagnose(model.fit(rows, y), new)
+    expected, threshold = dissimilarity(model, rows, new)
+    assert_allclose(found["dissimilarity"], expected, rtol=1e-5)
+    assert_array_equal(found["flag"], expected > threshold)
 
 
 def test_categories_differ_or_do_not():
-    rows = np.column_stack([RNG.normal(size=50), RNG.integers(0, 5, 50)]).astype(np.float32)
-    rows[::9, 1] = np.nan
-    reference = Reference.of(rows, np.array([0.4, 0.6]), (1,))
-    # A category that no row has, and a missing one.
-    new = np.float32([[0, 0], [0, 4], [0, 17], [1, np.nan]])
-    nearest = [min(naive_distance(a, b, reference) for b in rows) for a in new]
-    assert_allclose(reference.dissimilarity(new, 1), np.array(nearest) / reference.scale, rtol=1e-5)
+    table = pd.DataFrame({"x": RNG.normal(size=50), "kind": RNG.choice(list("abcde"), 50)})
+    y = table["x"] + (table["kind"] == "a")
+    model = fit_table(table.assign(y=y), "y", random_state=0, calibration=False)
+    new = pd.DataFrame({"x": [0, 0, 1, 2], "kind": ["a", "e", "c", "b"]})
+    codes = {kind: code for code, kind in enumerate("abcde")}
+    coded = [each.assign(kind=each["kind"].map(codes)).to_numpy() for each in (table, new)]
+    expected, _ = dissimilarity(model, *coded, categorical=(1,))
+    assert_allclose(diagnose(model, new)["dissimilarity"], expected, rtol=1e-5)
 
 
 def test_rare_categories_are_alike():
-    codes = np.concatenate([np.repeat(np.arange(30), 20), np.arange(30, 60)])
-    rows = np.column_stack([RNG.normal(size=len(codes)), codes]).astype(np.float32)
-    reference = Reference.of(rows, np.array([0.0, 1.0]), (1,))
-    assert_array_equal(reference.dissimilarity(np.float32([[0, 3], [0, 99]]), 1), 0)
+    code = np.concatenate([np.repeat(np.arange(30), 20), np.arange(30, 60)])
+    table = pd.DataFrame({"x": code * 1.0, "kind": [f"k{each}" for each in code], "y": code})
+    model = fit_table(table, "y", random_state=0, calibration=False)
+    new = pd.DataFrame({"x": [50.0, 4.0], "kind": ["k35", "k3"]})
+    rare, frequent = diagnose(model, new)["dissimilarity"]
+    assert rare == 0 < frequent
 
 
 def test_rows_that_are_all_alike():
-    reference = Reference.of(np.ones((5, 2), dtype=np.float32), np.array([0.5, 0.5]), ())
-    assert (reference.scale, reference.threshold) == (1, 0)
-    assert_array_equal(reference.dissimilarity(np.float32([[1, 1], [np.nan, 1]]), 1), [0, 0.5**0.5])
+    model = HDIForestRegressor(RandomForestRegressor(5), calibration=False)
+    found = diagnose(model.fit(np.ones((5, 2)), np.arange(5.0)), [[1, 1], [7, 1]])
+    assert_array_equal(found["dissimilarity"], 0)
+    assert_array_equal(found["out_of_range"], [0, 1])
 
 
 def test_columns(model):

@@ -43,8 +43,7 @@ def test_ends_without_a_row_are_those_of_an_index_without_it(weights, weighted):
     leaves = forest.apply(X)
     drawn = bag_counts(forest, 80)
     counts = {"all": np.ones_like(drawn), "inbag": drawn, "oob": (drawn == 0).astype(int)}[weights]
-    training = model._fitted_forest().training_rows
-    own = training.sample_weight_in(weights)
+    own = WEIGHT if weighted and weights != "inbag" else None
     why = explain(model, NEW, 0.8)
     rows = why.rows
     assert_array_equal(why.interval, model.predict_interval(NEW, 0.8))

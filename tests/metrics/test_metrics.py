@@ -10,6 +10,8 @@ from scipy import sparse
 
 from hdiforest import metrics
 
+from ..oracle import blocks_of
+
 
 def test_coverage_counts_the_ends_as_inside():
     y = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
@@ -148,7 +150,7 @@ def test_crps_equals_the_double_sum(pairs, twice_y):
     assert metrics.crps_score([y], z[None], w) == pytest.approx(double_sum(y, z, w), abs=1e-12)
 
 
-def test_crps_with_weights_of_every_form(monkeypatch):
+def test_crps_with_weights_of_every_form():
     rng = np.random.default_rng(1)
     y = rng.normal(size=30)
     z = rng.normal(size=40)
@@ -161,21 +163,21 @@ def test_crps_with_weights_of_every_form(monkeypatch):
     assert metrics.crps_score(y, z, sparse.coo_matrix(w)) == pytest.approx(expected, rel=1e-12)
     shared = metrics.crps_score(y, each, w[0])
     assert shared == pytest.approx(np.mean([double_sum(a, z, w[0]) for a in y]), rel=1e-12)
-    monkeypatch.setattr("hdiforest.metrics._crps._BLOCK_ENTRIES", 50)
-    assert metrics.crps_score(y, each, w) == pytest.approx(expected, rel=1e-12)
-    assert metrics.crps_score(y, z, sparse.csr_array(w)) == pytest.approx(expected, rel=1e-12)
+    with blocks_of(50):
+        assert metrics.crps_score(y, each, w) == pytest.approx(expected, rel=1e-12)
+        assert metrics.crps_score(y, z, sparse.csr_array(w)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
-def test_crps_of_rows_with_few_and_many_atoms(monkeypatch, at_once):
-    monkeypatch.setattr("hdiforest.metrics._crps._BLOCK_ENTRIES", at_once)
+def test_crps_of_rows_with_few_and_many_atoms(at_once):
     rng = np.random.default_rng(4)
     y, z = rng.normal(size=25) + 1e6, rng.normal(size=60) + 1e6
     w = rng.integers(1, 5, (25, 60)) * (rng.random((25, 60)) < rng.random((25, 1)) ** 4)
     w[np.arange(25), rng.integers(0, 60, 25)] += 1
     assert np.ptp(np.count_nonzero(w, axis=1)) > 30
     expected = np.mean([double_sum(a, z, b) for a, b in zip(y, w, strict=True)])
-    found = metrics.crps_score(y, z, sparse.csr_array(w))
+    with blocks_of(at_once):
+        found = metrics.crps_score(y, z, sparse.csr_array(w))
     assert found == pytest.approx(expected, rel=1e-9)
     w[3] = 0
     with pytest.raises(ValueError, match="positive sum in every row, got 1 of"):

@@ -23,7 +23,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._model import sklearn_forest
 
 from ..oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED
 
@@ -317,17 +316,7 @@ class Committee(RegressorMixin, BaseEstimator):
         return self
 
 
-def test_a_new_kind_of_forest_is_one_more_reader(monkeypatch):
+def test_forests_that_are_not_in_the_table_are_told_what_takes_them():
     committee = Committee().fit(X, Y)
     with pytest.raises(ValueError, match="got Committee; forests of other kinds"):
         HDIForestRegressor.from_forest(committee, X, Y)
-
-    def read(estimator):
-        return sklearn_forest.GrownForest(members=estimator.trees_, n_rows=N)
-
-    monkeypatch.setitem(sklearn_forest._READERS, Committee, read)
-    model = HDIForestRegressor.from_forest(committee, X, Y)
-    mean = np.mean([tree.predict(X) for tree in committee.trees_], axis=0)
-    np.testing.assert_allclose(model.predict(X), mean)
-    with pytest.raises(ValueError, match="y is not the target"):
-        HDIForestRegressor.from_forest(committee, X, Y[::-1])

@@ -9,7 +9,6 @@ import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Barrier
 
 import numpy as np
@@ -31,8 +30,6 @@ from hdiforest import (
     from_leaves,
     quantile_views,
 )
-from hdiforest._estimators import input_rows as rows_module
-from hdiforest._utils.hints import digest_of
 from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor
 from hdiforest.exceptions import TrainingRowsWarning
 from hdiforest.inspection import explain
@@ -40,6 +37,8 @@ from hdiforest.metrics import make_interval_scorer
 from hdiforest.serving import BatchScorer
 
 from ..cli.calls import run
+from ..model_files import arrays_of, rewritten, with_text
+from ..oracle import blocks_of
 
 X, Y = make_friedman1(150, 5, noise=1, random_state=0)
 COLUMNS = list("abcde")
@@ -75,18 +74,20 @@ def fresh(model):
     return pickle.loads(pickle.dumps(model))
 
 
-def test_the_digest_is_of_the_rows_as_the_engine_reads_them():
-    rows = np.array([[1.5, np.nan], [-2.25, 1 / 3]])
+@pytest.mark.parametrize("shape", [(20, 2), (3000, 200)])  # more than is copied at once
+def test_the_digest_is_of_the_rows_as_the_engine_reads_them(shape, tmp_path):
+    rows = np.random.default_rng(0).normal(size=shape)
+    rows[0, 1] = np.nan
+    forest = RandomForestRegressor(3, max_depth=2, max_features=1, random_state=0)
+    model = HDIForestRegressor(forest, calibration=False).fit(rows, np.arange(len(rows)))
+    model.save(tmp_path / "m.hdi")
+    expected = hashlib.blake2b(rows.astype("<f4").tobytes(), digest_size=16).hexdigest()
+    assert arrays_of(tmp_path / "m.hdi")["training_digest"].tobytes().decode() == expected
     nan = rows.astype(np.float32)
     nan.view(np.uint32)[0, 1] = 0xFFC00001  # a NaN of another pattern
-    plain = np.array([[1.5, np.nan], [-2.25, 1 / 3]], dtype="<f4")
-    expected = hashlib.blake2b(plain.tobytes(), digest_size=16).hexdigest()
     for given in (rows, nan, np.asfortranarray(rows), rows.astype(">f8"), rows.astype(">f4")):
-        assert digest_of([given]) == expected
-    assert digest_of([rows[::-1]]) != expected
-    many = np.random.default_rng(0).normal(size=(3000, 200))  # more than is copied at once
-    whole = many.astype("<f4").tobytes()
-    assert digest_of([many]) == hashlib.blake2b(whole, digest_size=16).hexdigest()
+        with warned(1):
+            pickle.loads(pickle.dumps(model)).predict_interval(given)
 
 
 @pytest.mark.parametrize("kind", [None, "calibrated", "hdi", "lower"])
@@ -144,12 +145,13 @@ def test_copies_and_files_warn_anew(fresh, tmp_path):
     assert copy.deepcopy(explain(fresh, X[:2], 0.8)).rows  # which holds the forest
     fresh.save(tmp_path / "with.hdi")
     fresh.save(tmp_path / "without.hdi", training_rows=False)
-    copies = [load(tmp_path / name) for name in ("with.hdi", "without.hdi")]
-    copies += [pickle.loads(pickle.dumps(each)) for each in (fresh, *copies)]
-    for each in copies:
-        has_rows = each._fitted.training_rows is not None
-        with warned(1, "oob_.interval" if has_rows else ""):
-            each.predict_interval(X, 0.8)
+    for name, call in (("with.hdi", "oob_.interval"), ("without.hdi", "")):
+        loaded = load(tmp_path / name)
+        for each in (loaded, pickle.loads(pickle.dumps(loaded))):
+            with warned(1, call):
+                each.predict_interval(X, 0.8)
+    with warned(1):
+        pickle.loads(pickle.dumps(fresh)).predict_interval(X, 0.8)
 
 
 def test_nothing_is_hashed_without_need(fresh, monkeypatch):
@@ -158,17 +160,17 @@ def test_nothing_is_hashed_without_need(fresh, monkeypatch):
             raise AssertionError("hashed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("hdiforest._utils.hints.hashlib.blake2b", lambda **_: Refused())
+        patch.setattr(hashlib, "blake2b", lambda **_: Refused())
         fresh.predict_interval(X[1:], 0.8)
         fresh.predict_interval(X[1:], 0.8, kind="hdi", output="pandas")
         with pytest.raises(AssertionError, match="hashed"):
             fresh.predict_interval(X, 0.8)
     fresh.predict_interval(X, 0.8)
-    monkeypatch.setattr("hdiforest._utils.hints.hashlib.blake2b", lambda **_: Refused())
+    monkeypatch.setattr(hashlib, "blake2b", lambda **_: Refused())
     fresh.predict_interval(X, 0.8)  # which has warned
 
 
-def test_tables_that_are_encoded_in_blocks_are_known(monkeypatch, tmp_path):
+def test_tables_that_are_encoded_in_blocks_are_known(tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     columns = dict(zip(COLUMNS, X.T, strict=True)) | {"town": ["Lyon", "Nice", None] * 50}
@@ -178,13 +180,12 @@ def test_tables_that_are_encoded_in_blocks_are_known(monkeypatch, tmp_path):
     pipeline = make_pipeline(StandardScaler(), forest)
     piped = HDIForestRegressor(pipeline, calibration=False).fit(frame[COLUMNS], Y)
     for cells in (2**22, 100):
-        monkeypatch.setattr(rows_module, "BLOCK_CELLS", cells)
         for one, table in ((model, frame), (piped, frame[COLUMNS])):
             one.save(tmp_path / "model.hdi")
             for again in (pickle.loads(pickle.dumps(one)), one.load(tmp_path / "model.hdi")):
-                with warned(0):
+                with blocks_of(cells), warned(0):
                     again.predict_interval(table[::-1])
-                with warned(1):
+                with blocks_of(cells), warned(1):
                     again.predict_interval(table)
                     again.predict_interval(table)
 
@@ -293,12 +294,10 @@ def test_check_says_so_in_one_line(capsys, tmp_path):
 
 
 def test_a_wrong_digest_in_a_file_is_refused(model, tmp_path):
+    path = tmp_path / "model.hdi"
     for wrong in ("", "z" * 32, "0" * 31):
-        model_with = HDIForestRegressor.load(_saved(model, tmp_path / "right.hdi"))
-        fitted = model_with._fitted
-        facts = fitted.facts._replace(training_digest=wrong)
-        model_with._fitted = replace(fitted, facts=facts)
-        path = _saved(model_with, tmp_path / "wrong.hdi")
+        model.save(path)
+        rewritten(path, with_text("training_digest", wrong))
         with pytest.raises(ValueError, match="training_digest must be 32 hexadecimal"):
             HDIForestRegressor.load(path)
 
@@ -345,8 +344,3 @@ def test_all_warnings_point_to_the_call(tmp_path):
         with pytest.warns() as caught:
             call()
         assert {each.filename for each in caught} == {__file__}, [str(c.message) for c in caught]
-
-
-def _saved(model, path):
-    model.save(path)
-    return path

@@ -1,6 +1,7 @@
 """`CoverageMonitor`: two kinds of evidence, valid at any time, and what it says."""
 
 import pickle
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
 from hdiforest.monitoring import CoverageMonitor, recalibrate
-from hdiforest.monitoring._monitor import _FORMAT, DriftEvidence, MissEvidence
-from hdiforest.serving import _tensor_file as tensor_file
+
+from ..model_files import arrays_of, rewritten
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2000, 2))
@@ -35,29 +36,46 @@ def over_starts(wealth, n):
     return shares @ [wealth(start) for start in range(n)] + 1 / (n + 1)
 
 
-def test_example_by_hand():
-    factors = 1 + np.array([0, 0, 1, 1, 1]) - 0.5
-    assert factors.prod() == 0.84375
-    test = MissEvidence(0.5, [1.0])
-    found = [test.add(bool(missed)) for missed in (0, 0, 1, 1, 1)]
-    assert_allclose(found[-1], over_starts(lambda start: factors[start:].prod(), 5))
+@pytest.fixture
+def seen(model, tmp_path):
+    """The state after rows of which a file tells what side they missed, or 0, and a score."""
+    path = tmp_path / "monitor.hdi"
+    monitor = CoverageMonitor(model)
+    monitor.update(NEW[:1], NEW_Y[:1])
+    monitor.save(path)
+
+    def state(sides, scores, miss=0.1):
+        arrays = {"coverage_and_miss": np.array([0.9, miss])}
+        arrays |= {"sides": np.asarray(sides, np.int32), "scores": np.asarray(scores, float)}
+        changed = rewritten(path, lambda held: held.update(arrays), to=tmp_path / "changed.hdi")
+        return CoverageMonitor.load(changed, model).state
+
+    return state
 
 
-def test_evidence_of_misses_is_that_of_the_definition():
-    missed = RNG.random(60) < 0.2
-    test = MissEvidence(0.1)
+@pytest.mark.parametrize(("miss", "bets"), [(0.1, (0.5, 1, 2, 4)), (0.5, (0.5, 1))])
+def test_evidence_of_misses_is_that_of_the_definition(seen, miss, bets):
+    missed = RNG.random(60) < 2 * miss
 
     def wealth(start):
-        return np.mean([np.prod(1 + bet * (missed[start:] - 0.1)) for bet in (0.5, 1, 2, 4)])
+        return np.mean([np.prod(1 + bet * (missed[start:] - miss)) for bet in bets])
 
-    assert_allclose([test.add(each) for each in missed][-1], over_starts(wealth, 60))
-    assert MissEvidence(0.5).bets.tolist() == [0.5, 1]
+    assert_allclose(seen(missed, np.zeros(60), miss).evidence, over_starts(wealth, 60))
 
 
-def test_evidence_of_drift_is_that_of_the_definition():
-    scores, uniform = RNG.integers(0, 5, 80).astype(float), np.random.default_rng(7)
+def test_misses_beyond_two_standard_errors_of_the_calibration_are_bet_on(model, tmp_path):
+    monitor = CoverageMonitor(model)
+    monitor.update(NEW[:5], NEW_Y[:5])
+    monitor.save(tmp_path / "monitor.hdi")
+    error = np.sqrt(0.09 / model.calibration_.n)
+    coverage_and_miss = arrays_of(tmp_path / "monitor.hdi")["coverage_and_miss"]
+    assert_allclose(coverage_and_miss, [0.9, 0.1 + 2 * error])
+
+
+def test_evidence_of_drift_is_that_of_the_definition(seen):
+    scores, uniform = RNG.integers(0, 5, 260).astype(float), np.random.default_rng(0)
     ranks = []
-    for i in range(20, 80):
+    for i in range(200, 260):
         before = scores[:i]
         above, tied = (before > scores[i]).sum(), (before == scores[i]).sum()
         ranks.append((above + uniform.random() * (tied + 1)) / (i + 1))
@@ -69,18 +87,15 @@ def test_evidence_of_drift_is_that_of_the_definition():
             capital *= 1 + np.array([-1, 0, 1]) * (rank - 0.5)
         return capital.sum()
 
-    test = DriftEvidence(20, 7)
-    assert_allclose([test.add(each) for each in scores.tolist()][-1], over_starts(wealth, 60))
+    assert_allclose(seen(np.zeros(260), scores).drift, over_starts(wealth, 60))
 
 
-def test_false_alarms_are_rare():
-    alarms = np.zeros(2)
+def test_false_alarms_are_rare(seen):
+    alarms = Counter()
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        miss, drift = MissEvidence(0.1), DriftEvidence(100, seed)
-        alarms[0] += max(miss.add(each) for each in rng.random(600) < 0.1) >= 100
-        alarms[1] += max(drift.add(each) for each in rng.normal(size=600).tolist()) >= 100
-    assert (alarms <= 2).all()
+        alarms.update(seen(rng.random(700) < 0.1, rng.normal(size=700)).alarms.keys())
+    assert max(alarms.values(), default=0) <= 2
 
 
 def test_state_of_rows_that_are_alike(model):
@@ -174,7 +189,9 @@ def test_plot(model):
     monitor.update(NEW, NEW_Y + np.linspace(0, 6, 1500))
     display = monitor.plot()
     share = display.line_.get_ydata()
-    covered = np.array(monitor._sides) == 0
+    lower, upper = model.predict_interval(NEW, 0.9).T
+    moved = NEW_Y + np.linspace(0, 6, 1500)
+    covered = (lower <= moved) & (moved <= upper)
     assert share[-1] == covered[-200:].mean()
     assert share[2] == covered[:3].mean()
     assert len(display.alarms_) == 2
@@ -222,8 +239,9 @@ def test_a_saved_monitor_belongs_to_a_model_with_its_coverage(model, tmp_path):
 )
 def test_damaged_files_of_monitors_are_refused(model, tmp_path, change, what):
     path = tmp_path / "monitor.hdi"
-    arrays = {"coverage_and_miss": np.array([0.9, 0.1])}
-    arrays |= {"sides": np.zeros(3, np.int32), "scores": np.zeros(3)}
-    tensor_file.write(path, _FORMAT, arrays | change)
+    monitor = CoverageMonitor(model)
+    monitor.update(NEW[:3], NEW_Y[:3])
+    monitor.save(path)
+    rewritten(path, lambda arrays: arrays.update(change))
     with pytest.raises(ValueError, match=what):
         CoverageMonitor.load(path, model)

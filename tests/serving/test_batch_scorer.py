@@ -12,6 +12,7 @@ import warnings
 import weakref
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -20,13 +21,12 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, fit_table
-from hdiforest._tables.encoder import TableEncoder
-from hdiforest._tables.frames import frame_of
 from hdiforest.calibration import CVPlus, JackknifePlus, OutOfBag
 from hdiforest.exceptions import ModelReplacedError
 from hdiforest.serving import BatchScorer
 
-from ..oracle import run_python
+from ..model_files import rewritten, with_number
+from ..oracle import blocks_of, not_installed, run_python
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("safetensors")
@@ -76,14 +76,15 @@ def test_numbers_are_the_estimators(folder, kind, n_jobs):
         assert_array_equal(scored[column], expected[:, end, level])
 
 
-def test_many_rows_are_scored_in_blocks(scorer, monkeypatch):
+def test_many_rows_are_scored_in_blocks(scorer):
     whole = scorer(ROWS)
-    monkeypatch.setattr("hdiforest.serving._batch_scorer.BLOCK_CELLS", 21)
-    pd.testing.assert_frame_equal(scorer(ROWS), whole)
     batch = pa.RecordBatch.from_pandas(ROWS, preserve_index=False)
-    assert scorer(batch).column(1).to_pylist() == whole["prediction"].tolist()
-    with pytest.raises(ValueError, match=r"column 'a' must hold numbers .* inf in row 31"):
-        scorer(ROWS.assign(a=np.where(np.arange(50) == 30, np.inf, 0)))
+    infinite = ROWS.assign(a=np.where(np.arange(50) == 30, np.inf, 0))
+    with blocks_of(21):
+        pd.testing.assert_frame_equal(scorer(ROWS), whole)
+        assert scorer(batch).column(1).to_pylist() == whole["prediction"].tolist()
+        with pytest.raises(ValueError, match=r"column 'a' must hold numbers .* inf in row 31"):
+            scorer(infinite)
 
 
 CALIBRATIONS = {
@@ -151,17 +152,6 @@ def test_records_of_large_categories(first, tmp_path):
     assert [row["shop"] for row in scored] == [first, first + 1, first + 2, first + 3]
     assert scorer.counts.unseen == {"shop": 1}
     assert np.diff([row["prediction"] for row in scored[:3]]).min() > 50
-
-
-@pytest.mark.parametrize("library", ["dask", "polars"])
-def test_batches_that_are_not_in_memory_are_refused(scorer, library):
-    if library == "dask":
-        dask = pytest.importorskip("dask.dataframe")
-        batch, instead = dask.from_pandas(ROWS, npartitions=2), "hdiforest.adapters.dask"
-    else:
-        batch, instead = pytest.importorskip("polars").LazyFrame({"a": [1]}), r"collect\(\)"
-    with pytest.raises(ValueError, match=f"the batch must be in memory, but is .*{instead}"):
-        scorer(batch)
 
 
 RECORD = {"day": date(2024, 5, 31), "town": "Lyon", "size": 3, "id": 2**40, "tags": ["x"]}
@@ -307,17 +297,23 @@ def answer(scorer, batch):
     return repr(result), [str(each.message) for each in told], counts, str(scorer.counts)
 
 
-@pytest.fixture(scope="module", params=[(), ("unknown", -999, "5", " NULL ", "2024-02-03")])
-def all_kinds(tmp_path_factory, request):
-    """A scorer of columns of every kind, with and without words for missing cells."""
-    path = tmp_path_factory.mktemp("kinds") / "model.hdi"
-    table = pd.DataFrame(KINDS).assign(y=RNG.normal(size=N_ROWS))
-    how = {"categorical": ["code", "share"], "estimator": forest(5), "calibration": False}
-    fit_table(table, "y", missing=request.param, **how).save(path)
-    return BatchScorer(path, 0.8, keep=["id"])
+def scorer_of(folder, names, missing=()):
+    """A scorer of columns of some kinds."""
+    table = pd.DataFrame({name: KINDS[name] for name in names}).assign(y=RNG.normal(size=N_ROWS))
+    categorical = [name for name in ("code", "share") if name in names]
+    how = {"categorical": categorical, "estimator": forest(5), "calibration": False}
+    fit_table(table, "y", missing=missing, **how).save(folder / "model.hdi")
+    return BatchScorer(folder / "model.hdi", 0.8, keep=["id"])
 
 
-def test_a_record_is_told_as_a_table_of_one_row(all_kinds):
+some_are_missing = pytest.mark.parametrize(
+    "missing", [(), ("unknown", -999, "5", " NULL ", "2024-02-03")]
+)
+
+
+@some_are_missing
+def test_a_record_is_told_as_a_table_of_one_row(tmp_path, missing):
+    all_kinds = scorer_of(tmp_path, KINDS, missing)
     plain = PLAIN | {"id": [3]}
     records = [plain, plain | {"more": [1, 2]}, dict.fromkeys(plain), {1: 2} | plain, {}]
     records += [{name: plain[name] for name in plain if name != left} for left in ("town", "id")]
@@ -328,28 +324,21 @@ def test_a_record_is_told_as_a_table_of_one_row(all_kinds):
         assert answer(all_kinds, record) == answer(all_kinds, [record]), record
 
 
-def test_every_cell_of_every_column_is_coded_as_in_a_table(all_kinds):
-    n_coded = 0
-    for entry in all_kinds.model.fitted.encoder.entries:
-        encoder = TableEncoder((entry,), (), all_kinds.model.fitted.encoder.missing)
-        for cell in HOSTILE:
-            if (row := encoder.row({entry.name: cell})) is not None:
-                X, counts = encoder.encode(row)
-                rows = frame_of({entry.name: [cell]}).without(encoder.missing).arrow()
-                expected, of_table = encoder.encode(rows)
-                assert_array_equal(X, expected, err_msg=f"{cell!r} in {entry}")
-                assert vars(counts) == vars(of_table)
-                n_coded += 1
-    assert n_coded > 400
+@some_are_missing
+@pytest.mark.parametrize("name", PLAIN)
+def test_every_cell_of_every_column_is_told_as_in_a_table(tmp_path, name, missing):
+    scorer = scorer_of(tmp_path, [name], missing)
+    for cell in HOSTILE:
+        record = {"id": 3, name: cell}
+        assert answer(scorer, record) == answer(scorer, [record]), record
 
 
-def test_records_of_plain_cells_are_not_made_tables(all_kinds, monkeypatch):
-    monkeypatch.setattr(
-        "hdiforest.serving._batch_scorer.batch_of", lambda _: pytest.fail("a table was made")
-    )
-    scorer = pickle.loads(pickle.dumps(all_kinds))
-    for more in ({}, {"number": None}, {"town": "Oslo"}, {"whole": 1e9}, {"price": "7.5 EUR"}):
-        scorer(PLAIN | {"id": 3} | more)
+def test_records_of_plain_cells_are_not_made_tables(tmp_path):
+    names = ("number", "whole", "yes", "town", "code", "share")
+    scorer, plain = scorer_of(tmp_path, names), {name: PLAIN[name] for name in names} | {"id": 3}
+    with not_installed("pyarrow"):
+        for more in ({}, {"number": None}, {"town": "Oslo"}, {"whole": 900}, {"code": 7}):
+            scorer(plain | more)
     assert scorer.counts.n_rows == 5
     assert scorer.counts.out_of_range["whole"] == 1
 
@@ -453,8 +442,7 @@ def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
     bagging = BaggingRegressor(n_estimators=5, random_state=0)
     model = HDIForestRegressor(bagging, calibration=False).fit(pd.DataFrame(X, columns=NAMES), Y)
     model.save(tmp_path / "model.hdi")
-    if HDIForestRegressor.load(tmp_path / "model.hdi")._fitted.facts.allow_nan:
-        pytest.skip("this scikit-learn's bagging takes missing values")
+    rewritten(tmp_path / "model.hdi", with_number("allow_nan", 0))  # as forests of other versions
     scorer = BatchScorer(tmp_path / "model.hdi")
     with pytest.raises(ValueError, match=r"no missing values, but column 'b c' has .* in row 3"):
         scorer(ROWS.assign(**{"b c": [0.0, 0.0, np.nan] + [0.0] * 47}))
@@ -591,9 +579,7 @@ def test_models_that_are_mapped_and_copies_are_told_apart(folder):
 
 def test_a_process_opens_a_model_once(folder, monkeypatch):
     scorer = BatchScorer(folder / "raw.hdi", 0.9)
-    monkeypatch.setattr(
-        "hdiforest.serving._model_file.load", lambda *_, **__: pytest.fail("opened again")
-    )
+    monkeypatch.setattr(Path, "open", lambda *_, **__: pytest.fail("opened again"))
     worker = pickle.loads(pickle.dumps(scorer))
     worker(ROWS)
     assert worker.model is scorer.model

@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from hdiforest._tables.columns import as_float64
-
 
 def numbers(table, n_columns):
     """First columns, (n, n_columns) float64; null is NaN."""
-    columns = [as_float64(table.column(j).combine_chunks()) for j in range(n_columns)]
+    columns = [table.column(j).cast("double").to_numpy() for j in range(n_columns)]
     return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))

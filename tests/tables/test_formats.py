@@ -72,18 +72,6 @@ def test_damaged_and_empty_files_are_named(tmp_path, ending):
         open_table(tmp_path / f"none{ending}")
 
 
-@pytest.mark.parametrize("ending", [".csv.gz", ".csv.zst", ".tsv", ".jsonl.zst", ".arrow"])
-def test_what_fails_leaves_no_file(tmp_path, ending):
-    def fail():
-        with write_table(tmp_path / f"t{ending}", TABLE.schema) as write:
-            write(TABLE)
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_equal_tables_are_equal_files(tmp_path):
     for ending in FORMATS:
         one, other = (written(tmp_path / f"{name}{ending}") for name in "ab")
@@ -244,25 +232,10 @@ def test_forms_that_are_not_possible(tmp_path, capsys, more, sentence):
 TEXT = 'id,a,b\n007,1.5,2\n"x,""y""",,-3e2\nzoë,NA,0.1\n'
 
 
-@pytest.fixture
-def csv_file(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text(TEXT, encoding="utf-8")
-    return path
-
-
 def all_rows(path, number_columns, kept=(), batch_rows=2):
     with open_table(path) as table:
         batches = list(table.batches(number_columns, list(kept), batch_rows))
     return pa.concat_tables(batches), [batch.num_rows for batch in batches]
-
-
-def test_csv_numbers_missing_cells_and_text_kept_as_it_is(csv_file):
-    table, sizes = all_rows(csv_file, ["b", "a"], ["id"])
-    assert sizes == [2, 1]
-    expected = [[2, 1.5], [-300, np.nan], [0.1, np.nan]]
-    np.testing.assert_array_equal(numbers(table, 2), expected)
-    assert table["id"].to_pylist() == ["007", 'x,"y"', "zoë"]
 
 
 def test_gzip_and_endings_in_capitals(tmp_path):
@@ -286,13 +259,6 @@ def test_either_library_packs_and_unpacks(tmp_path, monkeypatch, names):
         path.write_bytes(damaged)
         with pytest.raises(TableError, match=r"cannot read .*t\.csv\.gz: "):
             all_rows(path, ["x"])
-
-
-def test_byte_order_mark_and_line_breaks_in_cells(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_bytes(b'\xef\xbb\xbfa,note\n1,"two\nlines"\n2,one\n')
-    table, _ = all_rows(path, ["a"], ["note"])
-    assert table["note"].to_pylist() == ["two\nlines", "one"]
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 1000, 30_000, 10**6])
@@ -349,24 +315,6 @@ def test_written_tables_read_back_to_the_last_bit(tmp_path, name):
     assert os.listdir(tmp_path) == [name]
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_a_block_that_raises_leaves_what_was_there(tmp_path, name, error):
-    path = tmp_path / name
-    path.write_text("before")
-    table = pa.table({"a": np.arange(1000.0)})
-
-    def interrupted():
-        with write_table(path, table.schema) as write:
-            write(table)
-            raise error
-
-    with pytest.raises(error):
-        interrupted()
-    assert path.read_text() == "before"
-    assert os.listdir(tmp_path) == [name]
-
-
 def test_a_link_goes_on_pointing_to_the_file(tmp_path):
     target, link = tmp_path / "target.csv", tmp_path / "link.csv"
     target.write_text("before")
@@ -408,12 +356,6 @@ def _zipped(content):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("t.csv", b"", r"t.csv is empty"),
-        ("t.csv", b"a,b\n1,2\n3\n", r"t.csv: line 3 has 1 cell, but the header has 2$"),
-        ("t.csv", b"b\n1\n", r"t.csv has no column 'a'; it has b"),
-        ("t.csv", b"a,a\n1,2\n", r"t.csv has 2 columns 'a'"),
-        ("t.csv", b"a\n1\n2\nthree\n", r"column 'a' must .* 'three' in row 3 \(line 4\)"),
-        ("t.csv", b"c,a\nx,?\n", r"t.csv: column 'a' must .* holds '\?' in row 1 \(line 2\)"),
         ("t.csv.gz", b"a\n1\n", r"cannot read .*t.csv.gz: "),
         ("t.csv", b"a\n\xab,\xfe\n", r"t.csv: line 2 has 2 cells, but the header has 1$"),
         ("t.csv", b"a\n1\n\xab\xfe\n", r"t.csv: column 'a' must .* in row 2 \(line 3\)"),
@@ -430,25 +372,10 @@ def test_a_bad_file_gets_one_sentence(tmp_path, name, content, sentence):
         all_rows(path, ["a"])
 
 
-def test_a_text_cell_deep_in_a_csv_is_found_with_its_line(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("a,b\n" + "1,2\n" * 600_000 + "3,four\n")
-    with pytest.raises(TableError, match=r"column 'b' .* 'four' in row 600001 \(line 600002\)"):
-        all_rows(path, ["b"])
-
-
 def test_text_in_parquet_is_told_from_the_schema(tmp_path):
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "t.parquet")
     with pytest.raises(TableError, match="column 'a' must hold numbers, but is string"):
         all_rows(tmp_path / "t.parquet", ["a"])
-
-
-def test_missing_file_and_folder(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        open_table(tmp_path / "none.csv")
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(OSError, match=r"folder\.csv"):
-        open_table(tmp_path / "folder.csv")
 
 
 def dictionaries(*chunks, kind):

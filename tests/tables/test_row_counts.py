@@ -18,14 +18,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
-from hdiforest._cli.main import main
-from hdiforest._tables import row_counts
-from hdiforest._tables.columns import NumberColumn
-from hdiforest._tables.row_counts import RowCounts, count_rows
-from hdiforest._utils.checks import number_texts
-from hdiforest.serving import BatchScorer
+from hdiforest.serving import BatchScorer, RowCounts
 
-from ..model_files import rewritten
+from ..cli.calls import run
+from ..model_files import arrays_of, rewritten
+from ..oracle import blocks_of
 
 pa = pytest.importorskip("pyarrow")
 
@@ -91,8 +88,7 @@ def twin(X, low, high):
 
 @pytest.mark.parametrize("block_cells", [1, 7, 2**16])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_counts_are_those_of_the_twin(block_cells, dtype, monkeypatch):
-    monkeypatch.setattr(row_counts, "_BLOCK_CELLS", block_cells)
+def test_counts_are_those_of_the_twin(tmp_path, block_cells, dtype):
     train = RNG.normal(size=(50, 3)).astype(np.float32)
     train[:, 2] = np.nan
     ends = np.stack([np.fmin.reduce(train), np.fmax.reduce(train)])
@@ -100,28 +96,38 @@ def test_counts_are_those_of_the_twin(block_cells, dtype, monkeypatch):
     X[RNG.random(X.shape) < 0.4] = np.nan
     X[0] = ends[0]  # an end is not out of range
     X[1] = np.nextafter(ends[1].astype(dtype), dtype(9))  # in float64, as float32 it is an end
-    names = ["a", "b", "c"]
-    columns = {j: NumberColumn(name) for j, name in enumerate(names)}
-    found = count_rows(X, columns, ends)
+    scorer = scorer_of(tmp_path, pd.DataFrame(train, columns=list("abc")))
+    with blocks_of(block_cells):
+        scorer({name: X[:0, j] for j, name in enumerate("abc")})
+        assert scorer.counts.n_rows == 0
+        scorer({name: X[:, j] for j, name in enumerate("abc")})
     cells, n_rows, n_empty = twin(X, *ends)
     assert n_rows > 10
     assert n_empty > 2
-    expected = 97, n_rows, n_empty, Counter(), +Counter(dict(zip(names, cells, strict=True)))
-    assert numbers_of(found) == expected
-    assert numbers_of(count_rows(X[:0], columns, ends))[0] == 0
-    assert count_rows(X, columns, None).n_rows_out_of_range == 0
+    expected = 97, n_rows, n_empty, Counter(), +Counter(dict(zip("abc", cells, strict=True)))
+    assert numbers_of(scorer.counts) == expected
 
 
-def test_the_range_is_that_of_training_rows_that_weigh_anything():
+def scorer_of(folder, table):
+    """A scorer of a model that was trained on a table of numbers."""
+    model = HDIForestRegressor(FOREST, calibration=False).fit(table, np.arange(len(table)))
+    model.save(folder / "model.hdi")
+    return BatchScorer(folder / "model.hdi")
+
+
+def test_the_range_is_that_of_training_rows_that_weigh_anything(tmp_path):
+    def feature_range(model):
+        model.save(tmp_path / "model.hdi")
+        return arrays_of(tmp_path / "model.hdi")["feature_range"]
+
     X = np.array([[1.0, np.nan], [5, np.nan], [3, np.nan], [2**24 + 1, 7]])
     y, weight = np.arange(4.0), np.array([1.0, 2, 1, 0])
     model = HDIForestRegressor(FOREST, calibration=False).fit(X, y, sample_weight=weight)
-    assert_array_equal(model._fitted.facts.feature_range, np.float32([[1, np.nan], [5, np.nan]]))
+    assert_array_equal(feature_range(model), np.float32([[1, np.nan], [5, np.nan]]))
     model = HDIForestRegressor(FOREST, calibration=False).fit(X, y)
-    assert model._fitted.facts.feature_range.dtype == np.float32
-    assert_array_equal(model._fitted.facts.feature_range, [[1, 7], [2**24, 7]])
-    again = pickle.loads(pickle.dumps(model))
-    assert_array_equal(again._fitted.facts.feature_range, model._fitted.facts.feature_range)
+    for each in (model, pickle.loads(pickle.dumps(model))):
+        assert feature_range(each).dtype == np.float32
+        assert_array_equal(feature_range(each), [[1, 7], [2**24, 7]])
 
 
 def test_a_scorer_counts_dates_booleans_and_categories(path):
@@ -209,7 +215,7 @@ def test_a_model_without_names(tmp_path, capsys):
     scorer({"u": [50.0, -1e6, None], "v": [0.0, 0.0, None]})
     assert numbers_of(scorer.counts) == (3, 1, 1, Counter(), Counter(u=1))
     table.write_text("u,v\n50,0\n-1e6,0\n,\n")
-    assert main(["score", str(path), str(table), "-o", str(tmp_path / "out.csv")]) == 0
+    assert run(["score", str(path), str(table), "-o", str(tmp_path / "out.csv")]) == 0
     assert str(scorer.counts) in capsys.readouterr().out
 
 
@@ -249,7 +255,7 @@ def test_score_ends_with_a_line_for_each(path, tmp_path, ending, n_threads, caps
 
     def told(given, out):
         arguments = [str(path), str(given), "-o", str(tmp_path / out), "--jobs", n_threads]
-        assert main(["score", *arguments, "--batch-rows", "300"]) == 0
+        assert run(["score", *arguments, "--batch-rows", "300"]) == 0
         return capsys.readouterr().out.splitlines()[1:]
 
     assert told(folder / f"b.{ending}", f"b.{ending}") == []
@@ -264,22 +270,23 @@ def test_check_and_calibrate_tell_the_same(path, tmp_path, capsys):
     table, kept = tmp_path / "sold.csv", tmp_path / "kept.hdi"
     pd.concat([pd.DataFrame(NEW)] * 40).assign(price=100).to_csv(table, index=False)
     arguments = [str(path), str(table), "--target", "price"]
-    assert main(["check", *arguments]) == 0
+    assert run(["check", *arguments]) == 0
     lines = capsys.readouterr().out.splitlines()[-3:]
     assert lines[1].startswith("Rows with values beyond the range of the training rows: 80 of 200")
-    assert main(["check", *arguments, "--json"]) == 0
+    assert run(["check", *arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["unknown_categories"] == {"town": 80}
     assert found["out_of_range"] == {"area": 80, "sold": 40, "lift": 40}
     assert (found["rows_out_of_range"], found["rows_without_values"]) == (80, 40)
     fit_table(FLATS, "price", estimator=FOREST, calibration=False).save(kept)
-    assert main(["calibrate", str(kept), str(table), "--target", "price"]) == 0
+    assert run(["calibrate", str(kept), str(table), "--target", "price"]) == 0
     assert capsys.readouterr().out.splitlines()[-3:] == lines
 
 
 def test_columns_that_are_missing_in_every_row_are_named(path, tmp_path, capsys):
-    model = HDIForestRegressor.load(path)
     scorer = BatchScorer(path, 0.9)
+    scorer({name: [] for name in NEW})
+    assert str(scorer.counts) == ""
     frame = FLATS.assign(town=None, lift=pd.array([None] * N, dtype="boolean"))
     frame.loc[:9, "area"] = np.nan
     for part in (frame.head(7), frame.tail(N - 7)):
@@ -291,18 +298,16 @@ def test_columns_that_are_missing_in_every_row_are_named(path, tmp_path, capsys)
     )
     assert str(scorer.counts).splitlines() == [line]
     frame.to_csv(tmp_path / "t.csv", index=False)
-    assert main(["score", str(path), str(tmp_path / "t.csv"), "-o", str(tmp_path / "o.csv")]) == 0
+    assert run(["score", str(path), str(tmp_path / "t.csv"), "-o", str(tmp_path / "o.csv")]) == 0
     assert line in capsys.readouterr().out
     call = ["check", str(path), str(tmp_path / "t.csv"), "--target", "price"]
-    assert main(call) == 0
+    assert run(call) == 0
     assert line in capsys.readouterr().out
-    assert main([*call, "--json"]) == 0
+    assert run([*call, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["missing_cells"] == {"area": 10, "town": N, "lift": N}
     scorer(FLATS.head(1))
     assert str(scorer.counts) == ""
-    encoded = model._fitted_forest().encoder.encode(pa.table({n: [] for n in NEW}))[1]
-    assert str(encoded) == ""
 
 
 def test_steps_tell_missing_columns_too(tmp_path):
@@ -318,20 +323,22 @@ def test_steps_tell_missing_columns_too(tmp_path):
     assert str(scorer.counts).startswith("Columns that are missing in every row: 'area'; ")
 
 
-def test_of_columns_with_as_many_cells_always_the_same_is_named():
-    columns, ends = {0: NumberColumn("b"), 1: NumberColumn("a")}, np.float32([[0, 0], [1, 1]])
+def test_of_columns_with_as_many_cells_always_the_same_is_named(tmp_path):
+    scorer = scorer_of(tmp_path, pd.DataFrame({"b": [0, 1] * 9, "a": [0, 1] * 9}))
     for rows in ([[2, 0], [0, 2]], [[0, 2], [2, 0]]):
-        counts = RowCounts()
-        for row in rows:
-            counts.add(count_rows(np.array([row]), columns, ends))
-        assert "most in 'a' (1: up to 2;" in str(counts)
+        again = pickle.loads(pickle.dumps(scorer))
+        for b, a in rows:
+            again({"b": [b], "a": [a]})
+        assert "most in 'a' (1: up to 2;" in str(again.counts)
 
 
-def test_counts_add_up():
+def test_counts_add_up(tmp_path):
+    scorer = scorer_of(tmp_path, pd.DataFrame({"a": [0, 1] * 9}))
     counts, more = RowCounts(), RowCounts()
-    columns, ends = {0: NumberColumn("a")}, np.float32([[0], [1]])
     for cell in (5, 0.5, -3):
-        more.add(count_rows(np.array([[cell]]), columns, ends))
+        again = pickle.loads(pickle.dumps(scorer))
+        again({"a": [cell]})
+        more.add(again.counts)
     counts.add(more)
     assert "training rows: 2 of 3," in str(counts)
     assert "(2: down to -3 and up to 5; trained on 0 to 1)" in str(counts)
@@ -360,18 +367,3 @@ def test_counts_grow_while_their_text_is_written():
     counts.unseen[Name("town")] = 1
     assert str(counts).endswith("taken as missing: 1 of 'town'")
     assert len(counts.unseen) == 2
-
-
-@pytest.mark.parametrize(
-    ("numbers", "texts"),
-    [
-        ([74480, 1e6, 20, 160.4, -0.012345], ["74,500", "1,000,000", "20", "160", "-0.0123"]),
-        ([2010, 2019, 2024], ["2010", "2019", "2024"]),
-        ([123456.5, 123456.75], ["123,456", "123,457"]),
-        ([3e20, 1e-7, 0.0, -0.0], ["3e+20", "1e-07", "0", "0"]),
-        ([9999.9, 9999.9], ["10,000", "10,000"]),
-        ([float("inf"), float("nan")], ["inf", "nan"]),
-    ],
-)
-def test_numbers_for_people(numbers, texts):
-    assert number_texts(numbers) == texts

@@ -8,7 +8,6 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import fit_table
-from hdiforest._tables.training_table import row_numbers
 
 from ..cli.calls import failure, run
 
@@ -188,7 +187,7 @@ def test_the_frame_and_its_file_give_one_model(tmp_path):
     ("columns", "named", "expected"),
     [
         ({"": [3, 1, 7], "a": [1, 2, 3]}, (), [""]),
-        ({" ": ["3", "1", "7"], "a": [1, 2, 3]}, (), []),  # text is refused, or a category
+        ({" ": ["3", "1", "7"], "a": [1, 2, 3]}, (), []),  # text is a number or a category
         ({"": [0.5, 1.5, 2.5], "a": [1, 2, 3]}, (), []),
         ({"": [-1, 0, 1]}, (), []),
         ({"": [0] * 9 + [1]}, (), []),  # says something of rows
@@ -203,7 +202,13 @@ def test_the_frame_and_its_file_give_one_model(tmp_path):
     ],
 )  # fmt: skip
 def test_what_numbers_rows(columns, named, expected):
-    assert row_numbers(pa.table(columns), named) == expected
+    """What is declared is kept, also as an id."""
+    n_rows = len(next(iter(columns.values())))
+    table = pa.table(columns | {"z": np.arange(n_rows) / 7, "price": np.arange(n_rows)})
+    model = fit_table(table, "price", estimator=FOREST, calibration=False, categorical=named)
+    assert [name for name in table.column_names[:-2] if name not in model.feature_names_in_] == (
+        expected
+    )
 
 
 def test_an_index_with_a_name_is_a_column(tmp_path, capsys):

@@ -8,9 +8,9 @@ from sklearn.ensemble import RandomForestRegressor
 
 import hdicore
 from hdiforest import HDIForestRegressor, from_leaves, quantile_views
-from hdiforest._model.bases import check_base
-from hdiforest.calibration import Base
 from hdiforest.metrics import make_coverage_scorer, make_interval_scorer
+
+from ..cli.calls import run
 
 KINDS = hdicore.kinds()
 HOLDING = {kind for kind, facts in KINDS.items() if facts["holds_coverage"]}
@@ -43,7 +43,6 @@ DOORS = {
         lambda model, kind: leaves_of(model).calibrate(X, Y, base=(kind, 0.8)),
         HOLDING & TWO_SIDED,
     ),
-    "base": (lambda _, kind: check_base(Base("raw", kind, 0.8)), TWO_SIDED),
 }
 
 
@@ -69,9 +68,7 @@ def test_doors_take_the_kinds_of_the_table(model, name):
 )
 def test_the_command_takes_the_kinds_of_the_table(command, expected, capsys):
     pytest.importorskip("pyarrow")
-    from hdiforest._cli.main import main
-
-    assert main([command, "--help"]) == 0
+    assert run([command, "--help"]) == 0
     (choices,) = set(re.findall(r"--kind \{(.*?)\}", capsys.readouterr().out, re.DOTALL))
     assert {*choices.split(",")} == expected | {"calibrated"}
 

@@ -1,28 +1,52 @@
 """How many threads n_jobs stands for, in whichever worker it is asked."""
 
 import multiprocessing
+import threading
 
 import joblib
+import numpy as np
 import pytest
 
-from hdiforest._utils.checks import thread_count
+import hdicore
+from hdiforest import from_leaves
 
 from ..oracle import run_python
 
 PROCESSORS = joblib.cpu_count()
+ROWS = np.zeros((2, 1), np.int32)
+seen = threading.local()
+
+
+def thread_count(n_jobs):
+    """With how many threads the engine is called."""
+    from_leaves(np.asarray, ROWS, [0.0, 1.0], n_jobs=n_jobs).predict(ROWS)
+    return seen.n_threads
 
 
 @pytest.fixture(autouse=True)
-def _no_limit(monkeypatch):
+def _watched(monkeypatch):
+    mean = hdicore.LeafIndex.mean
+
+    def watched(*arguments, n_threads, **options):
+        seen.n_threads = n_threads
+        return mean(*arguments, n_threads=n_threads, **options)
+
+    monkeypatch.setattr(hdicore.LeafIndex, "mean", watched)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
 
-def test_numbers():
+def test_numbers(monkeypatch):
     assert thread_count(None) == 1
     assert thread_count(1) == 1
     assert thread_count(7) == 7
     assert thread_count(-1) == PROCESSORS
     assert thread_count(-PROCESSORS - 5) == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert thread_count(-1) == 1
+    with joblib.parallel_config(n_jobs=-1):
+        assert thread_count(None) == 1
+    with joblib.parallel_config(n_jobs=2):  # a number is meant as it stands
+        assert thread_count(None) == 2
 
 
 @pytest.mark.parametrize("n_jobs", [0, True, 1.5, "2"])
@@ -62,12 +86,15 @@ def test_daemonic_workers_may_start_threads_and_are_not_warned():
         pytest.skip("needs fork")
     program = """
 import multiprocessing, warnings
+import numpy as np
 warnings.simplefilter("error")
-from hdiforest._utils.checks import thread_count
+from hdiforest import from_leaves
 def counts(_):
     assert multiprocessing.current_process().daemon
-    return [thread_count(n_jobs) for n_jobs in (None, 2, 3)]
+    rows = np.zeros((2, 1), np.int32)
+    models = [from_leaves(np.asarray, rows, [0.0, 1.0], n_jobs=n_jobs) for n_jobs in (None, 2, 3)]
+    return [float(model.predict(rows)[0]) for model in models]
 with multiprocessing.get_context("fork").Pool(1) as pool:
     print(pool.map(counts, [0]))
 """
-    assert run_python(program) == "[[1, 2, 3]]\n"
+    assert run_python(program) == "[[0.5, 0.5, 0.5]]\n"

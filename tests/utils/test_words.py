@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 from hdiforest._cli.arguments import in_options
-from hdiforest._utils.checks import CallError, count_text, html_table, shares, size_text, time_text
+from hdiforest._utils.checks import (
+    CallError,
+    count_text,
+    html_table,
+    number_texts,
+    shares,
+    significant,
+    size_text,
+    time_text,
+)
 from hdiforest._utils.hints import printing, steps, telling
 
 
@@ -32,6 +41,43 @@ from hdiforest._utils.hints import printing, steps, telling
 )
 def test_three_digits_and_a_unit(text, value, expected):
     assert text(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (74481.0, "74,500"),
+        (-7.448e6, "-7,450,000"),
+        (186.31, "186"),
+        (9.999, "10"),
+        (0.1, "0.1"),
+        (2010, "2010"),
+        (0.0012345, "0.00123"),
+        (1.2e-5, "1.2e-05"),
+        (999999999999.0, "1,000,000,000,000"),
+        (999999999999999.0, "1e+15"),
+        (0, "0"),
+        (np.inf, "inf"),
+    ],
+)
+def test_numbers_have_three_digits(value, text):
+    assert significant(value) == text
+    assert number_texts([value]) == [text]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        ([74480, 1e6, 20, 160.4, -0.012345], ["74,500", "1,000,000", "20", "160", "-0.0123"]),
+        ([2010, 2019, 2024], ["2010", "2019", "2024"]),
+        ([123456.5, 123456.75], ["123,456", "123,457"]),
+        ([3e20, 1e-7, 0.0, -0.0], ["3e+20", "1e-07", "0", "0"]),
+        ([9999.9, 9999.9], ["10,000", "10,000"]),
+        ([float("inf"), float("nan")], ["inf", "nan"]),
+    ],
+)
+def test_numbers_have_as_many_digits_as_tell_them_apart(numbers, texts):
+    assert number_texts(numbers) == texts
 
 
 def test_tables_of_html_show_any_text():

@@ -64,6 +64,7 @@ class CVPlus(Method):
     """
 
     name: ClassVar[str] = "cv+"
+    has_forests: ClassVar[bool] = True
     n_folds: int = 10
     groups: ArrayLike | None = None
     objective: select.Objective = "balanced"

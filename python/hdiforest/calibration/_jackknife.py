@@ -54,6 +54,7 @@ class JackknifePlus(Method):
     """
 
     name: ClassVar[str] = "jackknife+"
+    has_forests: ClassVar[bool] = True
     max_rows: int = 1000
 
     def __post_init__(self) -> None:

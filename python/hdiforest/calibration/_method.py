@@ -56,6 +56,7 @@ class Method(ABC):
     needs_rows: ClassVar[bool] = False  # X and y that took no part in the fit
     takes_groups: ClassVar[bool] = False
     takes_several_outputs: ClassVar[bool] = False
+    has_forests: ClassVar[bool] = False  # several of them answer together
 
     @abstractmethod
     def fit(self, forest: FittedForest, request: Request) -> Calibrated:

@@ -657,14 +657,18 @@ class CrossCalibration(CalibrationResult):
         return self.engine.widen(ends, range(len(self.levels)))
 
     @cached_property
+    def needed(self) -> list[float]:
+        """How many scores, or how much weight, must be up to an end of each coverage."""
+        if self.weights is None:
+            return [float(rank(self.n, coverage)) for coverage in self.coverages]
+        of_levels = zip(np.concatenate(self.weights).T, self.coverages, strict=True)
+        return [weight_needed(own, coverage) for own, coverage in of_levels]
+
+    @cached_property
     def engine(self) -> hdicore.CrossCalibration:
         """The compiled object that makes one interval of the intervals of all forests."""
-        needed: list[float] = [rank(self.n, coverage) for coverage in self.coverages]
-        if self.weights is not None:
-            of_levels = zip(np.concatenate(self.weights).T, self.coverages, strict=True)
-            needed = [weight_needed(weights, coverage) for weights, coverage in of_levels]
         return hdicore.CrossCalibration(
-            self.scores, needed, self.postprocess.engine, weights=self.weights
+            self.scores, self.needed, self.postprocess.engine, weights=self.weights
         )
 
     def _describe(self, level: Level) -> str:  # noqa: ARG002 (each fold has its own)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 
 from hdicore import kinds, read_calibration
-from hdiforest._model.bases import FAMILIES, Base
+from hdiforest._model.bases import FAMILIES, FIXED_RAW, Base
 from hdiforest._tables.names import names_of_targets
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, check_whole_number, printable
@@ -49,7 +49,7 @@ def calibration_arrays(calibration: Calibration | CrossCalibration) -> Arrays:
         arrays["scores"] = np.concatenate(calibration.scores)
         if calibration.weights is not None:
             arrays["weights"] = np.concatenate(calibration.weights)
-        facts["sizes"] = list(map(len, calibration.scores))
+        arrays["sizes"] = np.array(list(map(len, calibration.scores)), dtype=np.int64)
         facts["grouped"] = calibration.grouped
         return arrays | {"facts": as_facts(facts)}
     facts |= {name: getattr(calibration, name) for name in ("n", "confidence", "weighted")}
@@ -67,13 +67,14 @@ def calibration_arrays(calibration: Calibration | CrossCalibration) -> Arrays:
 
 def _numbers(calibration: Calibration | CrossCalibration) -> Array:
     """Return what answers need, in the order of ``docs/file_format.md``."""
-    postprocess, levels, labels, q_hat = calibration.postprocess, [], [], np.empty(0)
+    postprocess, labels, q_hat = calibration.postprocess, [], np.empty(0)
     family, feature, distribution = FAMILIES[0], None, np.empty((2, 0))
+    levels = [
+        (coverage, kinds()[kind]["number"], *rest)
+        for coverage, kind, *rest in _stored_levels(calibration)
+    ]
     if isinstance(calibration, Calibration):
         family = calibration.bases[0].family
-        for level in calibration.levels:
-            kind = kinds()[level.base.kind]["number"]
-            levels.append((level.coverage, kind, level.base.level, level.q_hat))
         if (groups := calibration.groups) is not None:
             feature, q_hat = groups.feature, groups.q_hat
             for label in groups.labels:
@@ -95,6 +96,17 @@ def _numbers(calibration: Calibration | CrossCalibration) -> Array:
     return np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in parts])
 
 
+def _stored_levels(
+    calibration: Calibration | CrossCalibration,
+) -> list[tuple[float, str, float, float]]:
+    """Return of each coverage the interval that is read, and what widens it or is needed."""
+    if isinstance(calibration, Calibration):
+        levels = calibration.levels
+        return [(each.coverage, each.base.kind, each.base.level, each.q_hat) for each in levels]
+    pairs = zip(calibration.coverages, calibration.needed, strict=True)
+    return [(coverage, FIXED_RAW.kind, FIXED_RAW.level, needed) for coverage, needed in pairs]
+
+
 def calibration_of(parts: Parts) -> Calibration | CrossCalibration:
     """Return the calibration that `calibration_arrays` took apart; ValueError if it is damaged."""
     stored = read_calibration(parts.array("numbers", "float64", (None,)))
@@ -102,7 +114,8 @@ def calibration_of(parts: Parts) -> Calibration | CrossCalibration:
     targets = stored["targets"] if len(stored["targets"]) else None
     lattice = stored["lattice"] and Lattice(*stored["lattice"])
     postprocess = PostProcess(low, high, lattice, stored["clip"], targets)
-    make: Any = _calibration if stored["levels"] else _cross_calibration
+    has_forests = METHODS[stored["method"]].has_forests
+    make: Any = _cross_calibration if has_forests else _calibration
     with as_written():
         calibration: Calibration | CrossCalibration = make(parts, stored, postprocess)
     parts.require_empty()
@@ -158,13 +171,19 @@ def _cross_calibration(
 ) -> CrossCalibration:
     facts: Any = parts.facts("facts")
     levels = tuple(Level(**_level(level)) for level in facts["levels"])
-    shape, ends = (sum(facts["sizes"]), len(levels)), np.cumsum(facts["sizes"])[:-1]
+    sizes = parts.array("sizes", "int64", (None,))
+    if (sizes < 0).any():
+        raise ValueError("sizes of folds must not be negative")
+    shape, ends = (int(sizes.sum()), len(levels)), np.cumsum(sizes)[:-1]
     scores = np.split(np.array(parts.array("scores", "float64", shape)), ends)
     weights = parts.optional("weights", "float64", shape)
     of_folds = None if weights is None else tuple(np.split(np.array(weights), ends))
     about = postprocess, bool(facts["grouped"]), stored["method"]
     guarantee = printable(facts["guarantee"])
-    return CrossCalibration(levels, tuple(scores), *about, of_folds, guarantee)
+    calibration = CrossCalibration(levels, tuple(scores), *about, of_folds, guarantee)
+    if _stored_levels(calibration) != stored["levels"]:
+        raise ValueError("its numbers are not those of its scores")
+    return calibration
 
 
 def boxes_arrays(calibration: JointCalibration) -> Arrays:

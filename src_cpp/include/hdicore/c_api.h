@@ -28,8 +28,8 @@ extern "C" {
 #endif
 
 // 2: interpolations from 7 on, 3: a kind of number 4, 4: index_priced_intervals, index_regions,
-// 5: models of files, 6: no kind of number 4, 7: hdicore_averaged
-#define HDICORE_API_VERSION 7
+// 5: models of files, 6: no kind of number 4, 7: hdicore_averaged, 8: model_predict
+#define HDICORE_API_VERSION 8
 
 typedef enum hdicore_status {
     hdicore_ok = 0,
@@ -205,6 +205,13 @@ typedef struct hdicore_api {
     int (*model_leaves)(const hdicore_model* model, const hdicore_rows* X, int n_threads,
                         int32_t* leaves, hdicore_error* error);
     hdicore_index* (*model_index)(const hdicore_model* model);
+
+    // Since version 8: the same.
+
+    int (*model_predict)(const hdicore_model* model, const hdicore_rows* X, const double* by,
+                         const double* other_means, const double* coverages, int64_t n_levels,
+                         int kind, int n_threads, double* intervals, double* means,
+                         hdicore_error* error);
 } hdicore_api;
 
 // For programs that contain or link the engine.
@@ -231,12 +238,19 @@ double hdicore_model_coverage(const hdicore_model* model, int64_t position);
 
 // Intervals of rows, (n_rows, n_outputs, 2, n_levels), of a hdicore_kind or hdicore_model_kind: bit
 // for bit those of HDIForestRegressor.predict_interval. Calibrated ones are known at coverages that
-// were calibrated. Refused is what would be other numbers than Python's: calibrated intervals of
-// CV+, the jackknife+, another regressor's mean, and groups that are no feature; and one-sided ones
-// of a calibrated model.
+// were calibrated. One-sided ones of a calibrated model are refused.
 int hdicore_model_intervals(const hdicore_model* model, const hdicore_rows* X,
                             const double* coverages, int64_t n_levels, int kind, int n_threads,
                             double* intervals, hdicore_error* error);
+// The same, with the means beside, (n_rows, n_outputs), if they are not null, and with what some
+// calibrations need of the rows; null for others. `by` are the labels (n_rows,) of the groups that
+// it was made by, NaN where one is missing: needed unless a feature holds them, in whose place they
+// are used. Groups that are texts are refused. `other_means`, (n_rows, n_outputs), are those by the
+// regressor that was given as `mean`; CV+ has one for each fold, which is refused.
+int hdicore_model_predict(const hdicore_model* model, const hdicore_rows* X, const double* by,
+                          const double* other_means, const double* coverages, int64_t n_levels,
+                          int kind, int n_threads, double* intervals, double* means,
+                          hdicore_error* error);
 // Means, (n_rows, n_outputs), bit for bit those of HDIForestRegressor.predict.
 int hdicore_model_mean(const hdicore_model* model, const hdicore_rows* X, int n_threads,
                        double* means, hdicore_error* error);

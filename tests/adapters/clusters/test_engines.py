@@ -11,8 +11,8 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._cli.main import main
 
+from ...cli.calls import run
 from ...oracle import ROOT
 from .local import (
     DASK_END,
@@ -49,7 +49,7 @@ def inputs(tmp_path_factory):
     new.to_parquet(folder / "new.parquet", row_group_size=500)
     paths = [str(folder / name) for name in ("model.hdi", "new.parquet", "expected.parquet")]
     scored = ["--coverage", "0.8", "0.9", "--keep", "id"]
-    assert main(["score", paths[0], paths[1], "-o", paths[2], *scored]) == 0
+    assert run(["score", paths[0], paths[1], "-o", paths[2], *scored]) == 0
     return folder
 
 

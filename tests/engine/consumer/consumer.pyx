@@ -160,6 +160,19 @@ cdef class Model:
             hc.model_intervals(
                 self.handle, &rows, &coverages[0], coverages.shape[0], kind, 1, &out[0, 0, 0, 0])
 
+    def predict(self, const double[:, ::1] X, by, other_means, const double[::1] coverages, int kind,
+                double[:, :, :, ::1] ends, double[:, ::1] means):
+        cdef const double[::1] labels = by
+        cdef const double[:, ::1] others = other_means
+        cdef const double *given_by = NULL if by is None else &labels[0]
+        cdef const double *given_means = NULL if other_means is None else &others[0, 0]
+        cdef hc.hdicore_rows rows = hc.hdicore_rows(
+            n_rows=X.shape[0], n_features=X.shape[1], floats=NULL, doubles=&X[0, 0])
+        with nogil:
+            hc.model_predict(
+                self.handle, &rows, given_by, given_means, &coverages[0], coverages.shape[0], kind,
+                2, &ends[0, 0, 0, 0], &means[0, 0])
+
     def mean(self, const double[:, ::1] X, double[:, ::1] out):
         cdef hc.hdicore_rows rows = hc.hdicore_rows(
             n_rows=X.shape[0], n_features=X.shape[1], floats=NULL, doubles=&X[0, 0])

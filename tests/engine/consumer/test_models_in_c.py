@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
 
 from hdiforest import HDIForestRegressor, LeafModel, fit_table
 from hdiforest.calibration import CVPlus
@@ -73,9 +74,13 @@ def program(sanitized_engine, tmp_path_factory):
 def ask(program, tmp_path):
     """Ask files for intervals of rows; each gives an `Answer`."""
 
-    def asked(paths, rows, levels, *, opening=MAPPED, kind=USUAL, n_threads=1):
+    def asked(
+        paths, rows, levels, *, opening=MAPPED, kind=USUAL, n_threads=1, by=None, other_means=None
+    ):
         rows.tofile(tmp_path / "rows")
-        given = (rows.dtype.char, *rows.shape, opening, kind, n_threads, *levels)
+        beside = [written_numbers(tmp_path / "by", by)]
+        beside.append(written_numbers(tmp_path / "other_means", other_means))
+        given = (rows.dtype.char, *rows.shape, opening, kind, n_threads, *beside, *levels)
         command = [program, tmp_path / "rows", *given]
         lines = "".join(f"{path}\n" for path in paths)
         done = subprocess.run(list(map(str, command)), input=lines.encode(), capture_output=True)
@@ -83,6 +88,13 @@ def ask(program, tmp_path):
         return list(answers(done.stdout, len(paths), len(rows), len(levels)))
 
     return asked
+
+
+def written_numbers(path, numbers):
+    if numbers is None:
+        return "-"
+    np.asarray(numbers, dtype=np.float64).tofile(path)
+    return path
 
 
 def answers(output, n_paths, n_rows, n_levels):
@@ -147,8 +159,14 @@ def of_kind(kind):
     levels = [
         replace(level, base=level.base._replace(kind=kind)) for level in model.calibration_.levels
     ]
-    own = replace(model.calibration_, levels=tuple(levels))
-    model._fitted = replace(model._fitted, calibration=own)
+    result = replace(model.calibration_, levels=tuple(levels))
+    return model._attach(replace(model._fitted.calibrated, result=result))
+
+
+def by_folds(n_trees, **options):
+    """Of forests that are calibrated out of bag, too, if they have trees enough for it."""
+    model = raw(n_trees=n_trees, **options).calibrate(method=CVPlus(3), coverage=LEVELS)
+    assert {fold.calibration is None for fold in model._fitted.calibrated.folds} == {n_trees < 60}
     return model
 
 
@@ -187,6 +205,11 @@ MODELS = {
     "two_by_groups": lambda: calibrated(TWO, by=3),
     "split": lambda: split(),
     "recalibrated": recalibrated,
+    "folds": lambda: by_folds(n_trees=100),
+    "weighted_folds": lambda: by_folds(n_trees=100, sample_weight=1 + RNG.random(N)),
+    "folds_on_a_lattice": lambda: by_folds(n_trees=100, y=Y.round()),
+    "folds_of_few_trees": lambda: by_folds(n_trees=20),
+    "left_out": lambda: raw(n_trees=150).calibrate(method="jackknife+", coverage=LEVELS),
 }
 
 
@@ -244,44 +267,86 @@ def test_some_calibrations_have_residuals(files):
     """Or nothing was compared of them."""
     names = [name for name in MODELS if name not in ("leaf_1", "two_outputs")]
     found = [HDIForestRegressor.load(files(name))._fitted for name in names]
-    parts = [part for model in found for part in (model.calibrated.outputs or (model,))]
-    assert any(part.calibrated.centred is not None for part in parts)
+    parts = [
+        part
+        for model in found
+        for part in ((model.calibrated and model.calibrated.outputs) or (model,))
+    ]
+    assert any(part.calibrated and part.calibrated.centred for part in parts)
     bases = {base for p in parts if p.calibration for base in getattr(p.calibration, "bases", ())}
     assert {b.kind for b in bases} == {"hdi", "equal_tailed", "averaged"}
     assert {b.family for b in bases} == {"raw", "centred"}
     assert {b.min_samples_leaf for b in bases} >= {1, 20}
 
 
-def test_what_is_not_computed_in_c_is_refused_by_name(ask, tmp_path):
-    cross = raw().calibrate(method=CVPlus(3), coverage=LEVELS)
-    by_labels = calibrated(by=list("ab" * (N // 2)))
-    one_sided = calibrated()
-    for name, model in {"cross": cross, "labels": by_labels, "one_sided": one_sided}.items():
+def test_groups_that_are_no_feature_are_given_with_the_rows(ask, tmp_path):
+    labels, new = RNG.integers(0, 4, N) / 2, RNG.integers(0, 5, len(NEW)) / 2
+    labels[:20] = new[:9] = np.nan
+    path = tmp_path / "model"
+    for y in (Y, TWO):
+        model = calibrated(y, by=labels)
+        model.save(path)
+        (found,) = ask([path], NEW, LEVELS, by=new)
+        same(found.intervals, model.predict_interval(NEW, LEVELS, by=new))
+        (none,) = ask([path], NEW, LEVELS)
+        assert none.message.startswith("by must be the groups of the rows")
+    by_feature = calibrated(by=3)
+    by_feature.save(path)
+    (found,) = ask([path], NEW, LEVELS, by=NEW[::-1, 3])
+    same(found.intervals, by_feature.predict_interval(NEW, LEVELS, by=NEW[::-1, 3]))
+
+
+@pytest.mark.parametrize("mean", ["boosting", LinearRegression()])
+def test_the_means_of_another_regressor_are_given_with_the_rows(mean, ask, tmp_path):
+    y = 30 * X[:, 0] + RNG.normal(size=N)
+    path = tmp_path / "model"
+    for target in (y, np.column_stack([y, -y])):
+        with families("stacked"):
+            model = calibrated(target, mean=mean)
+        outputs = model._fitted.calibrated.outputs or [model._fitted]
+        parts = [output.calibrated for output in outputs]
+        assert all(part.centred.family == "stacked" and part.centred.share > 0 for part in parts)
+        others = np.column_stack([part.centred.mean.predict(NEW, 1) for part in parts])
+        model.save(path)
+        (found,) = ask([path], NEW, LEVELS, other_means=others)
+        same(found.intervals, model.predict_interval(NEW, LEVELS))
+        (none,) = ask([path], NEW, LEVELS)
+        assert none.message.startswith("other_means must be the means by the regressor")
+        (infinite,) = ask([path], NEW, LEVELS, other_means=others * np.inf)
+        assert infinite.message == "other_means must be finite"
+
+
+def test_what_is_not_computed_in_c_is_refused_by_name(files, ask, tmp_path):
+    by_labels, one_sided = calibrated(by=list("ab" * (N // 2))), calibrated()
+    with families("stacked"):
+        model = raw(y=30 * X[:, 0] + RNG.normal(size=N), n_trees=100)
+        folds = model.calibrate(method=CVPlus(3), mean="boosting", coverage=LEVELS)
+    for name, model in {"labels": by_labels, "folds": folds, "one_sided": one_sided}.items():
         model.save(tmp_path / name)
-    paths = [tmp_path / name for name in ("cross", "labels", "one_sided")]
+    paths = [tmp_path / name for name in ("labels", "folds")]
     for kind in (USUAL, CALIBRATED):
-        folds, labels, _ = ask(paths, NEW, LEVELS, kind=kind)
-        assert (folds.status, labels.status) == (INVALID, INVALID)
-        assert "calibrated by cv+" in folds.message
-        assert "are no feature" in labels.message
-    for answer, model in zip(ask(paths, NEW, LEVELS, kind=0), (cross, by_labels), strict=False):
+        labels, means = ask(paths, NEW, LEVELS, kind=kind)
+        assert (labels.status, means.status) == (INVALID, INVALID)
+        assert "groups of this calibration are texts" in labels.message
+        assert "each fold of CV+ has the mean of another regressor" in means.message
+    for answer, model in zip(ask(paths, NEW, LEVELS, kind=0), (by_labels, folds), strict=True):
         same(answer.intervals, model.predict_interval(NEW, LEVELS, kind="hdi"))
-    (bounds,) = ask(paths[2:], NEW, LEVELS, kind=2)
+    (bounds,) = ask([tmp_path / "one_sided"], NEW, LEVELS, kind=2)
     assert "hdicore_lower or hdicore_upper of a calibrated model" in bounds.message
-    (other,) = ask(paths[2:], NEW, [0.123])
+    (other,) = ask([tmp_path / "one_sided"], NEW, [0.123])
     assert other.message == "coverages must be calibrated ones, 0.5 0.8 0.9, got 0.123"
 
 
-def test_another_regressors_mean_is_refused(ask, tmp_path):
-    y = 30 * X[:, 0] + RNG.normal(size=N)
-    with families("stacked"):
-        model = calibrated(y, mean="boosting")
-    assert model._fitted.calibrated.centred.family == "stacked"
-    model.save(tmp_path / "model")
-    (found,) = ask([tmp_path / "model"], NEW, LEVELS)
-    assert "mean of another regressor" in found.message
-    (found,) = ask([tmp_path / "model"], NEW, LEVELS, kind=0)
-    same(found.intervals, model.predict_interval(NEW, LEVELS, kind="hdi"))
+def test_what_is_not_used_of_the_rows_is_refused(files, ask):
+    labels = NEW[:, 3]
+    for name in ("split", "folds"):
+        (found,) = ask([files(name)], NEW, LEVELS, by=labels)
+        assert found.message == "by must be null, because the calibration was not made by groups"
+        (found,) = ask([files(name)], NEW, LEVELS, other_means=labels)
+        assert "other_means must be null" in found.message
+    for given in ({"by": labels}, {"other_means": labels}):
+        (found,) = ask([files("groups")], NEW, LEVELS, kind=0, **given)
+        assert "must be null, because these intervals are not calibrated" in found.message
 
 
 def test_rows_that_a_model_does_not_take_are_refused(files, ask, tmp_path):
@@ -289,7 +354,8 @@ def test_rows_that_a_model_does_not_take_are_refused(files, ask, tmp_path):
     holes[2, 1], infinite[2, 1] = np.nan, 1e39
     path = files("leaf_5")
     model = raw(n_trees=2)
-    model._fitted = replace(model._fitted, allow_nan=False)  # older forests take none
+    facts = model._fitted.facts._replace(allow_nan=False)  # older forests take none
+    model._fitted = replace(model._fitted, facts=facts)
     model.save(tmp_path / "model")
     assert "X[2, 1] is NaN" in ask([tmp_path / "model"], holes, LEVELS)[0].message
     assert "X[2, 1] is infinite or too large" in ask([path], infinite, LEVELS)[0].message
@@ -330,7 +396,7 @@ def test_files_that_cannot_be_read_are_told_from_those_that_are_no_models(ask, t
     assert text.message.startswith("the file is no model file, or is damaged: ")
 
 
-# What the reader in C reads of a model; of its outputs, too.
+# What the reader in C reads of a model; of its outputs and folds, too.
 READ = (
     "numbers",
     "feature_names",
@@ -539,6 +605,24 @@ CHANGES = {
     "residuals of another forest": (
         "centred", with_changed("centred.leaf_means", lambda own: own[1:])
     ),
+    "sizes below 0": ("folds", with_changed("calibration.sizes", lambda own: -own)),
+    "a size too many": ("folds", append("calibration.sizes", 0)),
+    "sizes of fewer rows": ("folds", with_changed("calibration.sizes", lambda own: own - 1)),
+    "scores of a coverage": ("folds", with_changed("calibration.scores", lambda own: own[:, 1:])),
+    "scores that descend": ("folds", with_changed("calibration.scores", lambda own: own[::-1])),
+    "weights of fewer rows": (
+        "weighted_folds", with_changed("calibration.weights", lambda own: own[1:])
+    ),
+    "weights below 0": ("weighted_folds", with_changed("calibration.weights", lambda own: -own)),
+    "a fold less": ("folds", with_value("numbers", 7, 2)),
+    "a fold of other coverages": (
+        "folds", with_value(f"fold1.{NUMBERS}", LEVELS_AT, 0.4)
+    ),
+    "rows left out of other trees": (
+        "left_out", with_changed("jackknife.drawn", lambda own: own[:, 1:])
+    ),
+    "fewer rows left out": ("left_out", with_changed("jackknife.drawn", lambda own: own[1:])),
+    "no index of draws": ("left_out", lambda arrays: arrays.pop("jackknife.index.ranks")),
     "no residuals": ("centred", lambda arrays: arrays.pop("centred.index.atoms")),
     **{
         f"{name} is not known": (model, with_changed(name, lambda own: np.ones(3)))

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 from scipy import LowLevelCallable
 from scipy.ndimage import generic_filter
+from sklearn.ensemble import RandomForestRegressor
 
 import hdicore
 from hdiforest import HDIForestRegressor
+from hdiforest.calibration import CVPlus
 
 rng = np.random.default_rng(0)
 one = np.ones(1)
@@ -55,6 +57,7 @@ def use_consumer(module):
     refusals(module)
     indices(module)
     models(module)
+    calibrated_models(module)
     callbacks(module)
 
 
@@ -177,6 +180,54 @@ def models(module):
         with open(path, "r+b") as file:
             file.write(b"0" * 20)
         assert "no model file, or is damaged" in refused(module.Model, bytes(path), 0)
+
+
+def calibrated_models(module):
+    """Of each kind that needs more than rows, or several forests; needs safetensors."""
+    if find_spec("safetensors") is None:
+        return
+    levels, labels = np.array([0.5, 0.8]), rng.integers(0, 3, 200) / 2
+    X, noise = rng.random((200, 3)), rng.normal(size=200)
+    new, new_labels = rng.random((70, 3)), rng.integers(0, 4, 70) / 2
+
+    def calibrated(y, **options):
+        forest = RandomForestRegressor(80, min_samples_leaf=5, random_state=0)
+        model = HDIForestRegressor(forest, calibration=False).fit(X, y)
+        return model.calibrate(coverage=levels, **options)
+
+    targets = np.column_stack([noise, X[:, 0] + noise / 9])
+    models = {
+        "plain": calibrated(noise),
+        "feature": calibrated(noise, by=0),
+        "groups": calibrated(noise, by=labels),
+        "folds": calibrated(noise, method=CVPlus(3)),
+        "left out": calibrated(noise, method="jackknife+"),
+        "two": calibrated(targets),
+        "two by groups": calibrated(targets, by=labels),
+        "mean": calibrated(30 * X[:, 0] + noise, mean="boosting"),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for name, fitted in models.items():
+            path, by = Path(folder, name), new_labels if "groups" in name else None
+            fitted.save(path)
+            model, others = module.Model(bytes(path), 1), None
+            centred = fitted._fitted.centred
+            if centred is not None and centred.share > 0:
+                others = np.ascontiguousarray(centred.mean.predict(new, 1)[:, np.newaxis])
+            n_outputs = model.shape()[1]
+            ends, means = np.empty((70, n_outputs, 2, 2)), np.empty((70, n_outputs))
+            model.predict(new, by, others, levels, -1, ends, means)
+            wanted = fitted.predict_interval(new, levels, by=by)
+            same(ends, np.reshape(wanted, ends.shape))
+            same(means, np.reshape(fitted.scorer_.mean(new), means.shape))
+            if by is not None:
+                assert "by must be the groups" in refused(
+                    model.predict, new, None, None, levels, -1, ends, means
+                )
+            if others is not None:
+                assert "other_means must be the means" in refused(
+                    model.predict, new, None, None, levels, -1, ends, means
+                )
 
 
 def callbacks(module):

@@ -5,7 +5,7 @@
 
 #include "base/fixed_point.hpp"
 #include "check.hpp"
-#include "index/bucket_counts.hpp"
+#include "index/derived_tables.hpp"
 #include "kernels/kernels.hpp"
 #include "pmf/bucket_masses.hpp"
 #include "samples.hpp"

@@ -278,7 +278,7 @@ void hostile_rows_and_queries_are_refused() {
     refused("leaves[0, 1] must be a leaf of tree 1", intervals(real.handle, unseen, 1, 0, found));
     refused("leaves must not be null", intervals(real.handle, nullptr, 1, 0, found));
     refused("n_rows", intervals(real.handle, unseen, -1, 0, found));
-    refused("kind must be one of the numbers 0 to 3, or 5",
+    refused("kind must be one of the numbers 0, 1, 2, 3, 5",
             intervals(real.handle, no_leaves, 1, hdicore_upper + 1, found));
     refused("intervals must not be null", intervals(real.handle, no_leaves, 1, 0, nullptr));
     refused("points must not be null", [&](hdicore_error* error) {

@@ -58,7 +58,7 @@ void tails_are_enough() {
         const double coverage = 0.5 + 0.5 * uniform(random);
         for (const KindOfInterval& each : kinds()) {
             const Kind kind = each.kind;
-            const double share = min_share(coverage, kind);
+            const double share = facts_of(kind).min_share(coverage);
             const mass_t outside = pmf.total() - pmf.needed(share);
             // The first atoms that hold more than `outside`, and the last ones.
             std::size_t low = 1;

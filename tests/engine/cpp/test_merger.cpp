@@ -8,7 +8,6 @@
 #include "merge/leave_one_out.hpp"
 #include "merge/row_counts.hpp"
 #include "merge/tails.hpp"
-#include "merge/whole.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;

@@ -18,7 +18,7 @@ bool same(const PricedInterval& a, const PricedInterval& b) {
 
 PricedInterval at_price(const Pmf& pmf, double price, mass_t needed = 1) {
     PricedInterval found;
-    CHECK(priced_intervals(pmf, needed, {&price, 1}, {&found, 1}));
+    CHECK(priced_intervals(pmf, pmf.max_abs(), needed, {&price, 1}, {&found, 1}));
     return found;
 }
 
@@ -110,7 +110,7 @@ void prices_together_are_answered_as_each_alone() {
         std::vector<double> prices(1 + below(random, prices_at_once));
         for (double& price : prices) price = some_price(random, pmf);
         std::vector<PricedInterval> found(prices.size());
-        CHECK(priced_intervals(pmf, needed, prices, found));
+        CHECK(priced_intervals(pmf, pmf.max_abs(), needed, prices, found));
         for (std::size_t k = 0; k < prices.size(); ++k) {
             CHECK(same(found[k], at_price(pmf, prices[k], needed)));
         }
@@ -185,14 +185,14 @@ void tails_are_enough() {
         const PartialPmf partial(values, masses, 1, wide_shift, pmf.max_abs());
         const double price = some_price(random, pmf);
         PricedInterval found;
-        CHECK(priced_intervals(partial, needed, {&price, 1}, {&found, 1}));
+        CHECK(priced_intervals(partial, partial.max_abs(), needed, {&price, 1}, {&found, 1}));
         CHECK(same(found, at_price(pmf, price, needed)));
     }
     const std::vector<double> nothing{std::nan("")};
     const std::vector<mass_t> all{0, 8};
     const std::vector<double> price{1};
     PricedInterval found;
-    CHECK(!priced_intervals(PartialPmf(nothing, all, 1, 3, 6), 1, price, {&found, 1}));
+    CHECK(!priced_intervals(PartialPmf(nothing, all, 1, 3, 6), 6, 1, price, {&found, 1}));
 }
 
 void hostile_atoms() {

@@ -71,9 +71,10 @@ def emulating_programs(programs, sanitized_engine, tmp_path_factory):
     """Folder with the programs of KERNEL_TESTS, with AVX2 and AVX-512 emulated in plain C++."""
     folder = tmp_path_factory.mktemp("emulating_tests")
     emulate = ("-O1", f"-I{ROOT}/tests/engine/cpp/emulated", "-DHDICORE_TARGET(instructions)=")
-    sources = [ROOT / "src_cpp" / "kernels" / f"{name}.cpp" for name in EMULATED]
+    names = (*EMULATED, "kernels")
+    sources = [ROOT / "src_cpp" / "kernels" / f"{name}.cpp" for name in names]
     kernels = compile_all(COMPILER, [*STRICT, *SANITIZE, *emulate], sources, folder)
-    engine = [*kernels, *(made for made in sanitized_engine if made.stem not in EMULATED)]
+    engine = [*kernels, *(made for made in sanitized_engine if made.stem not in names)]
     tests = {folder / name: [programs / f"{name}.o", *engine] for name in KERNEL_TESTS}
     link_all(COMPILER, SANITIZE, tests)
     return folder

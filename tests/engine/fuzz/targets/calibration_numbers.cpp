@@ -5,7 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "calibrated/groups.hpp"
 #include "calibrated/stored_calibration.hpp"
 #include "input.hpp"
 
@@ -17,8 +16,8 @@ using namespace hdicore;
 // An array that is sound, of few of everything.
 std::vector<double> sound(Input& in) {
     const bool by_folds = in.one_in(6);
-    const std::size_t k = by_folds ? 0 : 1 + in.below(4), g = by_folds ? 0 : in.below(4);
-    const std::size_t n_known = in.below(5);
+    const std::size_t k = 1 + in.below(4), g = by_folds ? 0 : in.below(4);
+    const std::size_t n_known = by_folds ? 0 : in.below(5);
     const bool has_lattice = in.one_in(2);
     const std::size_t n_targets = has_lattice ? in.below(6) : 0;
     const auto real = [](std::size_t n) { return static_cast<double>(n); };
@@ -74,12 +73,11 @@ void use(const StoredCalibration& found, Input& in) {
         REQUIRE(j == 0 || (lower[j] <= lower[j - 1] && upper[j] >= upper[j - 1]));
     }
     if (!found.groups) return;
-    const auto& [feature, labels, own] = *found.groups;
-    REQUIRE(own.size() == labels.size() * found.levels.size());
-    const CalibrationGroups groups(feature.value_or(0), labels, own);
+    const auto& labels = found.groups->labels;
+    REQUIRE(found.groups->q_hat.size() == labels.size() * found.levels.size());
     for (std::size_t i = 0; i < labels.size(); ++i) {
         const bool is_text = labels[i] && std::isnan(*labels[i]);
-        REQUIRE(is_text || groups.find(labels[i].value_or(NAN)) == i);
+        REQUIRE(is_text || found.groups->find(labels[i].value_or(NAN)) == i);
     }
 }
 
