@@ -78,27 +78,27 @@ class _KindFacts(TypedDict):
 class Forest:
     """Decision trees that route rows to leaves, from plain arrays.
 
-    The arrays hold the nodes of all trees, one tree after the other, as scikit-learn
-    stores them; children are counted from the root of their own tree.
+    The arrays hold the nodes of all trees, one tree after the other, in the form of scikit-learn.
+    Children are counted from the root of their own tree.
 
     Parameters
     ----------
     children_left : (n_nodes,) int
-        Child of each node; -1 in both arrays of children marks a leaf.
+        Left child of each node. A leaf has -1 in both arrays of children.
     children_right : (n_nodes,) int
-        The same for the right child.
+        Right child of each node.
     feature : (n_nodes,) int
         Feature that each inner node splits on.
     threshold : (n_nodes,) float
-        Rows with ``float32(x) <= threshold`` go left.
+        Threshold of each inner node. Rows with ``float32(x) <= threshold`` go left.
     missing_go_to_left : (n_nodes,) bool
-        Where NaN goes.
+        Whether NaN goes left.
     tree_offsets : (n_trees + 1,) int
-        Nodes of tree t are ``[tree_offsets[t], tree_offsets[t + 1])``.
+        Positions of the trees: tree t has the nodes ``[tree_offsets[t], tree_offsets[t + 1])``.
     n_features : int
-        Columns of a row.
+        Number of columns of a row.
     n_threads : int, default=0
-        0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Raises
     ------
@@ -107,7 +107,15 @@ class Forest:
 
     Notes
     -----
-    Immutable, so safe to share between threads. Building is O(n_nodes).
+    Immutable, and therefore safe to share between threads. Building is O(n_nodes).
+
+    Examples
+    --------
+    >>> from hdicore import Forest
+    >>> forest = Forest([1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, -2, -2], [1, 0, 0], [0, 3], 1)
+    >>> forest.leaves([[0.0], [1.0]])
+    array([[0],
+           [1]], dtype=int32)
     """
 
     def __init__(
@@ -134,19 +142,19 @@ class Forest:
             read. Columns of a structured array are not copied if they hold int64, float64 and
             uint8.
         n_features : int
-            Columns of a row.
+            Number of columns of a row.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         Forest
-            As the constructor makes it.
+            The forest, equal to the one that the constructor makes.
 
         Raises
         ------
         ValueError
-            As the constructor.
+            If the constructor refuses the trees.
         """
 
     @staticmethod
@@ -158,29 +166,30 @@ class Forest:
         source: str | None = None,
         lazy: bool = False,
     ) -> Forest:
-        """Return what `arrays()` was called on, checked.
+        """Return the forest of which `arrays()` returned the arrays, checked.
 
         Parameters
         ----------
         arrays : dict of arrays
-            What `arrays()` returned.
+            The result of `arrays()`.
         n_features : int
-            Columns of a row.
+            Number of columns of a row.
         copy : bool, default=True
-            Whether to copy the arrays. If not, those of the right type, C-ordered and aligned, are
-            used as they are, such as those of a file mapped for reading: nobody, no other process
-            either, may then write to their memory while the object lives, as what was checked is
-            not checked again.
+            Whether to copy the arrays. If not, arrays of the right type, C-ordered and aligned, are
+            used as they are, such as arrays of a file mapped for reading. Nobody, and no other
+            process, may then write to their memory while the object lives, because it is not
+            checked again.
         source : str, optional
-            What errors begin with, such as the name of the file they come from.
+            The beginning of error messages, such as the name of the file.
         lazy : bool, default=False
-            Check only sizes and offsets at once, and the rest when it is used: what a query of few
-            rows reads, and all of it, once, when many rows were scored.
+            Whether to check only sizes and offsets at once. The rest is checked when it is used: a
+            query of few rows checks the nodes that it reads, and a query of many rows checks all,
+            once.
 
         Returns
         -------
         Forest
-            Equal to the one that the arrays are of.
+            A forest equal to the original.
 
         Raises
         ------
@@ -189,27 +198,27 @@ class Forest:
         """
 
     def arrays(self) -> _ForestArrays:
-        """Read-only views of the arrays that hold the forest.
+        """Return read-only views of the arrays that hold the forest.
 
         Returns
         -------
         dict of arrays
             The nodes, (n_nodes, 2) uint32, or (n_nodes, 4) if a tree is very large or there are
-            more than 256 features; tree_offsets, (n_trees + 1,) int64; leaf_nodes, (n_leaves,)
+            more than 256 features. tree_offsets, (n_trees + 1,) int64. leaf_nodes, (n_leaves,)
             int32.
         """
 
     def apply(self, X: ArrayLike, *, n_threads: int = 0, out: _Leaves | None = None) -> _Leaves:
-        """Node id of the leaf of each row in each tree, as scikit-learn's ``apply``.
+        """Return the node id of the leaf of each row in each tree, like scikit-learn's ``apply``.
 
         Parameters
         ----------
         X : (n, n_features) float32 or float64
-            Cast to float32 for routing. NaN is allowed, infinity is not.
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : (n, n_trees) int32, optional
-            Filled and returned.
+            Array to fill and return.
 
         Returns
         -------
@@ -218,21 +227,21 @@ class Forest:
         """
 
     def leaves(self, X: ArrayLike, *, n_threads: int = 0, out: _Leaves | None = None) -> _Leaves:
-        """Leaf of each row in each tree, counted as `LeafIndex` wants them.
+        """Return the leaf of each row in each tree, in the numbers of `LeafIndex`.
 
         Parameters
         ----------
         X : (n, n_features) float32 or float64
-            Cast to float32 for routing. NaN is allowed, infinity is not.
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : (n, n_trees) int32, optional
-            Filled and returned.
+            Array to fill and return.
 
         Returns
         -------
         (n, n_trees) int32
-            From 0 to n_leaves[t] - 1 within each tree; ``leaf_nodes`` translates.
+            Numbers from 0 to n_leaves[t] - 1 in tree t. ``leaf_nodes`` translates them to node ids.
         """
 
     def leaves_of_trees(
@@ -244,20 +253,21 @@ class Forest:
         order: ArrayLike | None = None,
         n_threads: int = 0,
     ) -> _Leaves:
-        """Route rows down trees [first, last) alone: these columns of `leaves`.
+        """Route rows down the trees [first, last): the columns of `leaves` for the trees.
 
         Parameters
         ----------
         X : (n, n_features) float32 or float64
-            Cast to float32 for routing. NaN is allowed, infinity is not.
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         first : int
             The first tree.
         last : int
             The tree behind the last.
         order : (n,) int, optional
-            A permutation: rows are routed in this order, fast if neighbours share leaves.
+            A permutation, the order in which rows are routed. It is fast if neighbours share
+            leaves.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -273,21 +283,21 @@ class Forest:
         Parameters
         ----------
         leaf_sizes : (n_leaves.sum(),) int
-            Rows of each leaf, tree after tree; a node holds those of all leaves below it. To do
-            what `min_samples_leaf` does to a bootstrapped forest that is fitted, count the rows
-            that a tree drew, each once however often it was drawn.
+            Number of rows of each leaf, tree after tree. A node holds the rows of all leaves below
+            it. Counts of the rows that a tree drew, each once however often it was drawn, prune as
+            `min_samples_leaf` does in the fit of a bootstrapped forest.
         min_samples_leaf : int
             Rows that both children of a node must hold for it to stay a split; at least 1.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         forest : Forest
-            Equal to `from_trees` of the pruned trees, nodes numbered depth first. A tree of which
-            nothing is pruned keeps its node ids.
+            Equal to `from_trees` of the pruned trees, nodes numbered depth first. A tree without
+            pruned nodes keeps its node ids.
         new_leaves : (n_leaves.sum(),) int32
-            The leaf that each leaf of this forest is part of in the other.
+            The leaf of the pruned forest that contains each leaf of the forest.
 
         Raises
         ------
@@ -297,25 +307,25 @@ class Forest:
         Notes
         -----
         O(n_nodes). Pruning to 5 and then to 15 is the same as pruning to 15. A split that divides
-        few rows from many goes with all that lies below it: a tree whose root is such a split
+        few rows from many is pruned with everything below it. A tree with such a split at its root
         becomes one leaf.
         """
 
     def split_gains(self, leaf_weights: ArrayLike, leaf_means: ArrayLike) -> _Floats:
-        """By how much the splits on each feature reduce the squared error, summed over trees.
+        """Return the reduction of the squared error by the splits on each feature, over all trees.
 
         Parameters
         ----------
         leaf_weights : (n_leaves.sum(),) float
             Weight of the rows of each leaf, tree after tree.
         leaf_means : (n_leaves.sum(),) float
-            Mean of their targets.
+            Mean of the targets of each leaf, tree after tree.
 
         Returns
         -------
         (n_features,) float64
-            With the weights and means of a fit they are in the proportions that scikit-learn's
-            ``feature_importances_`` have in a tree.
+            Reductions. With the weights and means of a fit they have the proportions of
+            scikit-learn's ``feature_importances_`` of a tree.
 
         Raises
         ------
@@ -335,11 +345,11 @@ class Forest:
 
     @property
     def n_features(self) -> int:
-        """Columns of a row."""
+        """Number of columns of a row."""
 
     @property
     def n_leaves(self) -> NDArray[np.int64]:
-        """Leaves of each tree, (n_trees,)."""
+        """Number of leaves of each tree, (n_trees,)."""
 
     @property
     def leaf_nodes(self) -> NDArray[np.int32]:
@@ -354,13 +364,13 @@ class Forest:
     def __setstate__(self, state: tuple[_ForestArrays, int], /) -> None: ...
 
 class LeafIndex:
-    """Which training targets lie in each leaf, and what they weigh there.
+    """The training targets in each leaf, and their weights in it.
 
-    Built from the leaves of the training rows alone: as `Forest.leaves` numbers them,
-    or, with `from_leaves`, as another library does. In each leaf a row weighs its share
-    of the leaf's total; a row's weight is the mean over trees (Zhu, Lu, Chen 2019, eq. 7
-    and 12). Shares are whole numbers of units, 2**shift to a leaf, so sums are exact and
-    do not depend on their order.
+    It is built from the leaves of the training rows alone, with the numbers of `Forest.leaves`, or
+    with the leaf ids of another library (`from_leaves`). In each leaf a row weighs its share of the
+    leaf's total. The weight of a row is the mean over trees (Zhu, Lu, Chen 2019, eq. 7 and 12).
+    Shares are whole numbers of units, 2**shift to a leaf. Sums are therefore exact and do not
+    depend on their order.
 
     Parameters
     ----------
@@ -373,18 +383,18 @@ class LeafIndex:
     sample_weight : (n,) float, optional
         Weight of each row, times `counts`.
     n_leaves : (n_trees,) int, optional
-        Leaves of each tree; by default as many as `leaves` names.
+        Number of leaves of each tree. The default is the number that `leaves` names.
     keep_row_weights : bool, default=False
-        Keep what `leave_out` needs, at 8 bytes per entry.
+        Whether to keep what `leave_out` needs, at 8 bytes per entry.
     pooled : bool, default=False
-        Rows weigh alike in all leaves, as if those of a query were one sample, so that
-        a large leaf counts for more. By default leaves count alike.
+        Whether rows weigh alike in all leaves, so that a large leaf counts for more. By default
+        leaves count alike.
     max_samples_leaf : int, optional
-        Rows to keep in each leaf, with all their draws, chosen at random; by default all.
+        Number of rows to keep in each leaf, with all their draws, at random. The default is all.
     seed : int, default=0
-        Of that choice, which depends on nothing else.
+        Seed of the choice of rows in the leaves.
     n_threads : int, default=0
-        0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Raises
     ------
@@ -393,8 +403,19 @@ class LeafIndex:
 
     Notes
     -----
-    Immutable, so safe to share between threads.
-    Building is O(n_outputs * n * (log n + n_trees)).
+    Immutable, and therefore safe to share between threads. Building is O(n_outputs * n * (log n +
+    n_trees)).
+
+    Queries take a training row to leave out of each row as `leave_out`. It must lie, once, in each
+    leaf of the row. In `leaves`, -1 stands for a tree in which it does not. It needs
+    ``keep_row_weights``.
+
+    Examples
+    --------
+    >>> from hdicore import LeafIndex
+    >>> index = LeafIndex([[0, 0], [0, 1], [1, 1]], y=[0.0, 1.0, 5.0])
+    >>> index.mean([[0, 1]])
+    array([1.75])
     """
 
     def __init__(
@@ -424,17 +445,17 @@ class LeafIndex:
         seed: int = 0,
         n_threads: int = 0,
     ) -> LeafIndex:
-        """Index of a forest of any library, from the leaf ids that it reports.
+        """Build an index of a forest of any library, from the leaf ids that it reports.
 
-        The same as the class, but the leaves are those in which a training row lies, and
-        a query that names another one is refused: it comes from another forest, or the
-        training rows are not those of its fit.
+        The index is the same as of the class, but has only leaves in which a training row lies. A
+        query that names another leaf is refused: it comes from another forest, or the training rows
+        are not the rows of the fit.
 
         Parameters
         ----------
         leaves : (n, n_trees) array of whole numbers
-            Leaf id of each training row in each tree, from 0 and below 2**28, of any integer
-            or float type and memory layout. Memory grows with the largest id of each tree.
+            Leaf id of each training row in each tree, from 0 and below 2**28, of any integer or
+            float type and memory layout. Memory grows with the largest id of each tree.
         y : (n,) or (n, n_outputs) float
             Finite targets.
         counts : (n, n_trees) int, optional
@@ -442,25 +463,25 @@ class LeafIndex:
         sample_weight : (n,) float, optional
             Weight of each row, times its counts.
         keep_row_weights : bool, default=False
-            Keep what `leave_out` needs, at 8 bytes per entry.
+            Whether to keep what `leave_out` needs, at 8 bytes per entry.
         pooled : bool, default=False
             Whether leaves count by their size; see the class.
         max_samples_leaf : int, optional
-            Rows to keep in each leaf; by default all.
+            Number of rows to keep in each leaf. The default is all.
         seed : int, default=0
-            Of the choice of these rows.
+            Seed of the choice of rows in the leaves.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         LeafIndex
-            Which knows the leaves that hold training rows.
+            The index of the leaves that hold training rows.
 
         Raises
         ------
         ValueError
-            As the class.
+            If the class refuses the arguments.
 
         Examples
         --------
@@ -486,17 +507,17 @@ class LeafIndex:
         seed: int = 0,
         n_threads: int = 0,
     ) -> LeafIndex:
-        """Index built by blocks of trees: the leaves of all trees are never in memory at once.
+        """Build an index by blocks of trees: the leaves of all trees are never in memory at once.
 
         Equal to ``LeafIndex(leaves, y, counts=counts, n_leaves=n_leaves, ...)``, in every bit.
 
         Parameters
         ----------
         blocks : iterable of (leaves, counts)
-            The trees in order, some at a time: `leaves` (n, k) and `counts` (n, k) or None, as
-            in the class; Fortran order saves a copy. Iterated once where that shows that rows
-            weigh alike in their leaves, and otherwise again, up to three times: each time with
-            the same arrays. Not a generator, unless it is a function that returns one.
+            The trees in order, some at a time: `leaves` (n, k) and `counts` (n, k) or None. See the
+            class. Fortran order saves a copy. The blocks are iterated once if rows weigh alike in
+            their leaves, and otherwise up to three times, each time with the same arrays. A
+            generator must be given as a function that returns it.
         y : (n,) or (n, n_outputs) float
             Finite targets.
         n_leaves : (n_trees,) int
@@ -504,27 +525,27 @@ class LeafIndex:
         sample_weight : (n,) float, optional
             Weight of each row, times its counts.
         keep_row_weights : bool, default=False
-            Keep what `leave_out` needs, at 8 bytes per entry.
+            Whether to keep what `leave_out` needs, at 8 bytes per entry.
         pooled : bool, default=False
             Whether leaves count by their size; see the class.
         max_samples_leaf : int, optional
-            Rows to keep in each leaf; by default all.
+            Number of rows to keep in each leaf. The default is all.
         seed : int, default=0
-            Of the choice of these rows.
+            Seed of the choice of rows in the leaves.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         LeafIndex
-            As the class makes it.
+            The index, equal to the one that the class makes.
 
         Raises
         ------
         TypeError
             If `blocks` cannot be iterated, or an item is no pair.
         ValueError
-            As the class, and if blocks do not hold n_trees trees in all.
+            If the class refuses the arguments, or the blocks do not hold n_trees trees in all.
 
         Notes
         -----
@@ -540,29 +561,25 @@ class LeafIndex:
         source: str | None = None,
         lazy: bool = False,
     ) -> LeafIndex:
-        """Return what `arrays()` was called on, checked.
+        """Return the index of which `arrays()` returned the arrays, checked.
 
         Parameters
         ----------
         arrays : dict of arrays
-            What `arrays()` returned.
+            The result of `arrays()`.
         scalar_output : bool
             Whether y had one dimension.
         copy : bool, default=True
-            Whether to copy the arrays. If not, those of the right type, C-ordered and aligned, are
-            used as they are, such as those of a file mapped for reading: nobody, no other process
-            either, may then write to their memory while the object lives, as what was checked is
-            not checked again.
+            Whether to copy the arrays. See `Forest.from_arrays`.
         source : str, optional
-            What errors begin with, such as the name of the file they come from.
+            The beginning of error messages, such as the name of the file.
         lazy : bool, default=False
-            Check only sizes, offsets and atoms at once, and the rest when it is used: what a query
-            of few rows reads, and all of it, once, when many rows were scored.
+            Whether to check only sizes, offsets and atoms at once. See `Forest.from_arrays`.
 
         Returns
         -------
         LeafIndex
-            Equal to the one that the arrays are of.
+            An index equal to the original.
 
         Raises
         ------
@@ -571,27 +588,27 @@ class LeafIndex:
         """
 
     def arrays(self) -> _LeafIndexArrays:
-        """Read-only views of the arrays that hold the index.
+        """Return read-only views of the arrays that hold the index.
 
         Returns
         -------
         dict of arrays
-            Row weights are not among them.
+            The arrays, without the row weights of `keep_row_weights`.
         """
 
     def __hdicore_index__(self) -> CapsuleType: ...
     def atoms(self, output: int = 0) -> _Floats:
-        """Distinct targets of one output.
+        """Return the distinct targets of one output.
 
         Parameters
         ----------
         output : int, default=0
-            Which output.
+            Number of the output.
 
         Returns
         -------
         (n_atoms,) float64
-            Ascending; a read-only view.
+            Targets, ascending, as a read-only view.
         """
 
     @property
@@ -604,15 +621,15 @@ class LeafIndex:
 
     @property
     def n_leaves(self) -> NDArray[np.int64]:
-        """Leaves of each tree, (n_trees,)."""
+        """Number of leaves of each tree, (n_trees,)."""
 
     @property
     def n_entries(self) -> int:
-        """Pairs of a leaf and a target in it, over all outputs."""
+        """Number of pairs of a leaf and a target in it, over all outputs."""
 
     @property
     def shift(self) -> int:
-        """A tree that contributes to a row has 2**shift units."""
+        """Logarithm of the units of a tree: a tree that contributes to a row has 2**shift units."""
 
     @property
     def nbytes(self) -> int:
@@ -640,24 +657,24 @@ class LeafIndex:
         n_threads: int = 0,
         out: _Floats | None = None,
     ) -> _Floats:
-        """Mean of the conditional distribution of each row.
+        """Return the mean of the conditional distribution of each row.
 
-        The mean of its leaves' means, which are kept from the first request for many rows on. Of
-        leaves that hold one target alone it is this target; else it is right to 2^-31 of the range
-        of the row's targets, 2^-51 and for each tree 2^-59 of that of all targets, and 2^-53 of
-        itself. Where leaves are pooled, 2^-59 is over the mean share of a tree that they weigh.
+        The mean of a row is the mean of its leaves' means, which are kept from the first request
+        for many rows on. If the leaves hold only one target, the mean is the target. Otherwise it
+        is right to 2^-31 of the range of the row's targets, 2^-51 and for each tree 2^-59 of the
+        range of all targets, and 2^-53 of itself. If leaves are pooled, 2^-59 is divided by the
+        mean share of a tree that they weigh.
 
         Parameters
         ----------
         leaves : (n, n_trees) int
             Leaf of each row in each tree, or -1 for a tree that does not contribute.
         leave_out : (n,) int, optional
-            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
-            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+            Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the result, optional
-            Filled and returned.
+            Array to fill and return.
 
         Returns
         -------
@@ -743,7 +760,7 @@ class LeafIndex:
     def spread_and_mass(
         self, leaves: ArrayLike, intervals: ArrayLike, *, n_threads: int = 0
     ) -> tuple[_Floats, _Floats]:
-        """How far the trees of each row agree, and how much of its distribution an interval holds.
+        """Return how far the trees of each row agree, and the mass within an interval.
 
         Parameters
         ----------
@@ -752,14 +769,14 @@ class LeafIndex:
         intervals : (n, 2) or (n, n_outputs, 2) float
             Lower and upper ends, both included.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         spread : (n,) or (n, n_outputs) float64
-            Standard deviation over trees of the means of the leaves; NaN if none has rows.
+            Standard deviation over trees of the means of the leaves. NaN if no leaf has rows.
         mass : (n,) or (n, n_outputs) float64
-            What `cdf` gives between the ends; NaN also where one is NaN.
+            Mass between the ends, by `cdf`. NaN also if an end is NaN.
 
         Raises
         ------
@@ -768,37 +785,45 @@ class LeafIndex:
 
         Notes
         -----
-        O(entries of the row's leaves + log atoms) for each row: nothing is merged. Sums overflow to
-        infinity.
+        O(entries of the row's leaves + log atoms) for each row, because nothing is merged. Sums
+        overflow to infinity.
         """
 
 class Scorer:
     """A forest and its leaf index: from rows to their conditional distributions.
 
-    Rows are scored in blocks over threads; memory beside the results does not grow
-    with their number, and the number of threads does not change a bit of the results.
+    Rows are scored in blocks over threads. Memory beside the results does not grow with the number
+    of rows. The number of threads does not change a bit of the results.
 
     Parameters
     ----------
     forest : Forest
-        What routes rows to leaves.
+        The forest that routes rows to leaves.
     index : LeafIndex
-        Built from ``forest.leaves(X_train)`` with ``n_leaves=forest.n_leaves``.
+        The index, built from ``forest.leaves(X_train)`` with ``n_leaves=forest.n_leaves``.
 
     Raises
     ------
     ValueError
-        If their trees differ.
+        If the trees of forest and index differ.
+
+    Examples
+    --------
+    >>> from hdicore import Forest, LeafIndex, Scorer
+    >>> forest = Forest([1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, -2, -2], [1, 0, 0], [0, 3], 1)
+    >>> leaves = forest.leaves([[0.0], [0.0], [1.0]])
+    >>> Scorer(forest, LeafIndex(leaves, [1.0, 3.0, 5.0])).mean([[0.2], [0.7]])
+    array([2., 5.])
     """
 
     def __init__(self, forest: Forest, index: LeafIndex) -> None: ...
     @property
     def forest(self) -> Forest:
-        """What routes rows to leaves."""
+        """The forest that routes rows to leaves."""
 
     @property
     def index(self) -> LeafIndex:
-        """Which training targets lie in each leaf."""
+        """The training targets in each leaf."""
 
     def __reduce__(self) -> tuple[type[Scorer], tuple[Forest, LeafIndex]]: ...
     def mean(
@@ -809,24 +834,24 @@ class Scorer:
         n_threads: int = 0,
         out: _Floats | None = None,
     ) -> _Floats:
-        """Mean of the conditional distribution of each row.
+        """Return the mean of the conditional distribution of each row.
 
-        The mean of its leaves' means, which are kept from the first request for many rows on. Of
-        leaves that hold one target alone it is this target; else it is right to 2^-31 of the range
-        of the row's targets, 2^-51 and for each tree 2^-59 of that of all targets, and 2^-53 of
-        itself. Where leaves are pooled, 2^-59 is over the mean share of a tree that they weigh.
+        The mean of a row is the mean of its leaves' means, which are kept from the first request
+        for many rows on. If the leaves hold only one target, the mean is the target. Otherwise it
+        is right to 2^-31 of the range of the row's targets, 2^-51 and for each tree 2^-59 of the
+        range of all targets, and 2^-53 of itself. If leaves are pooled, 2^-59 is divided by the
+        mean share of a tree that they weigh.
 
         Parameters
         ----------
         X : (n, n_features) float32 or float64
             Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         leave_out : (n,) int, optional
-            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
-            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+            Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the result, optional
-            Filled and returned.
+            Array to fill and return.
 
         Returns
         -------
@@ -851,7 +876,7 @@ class Scorer:
         out: _Floats | None = None,
         centres: ArrayLike | None = None,
     ) -> _Floats:
-        """Prediction intervals; one merge of a row's leaves serves all levels.
+        """Return prediction intervals. One merge of a row's leaves serves all levels.
 
         Parameters
         ----------
@@ -860,20 +885,20 @@ class Scorer:
         coverage : float or list of k floats, default=0.9
             Shares in (0, 1] of the distribution to hold.
         kind : str or list of k str, default="hdi"
-            "hdi" (shortest), "equal_tailed", "lower" ([bound, inf]), "upper" ([-inf, bound]) or
-            "averaged" (midway between the first two): one for all levels, or one for each.
+            Kind of interval, one for all levels, or one for each. "hdi" is the shortest, "lower" is
+            [bound, inf], "upper" is [-inf, bound], and "averaged" lies midway between "hdi" and
+            "equal_tailed".
         mean : (n,) or (n, n_outputs) float64, optional
             Filled with the means in the same pass.
         leave_out : (n,) int, optional
-            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
-            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+            Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the result, optional
-            Filled and returned.
+            Array to fill and return.
         centres : (n_leaves.sum(),) float, optional
-            Numbers of leaves, tree after tree, such as means where the index is of residuals: the
-            mean of those of a row is added to both its ends. For an index of one output.
+            A number for each leaf, tree after tree, such as its mean if the index is of residuals.
+            The mean of the numbers of a row is added to both ends. The index must have one output.
 
         Returns
         -------
@@ -898,7 +923,7 @@ class Scorer:
         n_threads: int = 0,
         out: _Floats | None = None,
     ) -> tuple[_Floats, NDArray[np.int64]]:
-        """Find the intervals of most ``price * mass - width``, a price being width for all mass.
+        """Find the intervals of most ``price * mass - width``. A price is the width for all mass.
 
         Parameters
         ----------
@@ -913,12 +938,11 @@ class Scorer:
         mass : (n,) or (n, k) float64, optional
             Filled with the shares that the intervals hold; NaN where no tree contributes.
         leave_out : (n,) int, optional
-            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
-            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+            Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the ends, optional
-            Filled and returned.
+            Array to fill and return.
 
         Returns
         -------
@@ -926,8 +950,9 @@ class Scorer:
             Lower and upper ends, both atoms. With several outputs their axis stands behind n. NaN
             for rows to which no tree contributes.
         units : (n,) or (n, k) int64
-            Mass of each interval in whole units, whose sums are exact: a tree that contributes has
-            ``2**shift`` (`LeafIndex.shift`), fewer if leaves are pooled. 0 where none contributes.
+            Mass of each interval in whole units, so that sums are exact. A tree that contributes
+            has ``2**shift`` units (`LeafIndex.shift`), or fewer if leaves are pooled. 0 if no tree
+            contributes.
 
         Raises
         ------
@@ -936,10 +961,10 @@ class Scorer:
 
         Notes
         -----
-        Mass does not fall as the price grows, to within rounding. Of all ways to give many rows a
-        mean mass, those of one price for all rows have the least total width. Of intervals of equal
-        surplus (to within the price of two units a tree, and 2**-48 of the largest atom) the one
-        with most mass is taken, then the leftmost. O(atoms) for each price.
+        Mass does not fall as the price grows, to within rounding. The intervals of one price for
+        all rows have the least total width of all intervals with the same mean mass. The interval
+        with most mass, and then the leftmost, is taken if surpluses are equal, to within the price
+        of two units a tree and 2**-48 of the largest atom. O(atoms) for each price.
         """
 
     def regions(
@@ -968,14 +993,14 @@ class Scorer:
         gap : float, default=0.0
             Length that one more piece has to save, at least 0 and finite.
         grid : (low, high, n_bins, bandwidth), optional
-            Put each distribution on equal bins of [low, high] first, 4096 at most, and smooth it by
-            a Gaussian kernel of this standard deviation, in the unit of y; 0: not at all. Pieces
-            are then of whole bins. Without a grid they run from atom to atom.
+            Bins for the distributions: equal bins of [low, high], at most 4096, smoothed by a
+            Gaussian kernel with the standard deviation `bandwidth`, in the unit of y. 0 does not
+            smooth. Pieces consist of whole bins. The default is no grid: pieces run from atom to
+            atom.
         leave_out : (n,) int, optional
-            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
-            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+            Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -996,11 +1021,11 @@ class Scorer:
         Notes
         -----
         The least cost at a price of mass is found exactly, by a recursion over the atoms, and the
-        price is searched; what it leaves open between two corners of the lower hull of cost by mass
-        is filled heuristically. No region costs more than the HDI. A bound is the greatest of
-        ``cost + price * (needed mass - mass)`` over the prices asked, less what rounding may add to
-        it. That of one piece is its length, less the 2^-48 of the largest atom by which widths tie
-        and a quarter more; that of regions which single atoms make up is 0.
+        price is searched. The gap between two corners of the lower hull of cost by mass is filled
+        heuristically. No region costs more than the HDI. A bound is the greatest of ``cost + price
+        * (needed mass - mass)`` over the prices asked, less what rounding may add to it. The bound
+        of one piece is its length, less the 2^-48 of the largest atom by which widths tie and a
+        quarter more. The bound of regions of single atoms is 0.
 
         On a grid, an atom at an edge counts in the bin above, atoms outside in the first or the
         last bin. The kernel is read at centres of bins up to 4 standard deviations, and divided for
@@ -1029,17 +1054,16 @@ class Scorer:
         interpolation : str, default="inverted_cdf"
             The name of any method of `numpy.quantile`.
         leave_out : (n,) int, optional
-            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
-            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+            Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the result, optional
-            Filled and returned.
+            Array to fill and return.
 
         Returns
         -------
         (n,) or (n, k) float64
-            With several outputs their axis stands behind n.
+            Quantiles. With several outputs their axis stands behind n.
 
         Raises
         ------
@@ -1057,7 +1081,7 @@ class Scorer:
         n_threads: int = 0,
         out: _Floats | None = None,
     ) -> _Floats:
-        """P(Y <= y) for each row, or P(Y < y).
+        """Return P(Y <= y) for each row, or P(Y < y).
 
         Parameters
         ----------
@@ -1068,17 +1092,16 @@ class Scorer:
         inclusive : bool, default=True
             Whether y itself counts.
         leave_out : (n,) int, optional
-            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
-            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+            Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of the result, optional
-            Filled and returned.
+            Array to fill and return.
 
         Returns
         -------
         float64 array of the shape of y
-            Between 0 and 1.
+            Probabilities between 0 and 1.
 
         Raises
         ------
@@ -1102,19 +1125,18 @@ class Scorer:
         X : (n, n_features) float32 or float64
             Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         uniforms : (n,) or (n, k) float
-            In [0, 1); with several outputs their axis stands behind n.
+            Numbers in [0, 1). With several outputs their axis stands behind n.
         leave_out : (n,) int, optional
-            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
-            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+            Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
         out : float64 array of the shape of uniforms, optional
-            Filled and returned; may be `uniforms` itself.
+            Array to fill and return. It may be `uniforms` itself.
 
         Returns
         -------
         float64 array of the shape of uniforms
-            Atoms.
+            Draws, which are atoms.
 
         Raises
         ------
@@ -1132,17 +1154,16 @@ class Scorer:
         X : (n, n_features) float32 or float64
             Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         leave_out : (n,) int, optional
-            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
-            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+            Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         indptr : (n + 1,) int64
-            Where the entries of each row begin.
+            First entry of each row.
         indices : (nnz,) int32
-            Position of each entry's atom.
+            Position of the atom of each entry.
         data : (nnz,) float64
             Weights. Rows sum to 1, or are empty where no tree contributes.
 
@@ -1155,27 +1176,26 @@ class Scorer:
     def proximities(
         self, X: ArrayLike, *, leave_out: ArrayLike | None = None, n_threads: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-        """How often training rows with the target of each atom count, as arrays of a CSR matrix.
+        """Return how often training rows count at each atom, as arrays of a CSR matrix.
 
         Parameters
         ----------
         X : (n, n_features) float32 or float64
             Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         leave_out : (n,) int, optional
-            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
-            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+            Training row to exclude for each row. See `LeafIndex`.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         indptr : (n + 1,) int64
-            Where the entries of each row begin.
+            First entry of each row.
         indices : (nnz,) int32
-            Position of each entry's atom.
+            Position of the atom of each entry.
         counts : (nnz,) int64
-            Summed over trees. With y = 0, 1, 2, ... at the build atoms are training rows. For an
-            index of one output.
+            Counts, summed over trees. If the index was built with y = 0, 1, 2, ..., atoms are
+            training rows. The index must have one output.
 
         Raises
         ------
@@ -1184,19 +1204,19 @@ class Scorer:
         """
 
     def n_samples(self, X: ArrayLike, *, n_threads: int = 0) -> NDArray[np.int64]:
-        """How often training rows count in the leaves of each row.
+        """Return how often training rows count in the leaves of each row.
 
         Parameters
         ----------
         X : (n, n_features) float32 or float64
             Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         (n,) int64
-            Summed over trees.
+            Counts, summed over trees.
 
         Raises
         ------
@@ -1207,15 +1227,15 @@ class Scorer:
 class OutOfBagScorer:
     """Training rows of a forest: out-of-bag means, and intervals that do not see their own row.
 
-    A row is out of bag in the trees that did not draw it. Its distribution is that of the other
-    rows in its leaves of these trees, each of which has the weight of a row of the index.
+    A row is out of bag in the trees that did not draw it. Its distribution is made of the other
+    rows in its leaves of the trees. Each has the weight of a row of the index.
 
     Parameters
     ----------
     index : LeafIndex
-        Of the leaves of the same trees, with one output. It is used itself if it holds each row
-        once in each tree, no two targets are equal, all rows weigh alike and each is out of bag
-        somewhere; else another one is built.
+        An index of the leaves of the same trees, with one output. It is used itself if it holds
+        each row once in each tree, no two targets are equal, all rows weigh alike, and each row is
+        out of bag somewhere. Otherwise another index is built.
     leaves : (n, n_trees) int
         Leaf of each training row in each tree.
     counts : (n, n_trees) int
@@ -1228,7 +1248,7 @@ class OutOfBagScorer:
     draw_weight : (n,) float, optional
         Weight of a row each time it is drawn, in the means of leaves; by default 1.
     n_threads : int, default=0
-        0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Raises
     ------
@@ -1297,10 +1317,10 @@ class OutOfBagScorer:
         offsets: ArrayLike | None = None,
         n_threads: int = 0,
     ) -> _Floats:
-        """Return intervals of training rows from targets or residuals of others.
+        """Return intervals of training rows from targets or residuals of other training rows.
 
         The atoms of row i are y[j], or s[i] + (y[j] - s[j]) with s = scale * centres + offsets. The
-        row is left out of its leaves, and its target out of the centres of the others.
+        row is left out of its leaves, and its target is left out of the centres of other rows.
 
         Parameters
         ----------
@@ -1311,14 +1331,14 @@ class OutOfBagScorer:
         kind : str or list of k str, default="hdi"
             Kind of interval, of each coverage, as `LeafIndex.intervals` names them.
         family : {"raw", "centred"} or a list of them, default="centred"
-            What the atoms are: targets, or centres plus residuals. One merge serves both.
+            The atoms: targets, or centres plus residuals. One merge serves both.
         scale : float, default=1.0
             Factor of the centres.
         offsets : (n,) float, optional
-            Added to the centres after that, such as a share of another model's prediction of a
-            row; by default 0.
+            Added to the centres after that, such as a share of another model's prediction of a row;
+            by default 0.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -1332,8 +1352,8 @@ class OutOfBagScorer:
 
         Notes
         -----
-        O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row,
-        O(n) in all besides.
+        O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row, O(n)
+        in all besides.
         """
 
 def available_threads() -> int:
@@ -1342,7 +1362,7 @@ def available_threads() -> int:
     Returns
     -------
     int
-        As many as the processors this process may run on, but no more than the quota of its
+        The number of processors that the process may run on, but no more than the quota of its
         control group or OMP_NUM_THREADS allow.
     """
 
@@ -1354,22 +1374,22 @@ def instructions() -> _Instructions:
     Returns
     -------
     dict
-        ``used``: str, the widest that are available, or those that the environment
-        variable ``HDICORE_INSTRUCTIONS`` named when hdicore was imported; an unknown
-        name is an `ImportError`. ``available``: tuple of str, all names that the
-        variable may have here, widest last: of ``portable``, ``neon``, ``avx2`` and
-        ``avx512``.
+        ``used`` is a str: the widest available instructions, or the ones that the environment
+        variable ``HDICORE_INSTRUCTIONS`` named when hdicore was imported. An unknown name is an
+        `ImportError`. ``available`` is a tuple of str: the names that the variable may have on the
+        machine, widest last, out of ``portable``, ``neon``, ``avx2`` and ``avx512``.
     """
 
 def kinds() -> dict[str, _KindFacts]:
-    """Return what is known of each kind of interval, by its name.
+    """Return the facts of each kind of interval, by its name.
 
     Returns
     -------
     dict of dicts
-        Ascending by ``number``: int, of the kind in ``hdicore/c_api.h``. ``ends``: tuple of str,
-        those of ``lower`` and ``upper`` that are no infinity. ``holds_coverage``: bool, whether
-        each interval holds its coverage of the distribution; others are read to be widened.
+        Facts of the kinds, ascending by ``number``, an int, the number of the kind in
+        ``hdicore/c_api.h``. ``ends`` is a tuple of str, the finite ends among ``lower`` and
+        ``upper``. ``holds_coverage`` is a bool: whether each interval holds its coverage of the
+        distribution. A kind without it is only read to be widened.
 
     Examples
     --------
@@ -1390,15 +1410,15 @@ def find_mismatch(
 ) -> tuple[int, Literal["weights", "targets"]] | None:
     """Find the first tree that recorded other leaves than the given rows make.
 
-    Compared are the weight of each leaf, which without sample_weight is the number of rows that the
-    tree drew, and its value.
+    The weight and the value of each leaf are compared. Without sample_weight the weight is the
+    number of rows that the tree drew.
 
     Parameters
     ----------
     trees : list of dict
-        What each tree recorded of its leaves, from left to right: their ``weight``; their
-        ``value``; whether values are ``medians`` of the targets or means; and the ``bounds`` that
-        clip them, infinite where nothing does, or None.
+        Record of each tree, with its leaves from left to right. ``weight`` and ``value`` are
+        arrays. ``medians`` tells whether values are medians of the targets or means. ``bounds``
+        clip the values, and are infinite without a bound, or None.
     leaves : (n_trees, n) int
         Leaf of each row, counted from left to right.
     targets : (n_outputs, n) float
@@ -1410,7 +1430,7 @@ def find_mismatch(
     in_float32 : bool, default=False
         Whether counts times weights were rounded to float32.
     n_threads : int, default=0
-        0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Returns
     -------
@@ -1427,32 +1447,38 @@ def find_mismatch(
     -----
     O(n) for each tree and output. Sums may differ by the rounding that their order makes, 4 (n + 4)
     units in the last place of the leaf's own sum of sizes for n drawn rows; medians by 1e-9 of the
-    leaf's weight. A value may lie above that of the rows if a bound could have raised it, and below
-    it likewise. Sums that overflow prove nothing.
+    leaf's weight. A value may lie above the value of the rows if a bound could have raised it, and
+    below it likewise. Sums that overflow prove nothing.
     """
 
 def moving_quantiles(
     start: ArrayLike, scores: ArrayLike, size: int, target: float, miss: float, rate: float
 ) -> tuple[_Floats, float]:
-    """Conformal quantiles of a window of scores that moves row by row.
+    """Return conformal quantiles of a window of scores that moves row by row.
 
     Parameters
     ----------
-    start, scores : (m,) and (n,) float
-        Scores that the window begins with, oldest first, and those that come, in their order.
+    start : (m,) float
+        Scores at the beginning of the window, the oldest first.
+    scores : (n,) float
+        Scores that come, in their order.
     size : int
-        Scores that the window holds, at most.
-    target, miss, rate : float
-        After each score `miss` moves by ``rate * (target - missed)``, where the score missed if it
-        is above its quantile (Gibbs and Candes, NeurIPS 2021).
+        Largest number of scores in the window.
+    target : float
+        Share of misses to reach.
+    miss : float
+        Share of misses of the first quantile. After each score it moves by ``rate * (target -
+        missed)``. A score misses if it is above its quantile (Gibbs and Candes, NeurIPS 2021).
+    rate : float
+        Step by which `miss` moves.
 
     Returns
     -------
     quantiles : (n,) float64
-        Before each score is taken in, of m scores in the window: the k-th smallest,
-        k = ceil((m + 1) (1 - miss)) but at least 1; infinite if k > m.
+        Quantiles before each score is taken in. With m scores in the window a quantile is the k-th
+        smallest, k = ceil((m + 1) (1 - miss)) but at least 1. It is infinite if k > m.
     miss : float
-        After the last score.
+        Share of misses after the last score.
 
     Raises
     ------
@@ -1465,23 +1491,25 @@ def moving_quantiles(
     """
 
 class PostProcess:
-    """What is known of every target, and so applied to every widened interval.
+    """Range and lattice of the targets, applied to every widened interval.
 
-    Crossed ends become their midpoint. On a lattice each end moves inwards to a lattice point, as
-    the training target that it is, if there is one; an interval between two points becomes the
+    Crossed ends become their midpoint. On a lattice each end moves inwards to a lattice point, and
+    to the training target at the point if there is one. An interval between two points becomes the
     nearer one. Finite ends are clipped to the range. Targets in the range and on the lattice stay
     inside, and intervals with the same midpoint stay nested.
 
     Parameters
     ----------
-    low, high : float
-        Range of the training targets.
+    low : float
+        Least training target.
+    high : float
+        Greatest training target.
     clip : bool, default=True
-        Whether intervals end where the training targets do.
+        Whether intervals are clipped to the range.
     lattice : (base, step, slack), optional
-        Targets are base + k step, and at most slack steps, below 0.01, from it.
+        The lattice: targets are base + k step, and at most slack steps, below 0.01, away from it.
     targets : (m,) float, optional
-        Distinct training targets on the lattice, ascending: they are ends as they are.
+        Distinct training targets on the lattice, ascending. They are used as ends without rounding.
 
     Raises
     ------
@@ -1498,12 +1526,12 @@ class PostProcess:
         targets: ArrayLike | None = None,
     ) -> None: ...
     def scores(self, ends: ArrayLike, y: ArrayLike) -> _Floats:
-        """Conformity scores: what widens intervals enough to cover their targets.
+        """Return conformity scores: by how much to widen intervals to cover their targets.
 
-        They are max(l - y, y - u). Of a target off the lattice the farther of the lattice points
-        around it counts; outside the range that intervals are clipped to they are infinite.
-        Clipping and rounding take nothing from the guarantee: this is eq. 6 of Romano, Patterson,
-        Candes, NeurIPS 2019, as least index of a nested family (Gupta, Kuchibhotla, Ramdas, Pattern
+        The scores are max(l - y, y - u). For a target off the lattice the farther of the lattice
+        points around it counts. Scores of targets outside the clipping range are infinite. Clipping
+        and rounding take nothing from the guarantee: this is eq. 6 of Romano, Patterson, Candes,
+        NeurIPS 2019, as least index of a nested family (Gupta, Kuchibhotla, Ramdas, Pattern
         Recognition 127, 2022, section 2). O(n m).
 
         Parameters
@@ -1516,7 +1544,7 @@ class PostProcess:
         Returns
         -------
         (n,) or (n, m) float64
-            In the unit of y.
+            Scores, in the unit of y.
 
         Raises
         ------
@@ -1538,12 +1566,12 @@ class PostProcess:
         q_hat : (m,) or (n, m) float
             Conformal quantiles.
         nested : bool, default=False
-            Whether each interval is made to hold those before it.
+            Whether each interval is made to hold the intervals before it.
 
         Returns
         -------
         (n, 2, m) float64
-            NaN where an end is.
+            NaN if an end is NaN.
 
         Raises
         ------
@@ -1554,26 +1582,26 @@ class PostProcess:
     def __reduce__(self) -> tuple[type[PostProcess], tuple[object, ...]]: ...
 
 class CrossCalibration:
-    """What widens intervals by K forests, each of which knows nothing of its rows, to one.
+    """Widens intervals by K forests, each fitted without its rows, to one interval.
 
     CV+ and the jackknife+ (Barber, Candes, Ramdas, Tibshirani, "Predictive inference with the
     jackknife+", Annals of Statistics 49, 2021, eq. 8), with the scores of Romano, Patterson and
-    Candes (NeurIPS 2019): the upper end of an interval is the k-th smallest of u_i + e_i over the
-    rows i with scores e_i, where u_i is the upper end by the forest fitted without the fold of row
-    i; the lower end likewise.
+    Candes (NeurIPS 2019). The upper end of an interval is the k-th smallest of u_i + e_i over the
+    rows i. e_i is the score of row i, and u_i is the upper end by the forest fitted without the
+    fold of row i. The lower end is computed likewise.
 
     Parameters
     ----------
     scores : list of K (n_fold, k) float
         Scores of the rows of each fold, two or more, for k ascending coverages. They ascend along
-        the first axis. Arrays are kept, and must not change.
+        the first axis. The arrays are kept, and must not change.
     needed : (k,) float
-        How many scores there are up to an end, or how much these weigh. Ends are infinite where it
-        is, or where there are fewer scores.
+        Number of scores up to an end, or their weight. Ends are infinite if it is infinite, or if
+        there are fewer scores.
     postprocess : PostProcess
-        Of widened intervals.
+        Post-processes the widened intervals.
     weights : list of K (n_fold, k) float, optional
-        Positive weights of the scores; by default all weigh alike.
+        Positive weights of the scores. The default is equal weights.
 
     Raises
     ------
@@ -1589,24 +1617,24 @@ class CrossCalibration:
         weights: Sequence[ArrayLike] | None = None,
     ) -> None: ...
     def widen(self, ends: ArrayLike, positions: ArrayLike, *, n_threads: int = 0) -> _Floats:
-        """Calibrated intervals, each of which holds those of lower coverages.
+        """Return calibrated intervals. Each contains the intervals of lower coverages.
 
-        O(K log n) for each row and coverage; ends are larger by the rounding of a few additions.
+        O(K log n) for each row and coverage. Ends are larger by the rounding of a few additions.
 
         Parameters
         ----------
         ends : (K, n, 2, m) float
             Lower and upper ends by the forest of each fold, for the lowest m coverages. With m = 1
-            they serve all.
+            they serve all coverages.
         positions : (p,) int
-            Of the coverages that are asked for, from 0 on.
+            Positions of the wanted coverages, from 0 on.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         (n, 2, p) float64
-            Lower and upper ends. NaN where an end is.
+            Lower and upper ends. NaN if an end is NaN.
 
         Raises
         ------
@@ -1622,7 +1650,7 @@ class CalibrationGroups:
     Parameters
     ----------
     labels : list of g float, str or None
-        Distinct names of the groups; None is that of rows whose label is missing.
+        Distinct names of the groups. None is the name for rows with a missing label.
     q_hat : (g, k) float
         Quantiles of each for k coverages. NaN: it has none of its own.
 
@@ -1655,12 +1683,12 @@ class CalibrationGroups:
         codes : (n,) int
             Positions of their groups among the labels, or -1.
         common : (k,) float
-            Quantiles of all rows, in place of those that a group does not have.
+            Quantiles of all rows, for groups without a quantile of their own.
 
         Returns
         -------
         (n, k) float64
-            As `CalibratedScorer.intervals` and `PostProcess.widen` take them.
+            Quantiles, for `CalibratedScorer.intervals` and `PostProcess.widen`.
 
         Raises
         ------
@@ -1671,20 +1699,21 @@ class CalibrationGroups:
     def __reduce__(self) -> tuple[type[CalibrationGroups], tuple[object, ...]]: ...
 
 class PredictiveDistribution:
-    """A distribution for each row whose quantiles cover what their level says.
+    """A distribution for each row with quantiles that cover the share that their level names.
 
     A row x has a continuous quantile function Q(x, s): the quantiles of its forest at 0.05, 0.10,
     ..., 0.95, straight lines between them, and beyond them lines with the slope of half the range
-    of the training targets. The score of a target y is an s with Q(x, s) = y, and the calibrated
-    quantile at a level is Q at the score that this level has, moved to a value that targets can
-    have.
+    of the training targets. The score of a target y is an s with Q(x, s) = y. The calibrated
+    quantile at a level is Q at the score of the level, moved to a value that targets can have.
 
     Parameters
     ----------
-    levels, scores : (m,) float
-        Levels that are known, between 0 and 1, and what s each is. Both ascend.
+    levels : (m,) float
+        Known levels, between 0 and 1, ascending.
+    scores : (m,) float
+        The s of each level, ascending.
     postprocess : PostProcess
-        Of the quantiles.
+        Post-processes the quantiles.
 
     Raises
     ------
@@ -1699,7 +1728,7 @@ class PredictiveDistribution:
         Parameters
         ----------
         levels : (k,) float
-            In [0, 1].
+            Levels in [0, 1].
 
         Returns
         -------
@@ -1715,14 +1744,14 @@ class PredictiveDistribution:
         base : (n, b) float
             Quantiles of the forest at ``base_levels(levels)``.
         levels : (k,) float
-            In [0, 1].
+            Levels in [0, 1].
         outwards : {1, -1}, default=1
-            Where points of the lattice that no training target has are moved: up or down.
+            Direction in which lattice points without a training target are moved: 1 up, -1 down.
 
         Returns
         -------
         (n, k) float64
-            NaN where the base is.
+            NaN if the base is NaN.
 
         Raises
         ------
@@ -1731,7 +1760,7 @@ class PredictiveDistribution:
         """
 
     def cdf(self, base: ArrayLike, y: ArrayLike, *, inclusive: bool = True) -> _Floats:
-        """P(Y <= y), or P(Y < y): the largest known level whose quantile is at most, or below, y.
+        """Return P(Y <= y), or P(Y < y): the largest known level with its quantile up to y.
 
         Parameters
         ----------
@@ -1745,7 +1774,7 @@ class PredictiveDistribution:
         Returns
         -------
         array of the shape of y, float64
-            In [0, 1]; NaN where the base is.
+            Levels, in [0, 1]. NaN if the base is NaN.
 
         Raises
         ------
@@ -1761,12 +1790,12 @@ class PredictiveDistribution:
         base : (n, 19) float
             Quantiles of the forest at 0.05, 0.10, ..., 0.95.
         uniforms : (n,) or (n, k) float
-            In [0, 1].
+            Numbers in [0, 1].
 
         Returns
         -------
         array of the shape of uniforms, float64
-            Finite; NaN where the base is.
+            Finite; NaN if the base is NaN.
 
         Raises
         ------
@@ -1787,9 +1816,9 @@ class PredictiveDistribution:
         y : (n,) or (n, k) float
             Targets.
         postprocess : PostProcess
-            Of the quantiles: values that are rounded to y have its scores.
+            Post-processes the quantiles: values that are rounded to y have its scores.
         strictly : bool, default=False
-            Which end of the scores of y.
+            Whether to return the least score instead of the largest.
 
         Returns
         -------
@@ -1805,22 +1834,23 @@ class PredictiveDistribution:
     def __reduce__(self) -> tuple[type[PredictiveDistribution], tuple[object, ...]]: ...
 
 class CalibratedScorer:
-    """Rows to intervals that cover what they say: one merge of a row's leaves serves all coverages.
+    """Rows to calibrated intervals: one merge of a row's leaves serves all coverages.
 
     Parameters
     ----------
     scorer : Scorer
-        Of targets, or of residuals around centres; of one output.
+        The scorer of targets, or of residuals around centres, with one output.
     kinds : list of k str
-        Of the intervals that are widened, as of `Scorer.intervals`.
+        Kinds of the intervals to widen. See `Scorer.intervals`.
     levels : (k,) float
-        Shares in (0, 1] of the distribution that they hold.
+        Shares in (0, 1] of the distribution that the intervals hold.
     q_hat : (k,) float
         Conformal quantiles, of ascending coverages.
     postprocess : PostProcess
-        Of widened intervals.
+        Post-processes the widened intervals.
     centres : (n_leaves.sum(),) float, optional
-        As of `Scorer.intervals`. Float64 is kept as it is, and must not change.
+        Numbers of leaves. See `Scorer.intervals`. A float64 array is kept as it is, and must not
+        change.
 
     Raises
     ------
@@ -1847,22 +1877,22 @@ class CalibratedScorer:
         mean: _Floats | None = None,
         n_threads: int = 0,
     ) -> _Floats:
-        """Calibrated intervals, each of which holds those of lower coverages.
+        """Return calibrated intervals. Each contains the intervals of lower coverages.
 
         Parameters
         ----------
         X : (n, n_features) float32 or float64
             Rows, cast to float32 for routing. NaN is allowed, infinity is not.
         positions : (p,) int
-            Of the coverages that are asked for, from 0 on.
+            Positions of the wanted coverages, from 0 on.
         q_hat : (n, k) float, optional
             Quantiles of each row, in place of the common ones.
         shifts : (n,) float, optional
-            Added to the centre of each row.
+            Numbers to add to the centre of each row.
         mean : (n,) float64, optional
-            Filled with the means of the scorer's distributions in the same pass.
+            Array to fill with the means of the scorer's distributions in the same pass.
         n_threads : int, default=0
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
@@ -1888,12 +1918,12 @@ def read_calibration(numbers: ArrayLike) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``method`` and ``family``, their names; ``range``, ``clip``, ``lattice`` (or None) and
-        ``targets``, as `PostProcess` takes them; ``levels``, a list of coverage, kind, level and
-        q_hat, empty if the method makes forests of folds; ``groups``, None, or the feature that
-        holds the labels (or None), the labels, where None means missing and NaN a text, and the
-        quantiles (g, k); ``distribution``, None, or levels and scores as
-        `PredictiveDistribution` takes them.
+        The parts. ``method`` and ``family`` are names. ``range``, ``clip``, ``lattice`` (or None)
+        and ``targets`` are arguments of `PostProcess`. ``levels`` is a list of coverage, kind,
+        level and q_hat. It is empty if the method makes forests of folds. ``groups`` is None, or
+        the feature that holds the labels (or None), the labels, and the quantiles (g, k). A label
+        None means missing, and NaN means a text. ``distribution`` is None, or levels and scores for
+        `PredictiveDistribution`.
 
     Raises
     ------
@@ -1912,23 +1942,24 @@ def weighted_hdi(
     *,
     n_threads: int = 0,
 ) -> _Floats:
-    """Shortest interval that holds a share of a weighted sample.
+    """Return the shortest interval that holds a share of a weighted sample.
 
     Parameters
     ----------
     values : (s,) or (n, s) float
-        A sample, or n of them, in any order; finite.
+        A sample, or n samples, in any order. Values are finite.
     weights : (s,) or (n, s) float, optional
-        Finite and not negative; they need not sum to 1. By default all weigh alike.
+        Weights of the values, finite and not negative. They need not sum to 1. The default is equal
+        weights.
     coverage : float or list of k floats, default=0.9
         Shares in (0, 1].
     n_threads : int, default=0
-        0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Returns
     -------
     (2,), (2, k), (n, 2) or (n, 2, k) float64
-        Closed intervals whose ends are values of the sample.
+        Closed intervals with values of the sample as ends.
 
     Raises
     ------
@@ -1937,9 +1968,9 @@ def weighted_hdi(
 
     Notes
     -----
-    Among intervals of equal width the one with most weight is taken, then with its
-    midpoint nearest the lower weighted median, then the leftmost. O(s log s) for
-    sorting and O(s) per level: Algorithm 1 of Zhu, Lu, Chen (IJCAI 2019).
+    Of intervals of equal width the one with most weight is taken, then the one with its midpoint
+    nearest the lower weighted median, then the leftmost. O(s log s) for sorting and O(s) per level:
+    Algorithm 1 of Zhu, Lu, Chen (IJCAI 2019).
 
     Examples
     --------

@@ -33,21 +33,30 @@ _ROWS_AT_ONCE = 1 << 13
 
 
 class BatchIntervals(NamedTuple):
-    """Intervals of n rows that hold a mean mass together; what `predict_batch` returns.
+    """Intervals of n rows that hold a mean mass together, as `predict_batch` returns them.
 
     Parameters
     ----------
     interval : (n, 2) float64
-        Lower and upper ends, in the unit of the targets; NaN where a row has no distribution.
+        Lower and upper ends, in the unit of the targets. NaN if a row has no distribution.
     mass : (n,) float64
         Share of its distribution that the interval of each row holds.
     price : float
-        Width that the whole distribution of a row is worth, in the same unit; 0 if intervals that
-        hold `min_coverage` are enough.
+        Width that the whole distribution of a row is worth, in the unit of the targets. 0 if
+        intervals that hold `min_coverage` are enough.
     total_width : float
         Sum of the widths.
     bound : float
-        No intervals of this mean mass have a sum of widths below it.
+        Lower bound of the sum of the widths of any intervals with the same mean mass.
+
+    Examples
+    --------
+    >>> from hdicore import LeafIndex
+    >>> from hdicore.batch import predict_batch
+    >>> index = LeafIndex.from_leaves([[0], [0], [0], [1], [1]], [1.0, 2.0, 9.0, 3.0, 4.0])
+    >>> batch = predict_batch(index, [[0], [1]], coverage=0.6, min_coverage=0.3)
+    >>> batch.bound <= batch.total_width
+    True
     """
 
     interval: Array
@@ -58,17 +67,17 @@ class BatchIntervals(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What rows have together at each of k prices.
+    """The sums of rows at each of k prices.
 
     Parameters
     ----------
     n_rows : int
         Number of rows with a distribution.
     masses : (k,) int64
-        Shares that their intervals hold, each rounded down to a whole number of 2**-32: sums do not
-        depend on the order of rows.
+        Sums of the shares that the intervals hold. Each share is rounded down to a whole number of
+        2**-32, so that sums do not depend on the order of rows.
     widths : (k,) float64
-        Widths of the intervals.
+        Sums of the widths of the intervals.
     """
 
     n_rows: int
@@ -82,12 +91,12 @@ class Sums(NamedTuple):
         Parameters
         ----------
         parts : sequence of Sums
-            At the same prices, one or more.
+            One or more sums, at the same prices.
 
         Returns
         -------
         Sums
-            Those of all rows.
+            The sums of all rows.
         """
         n_rows, masses, widths = zip(*parts, strict=True)
         return cls(sum(n_rows), np.asarray(sum(masses)), np.asarray(sum(widths)))
@@ -100,13 +109,21 @@ class Sums(NamedTuple):
 
         Parameters
         ----------
-        source, rows, prices, min_coverage, n_threads : as of `Reading.of`
-            Of any number of rows.
+        source : Scorer or LeafIndex
+            The forest of one target, or its index.
+        rows : (n, n_features) array, or (n, n_trees) int array
+            Features for a Scorer, leaves for a LeafIndex. n may be any number.
+        prices : (k,) float
+            Prices, ascending. See `Scorer.priced_intervals`.
+        min_coverage : float
+            Share in [0, 1] that each interval holds at least.
+        n_threads : int, default=0
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         Sums
-            Of these rows.
+            The sums of the rows.
         """
         arguments = source, rows, prices, min_coverage, n_threads
         return cls.of([part.sums() for part in Reading.parts(*arguments)])
@@ -120,7 +137,7 @@ class Reading(NamedTuple):
     ends : (n, 2, k) float64
         Lower and upper ends.
     masses : (n, k) int64
-        Shares in units of 2**-32, rounded down; -1 where a row has no distribution.
+        Shares in units of 2**-32, rounded down. -1 if a row has no distribution.
     """
 
     ends: Array
@@ -135,21 +152,25 @@ class Reading(NamedTuple):
         Parameters
         ----------
         source : Scorer or LeafIndex
-            Of one target.
+            The forest of one target, or its index.
         rows : (n, n_features) array, or (n, n_trees) int array
             Features for a Scorer, leaves for a LeafIndex.
-        prices, min_coverage, n_threads : optional
-            As of `Scorer.priced_intervals`; the prices ascend.
+        prices : (k,) float
+            Prices, ascending. See `Scorer.priced_intervals`.
+        min_coverage : float
+            Share in [0, 1] that each interval holds at least.
+        n_threads : int, default=0
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         Reading
-            Of these rows.
+            The intervals of the rows.
 
         Raises
         ------
         ValueError
-            If an argument is refused by `Scorer.priced_intervals`, or there are several targets.
+            If `Scorer.priced_intervals` refuses an argument, or there are several targets.
         """
         _index_of(source)
         shares = np.empty((len(rows), len(prices)))
@@ -170,13 +191,17 @@ class Reading(NamedTuple):
 
         Parameters
         ----------
-        source, rows, *arguments : as of `of`
-            Of any number of rows.
+        source : Scorer or LeafIndex
+            The forest of one target, or its index.
+        rows : (n, n_features) array, or (n, n_trees) int array
+            Features for a Scorer, leaves for a LeafIndex. n may be any number.
+        *arguments : optional
+            Prices, min_coverage and n_threads. See `of`.
 
         Yields
         ------
         Reading
-            Of some rows after the others.
+            The intervals of some rows, one part after the other.
         """
         for begin in range(0, max(1, len(rows)), _ROWS_AT_ONCE):
             yield cls.of(source, rows[begin : begin + _ROWS_AT_ONCE], *arguments)
@@ -187,7 +212,7 @@ class Reading(NamedTuple):
         Returns
         -------
         Sums
-            At the same prices.
+            The sums, at the same prices.
         """
         known = self.masses[:, 0] >= 0
         masses, widths = self.masses[known], self.widths[known]
@@ -263,21 +288,36 @@ class PriceSearch:
 
 
 class PriceRule(NamedTuple):
-    """Two close prices; what `find_rule` returns.
+    """Two close prices and the rule to choose between them, as `find_rule` returns it.
 
-    Rows take the intervals of the higher price, in their order, until the mean mass is reached, and
-    those of the lower price behind.
+    Rows take the intervals of the higher price, in their order, until the mean mass is reached. All
+    later rows take the intervals of the lower price.
 
     Parameters
     ----------
     prices : (2,) float64
-        Ascending.
-    min_coverage, coverage : float
-        As they were given.
+        The prices, ascending.
+    min_coverage : float
+        Share that each interval holds at least.
+    coverage : float
+        The mean share.
     missing : tuple of int
-        What rows have yet to add where each part begins, as `choose` takes it.
+        Mass that the rows have yet to add at the beginning of each part. `choose` takes it.
     bound : float
-        No intervals of the mean mass have a total width below it.
+        Lower bound of the total width of any intervals with the mean mass.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from hdicore import LeafIndex
+    >>> from hdicore.batch import Reading, Sums, find_rule
+    >>> index = LeafIndex.from_leaves([[0], [0], [0], [1], [1]], [1.0, 2.0, 9.0, 3.0, 4.0])
+    >>> rows = [[0], [1]]
+    >>> ask = lambda prices: [Sums.read(index, rows, prices, 0.3)]
+    >>> rule = find_rule(ask, index, coverage=0.6, min_coverage=0.3)
+    >>> ends, mass, _ = rule.choose(Reading.of(index, rows, rule.prices, 0.3), rule.missing[0])
+    >>> ends.shape
+    (2, 2)
     """
 
     prices: Array
@@ -293,18 +333,19 @@ class PriceRule(NamedTuple):
         Parameters
         ----------
         reading : Reading
-            Of some rows at the two prices.
+            Some rows at the two prices.
         missing : int
-            That of the part which the rows begin, or what the call for the rows before returned.
+            Mass that the rows have yet to add: the number of the part that begins with the rows, or
+            the result of the call for the rows before.
 
         Returns
         -------
         ends : (n, 2) float64
-            NaN where a row has no distribution.
+            Lower and upper ends. NaN if a row has no distribution.
         mass : (n,) float64
-            Shares that they hold.
+            Shares that the intervals hold.
         missing : int
-            For the next rows of the part.
+            Mass that the next rows of the part have yet to add.
         """
         gains = np.diff(reading.masses, axis=1)[:, 0]
         at = (np.cumsum(gains) - gains < missing).astype(np.intp)
@@ -323,18 +364,20 @@ def find_rule(
     Parameters
     ----------
     ask : callable
-        Takes ascending prices, (k,), and returns the `Sums` of each part at these prices and
-        `min_coverage`. Called once for each pass, three to five times on most data.
+        Function of ascending prices, (k,), that returns the `Sums` of each part at the prices and
+        `min_coverage`. It is called once for each pass, three to five times on most data.
     source : Scorer or LeafIndex
-        What the parts are read from.
-    coverage, min_coverage : float, default=0.9 and 0.5
-        As of `predict_batch`.
+        The forest or index from which the parts are read.
+    coverage : float, default=0.9
+        The mean share, above 0 and below 1. See `predict_batch`.
+    min_coverage : float, default=0.5
+        The share in [0, 1) that each interval holds at least. See `predict_batch`.
 
     Returns
     -------
     PriceRule
-        Chooses intervals whose total width is within a hundredth of a row's mean width of the least
-        one, and that of one row.
+        The rule that chooses intervals. Their total width is within a hundredth of a row's mean
+        width, and the width of one row, of the least one.
 
     Raises
     ------
@@ -343,7 +386,7 @@ def find_rule(
 
     Notes
     -----
-    O(parts) memory.
+    O(parts) memory. See `PriceRule` for an example.
     """
     _check_shares(coverage, min_coverage)
     search = PriceSearch(coverage, source)
@@ -380,16 +423,16 @@ def predict_batch(
     Parameters
     ----------
     source : Scorer or LeafIndex
-        Of one target.
+        The forest of one target, or its index.
     rows : (n, n_features) array, or (n, n_trees) int array
         All rows of the batch: features for a Scorer, leaves for a LeafIndex.
     coverage : float, default=0.9
         The mean share, above 0 and below 1. Rows without a distribution do not count.
     min_coverage : float, default=0.5
-        The share in [0, 1) that each interval holds at least. If intervals that hold it are enough
-        these are returned, with a UserWarning.
+        The share in [0, 1) that each interval holds at least. If intervals that hold it are enough,
+        they are returned, with a UserWarning.
     n_threads : int, default=0
-        0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Returns
     -------
@@ -403,11 +446,21 @@ def predict_batch(
 
     Notes
     -----
-    All rows have one price t, and each takes the interval of most t * mass - width: of all ways to
-    reach a mean mass those of one price have the least total width. The price is the slope of a
-    segment of the lower hull of width over mass of some row, whose interval alone is cut back to
-    what is missing, so that total and bound differ by less than the width of a segment. After the
-    first pass only rows are read whose intervals differ between the two prices that are left.
+    All rows have one price t, and each row takes the interval of most t * mass - width. Of all ways
+    to reach a mean mass, the intervals of one price have the least total width.
+
+    The price is the slope of a segment of the lower hull of width over mass of some row. Only the
+    interval of that row is cut back to the missing mass, so that total and bound differ by less
+    than the width of a segment. After the first pass only rows are read that have different
+    intervals at the two prices that are left.
+
+    Examples
+    --------
+    >>> from hdicore import LeafIndex
+    >>> from hdicore.batch import predict_batch
+    >>> index = LeafIndex.from_leaves([[0], [0], [0], [1], [1]], [1.0, 2.0, 9.0, 3.0, 4.0])
+    >>> predict_batch(index, [[0], [1]], coverage=0.6, min_coverage=0.3).interval.shape
+    (2, 2)
     """
     _check_shares(coverage, min_coverage)
     search, rows = PriceSearch(coverage, source), np.asarray(rows)

@@ -30,7 +30,7 @@ def feature_importances(scorer: Scorer) -> Array:
     Returns
     -------
     (n_features,) float64
-        They sum to 1, and are the mean over outputs.
+        Shares that sum to 1, the mean over outputs.
 
     Notes
     -----
@@ -68,17 +68,17 @@ def heaviest_atoms(
     X : (n, n_features) float32 or float64
         Rows to explain.
     k : int
-        How many atoms.
+        Number of atoms.
     n_threads : int, default=0
-        0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Returns
     -------
     atoms : (n, k) int
-        Positions in ``scorer.index.atoms()``, heaviest first, and of equal ones the lower position
-        first; -1 if there are fewer.
+        Positions in ``scorer.index.atoms()``, the heaviest first. Of atoms with equal weight the
+        lower position comes first. -1 if there are fewer atoms.
     weights : (n, k) float64
-        Their weights; 0 if there are fewer.
+        Weights of the atoms. 0 if there are fewer atoms.
     """
     atoms, weights = np.full((len(X), k), -1, dtype=np.intp), np.zeros((len(X), k))
     for begin in range(0, len(X), _ROWS_AT_ONCE):
@@ -103,27 +103,27 @@ def intervals_without_each(
     kinds: Sequence[Any],
     n_threads: int = 0,
 ) -> Array:
-    """Return intervals of the leaves of one row, and the same without each of their rows in turn.
+    """Return intervals of the leaves of one row, with all rows and without each row in turn.
 
     Parameters
     ----------
     counts : (s, n_trees) unsigned int
         How often the leaf of each tree counts each training row.
     targets : (s,) float64
-        Targets of these rows.
+        Targets of the training rows.
     weights : (s,) float64, optional
-        Their weights; None: all weigh alike.
+        Weights of the training rows. None means equal weights.
     levels : sequence of k floats
         Shares in (0, 1].
     kinds : sequence of k str
-        Kind of interval, of each level, as `hdicore.LeafIndex.intervals` names them.
+        Kind of interval of each level. See `hdicore.LeafIndex.intervals`.
     n_threads : int, default=0
-        0 means all that this process may use.
+        Number of threads. 0 means all that the process may use.
 
     Returns
     -------
     (1 + s, 2, k) float64
-        The first are of all rows.
+        Lower and upper ends. The first intervals are the ones of all rows.
     """
     # A leaf without one of its rows is one tree more, which stands in for the whole leaf where that
     # row is left out.

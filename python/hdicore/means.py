@@ -17,22 +17,24 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BoostedMean:
-    """Predicts a baseline, a line, and a value for each leaf that a row lies in; within a range.
+    """Predict a baseline, a line, and a value for each leaf of a row, within a range.
 
-    A missing value of the line is the feature's median, where the line is zero.
+    A missing value of the line is replaced by the feature's median, at which the line is zero.
 
     Parameters
     ----------
     forest : Forest
         The trees.
     leaf_values : (n_leaves.sum(),) float64
-        What each leaf adds, tree after tree.
+        The value that each leaf adds, tree after tree.
     line : (2, n_features) float64
         Medians and slopes of the features.
     baseline : float
-        What all rows have.
-    low, high : float
-        The range of the predictions; by default all numbers.
+        The value of all rows.
+    low : float
+        Lower end of the range of the predictions. The default is no limit.
+    high : float
+        Upper end of the range of the predictions. The default is no limit.
 
     Raises
     ------
@@ -65,14 +67,14 @@ class BoostedMean:
         Parameters
         ----------
         X : (n, n_features) float32 or float64
-            Rows.
+            Rows to predict.
         n_threads : int
-            0 means all that this process may use.
+            Number of threads. 0 means all that the process may use.
 
         Returns
         -------
         (n,) float64
-            O(n_features), and O(depth) for each tree.
+            Predictions, in the unit of the targets. O(n_features), and O(depth) for each tree.
         """
         leaves = self.forest.leaves(X, n_threads=n_threads)
         first = np.cumsum(self.forest.n_leaves) - self.forest.n_leaves

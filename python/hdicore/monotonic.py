@@ -28,30 +28,43 @@ def bounds_of_leaves(
 ) -> Bounds:
     """Return the bounds that a monotonic tree respects in its leaves.
 
-    Where a constrained feature splits a node, the middle of the values that the tree predicts for
-    its two children divides what lies below them.
+    A constrained feature that splits a node gives a bound for the leaves below the node: the middle
+    of the values that the tree predicts for the two children.
 
     Parameters
     ----------
-    children_left, children_right : (n_nodes,) int
-        Children of each node; -1 marks a leaf.
+    children_left : (n_nodes,) int
+        Left child of each node. -1 marks a leaf.
+    children_right : (n_nodes,) int
+        Right child of each node. -1 marks a leaf.
     feature : (n_nodes,) int
         Feature that each inner node splits on.
     value : (n_nodes,) float64
-        What the tree predicts in each node.
+        Prediction of the tree in each node.
     signs : (n_features,) int
-        1 where predictions must not fall, -1 where they must not rise, and 0 elsewhere.
+        Constraint of each feature: 1 if predictions must not fall, -1 if they must not rise, and 0
+        without a constraint.
     leaf_nodes : (n_leaves,) int
         Node of each leaf.
 
     Returns
     -------
     two (n_leaves,) float64
-        Lower and upper bounds; infinite where nothing bounds a leaf.
+        Lower and upper bounds. They are infinite if nothing bounds a leaf.
 
     Notes
     -----
     O(n_nodes).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hdicore.monotonic import bounds_of_leaves
+    >>> left, right, feature = np.array([[1, -1, -1], [2, -1, -1], [0, -2, -2]])
+    >>> value, signs, leaves = np.array([2.0, 1.0, 3.0]), np.array([1]), np.array([1, 2])
+    >>> lower, upper = bounds_of_leaves(left, right, feature, value, signs, leaves)
+    >>> lower.tolist(), upper.tolist()
+    ([-inf, 2.0], [2.0, inf])
     """
     n = len(children_left)
     lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
@@ -74,23 +87,23 @@ def reached_bounds(
 ) -> Bounds:
     """Return the bounds to which constraints may have moved values of leaves.
 
-    A fit takes the middle of two means that differ from those it records by the rounding of sums
-    over their parent, of which the impurity tells the size. NaN proves nothing.
+    A fit takes the middle of two means. They differ from the recorded means by the rounding of sums
+    over their parent, and the impurity tells the size of the rounding. NaN proves nothing.
 
     Parameters
     ----------
     tree : object
-        With the arrays ``children_left``, ``children_right``, ``feature``, ``value`` (n_nodes, 1,
-        1), ``impurity``, ``n_node_samples`` and ``weighted_n_node_samples``.
+        A tree with the arrays ``children_left``, ``children_right``, ``feature``, ``value``
+        (n_nodes, 1, 1), ``impurity``, ``n_node_samples`` and ``weighted_n_node_samples``.
     signs : (n_features,) int
-        As in `bounds_of_leaves`.
+        Constraint of each feature: 1, -1 or 0. See `bounds_of_leaves`.
     leaf_nodes : (n_leaves,) int
         Node of each leaf.
 
     Returns
     -------
     two (n_leaves,) float64
-        Lower and upper bounds; infinite where the value of a leaf is not at its bound.
+        Lower and upper bounds. They are infinite if the value of a leaf is not at its bound.
     """
     left, right, value = tree.children_left, tree.children_right, tree.value[:, 0, 0]
     n, weight = tree.n_node_samples, tree.weighted_n_node_samples
@@ -122,31 +135,31 @@ def clipped_index(
     Parameters
     ----------
     n_leaves : (n_trees,) int
-        Leaves of each tree.
+        Number of leaves of each tree.
     y : (n,) float64
         Targets.
     blocks : iterable of pairs
-        Of some trees after the others: the leaves of the rows, (n, k) int32, and how often these
-        count the rows, (n, k).
+        The trees, some at a time: the leaves of the rows, (n, k) int32, and how often they count
+        the rows, (n, k).
     bounds : iterable of pairs
-        Of each tree the lowest and the highest target of its leaves, (n_leaves,) each.
+        The lowest and the highest target of the leaves of each tree, (n_leaves,) each.
     sample_weight : (n,) float64, optional
         Weight of each row, times its counts.
     **options : dict
-        Of `hdicore.LeafIndex.from_blocks`.
+        Options of `hdicore.LeafIndex.from_blocks`.
 
     Returns
     -------
     LeafIndex
-        To it, rows that a leaf moves to one of its bounds are one row more: a row has other targets
-        in other trees, and an index only one.
+        An index in which all rows that a leaf moves to one of its bounds are one more row. A row
+        has different targets in different trees, and an index takes only one.
 
     Notes
     -----
-    All targets of a leaf lie on its side of every constrained split. In each tree, and so in their
-    mean, the distribution of a row is therefore nowhere to the left of that of a row that is lower
-    in a constrained feature alone: means, quantiles and equal-tailed ends are monotonic.
-    O(rows of the index * n_trees).
+    All targets of a leaf lie on its side of every constrained split. The distribution of a row is
+    therefore nowhere to the left of the distribution of a row that is lower only in a constrained
+    feature, in each tree and in the mean of the trees. Means, quantiles and equal-tailed ends are
+    monotonic. O(rows of the index * n_trees).
     """
     row_weights = np.ones(len(y)) if sample_weight is None else sample_weight
     targets, weights, trees, n = [y], [row_weights], [], len(y)

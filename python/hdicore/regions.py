@@ -14,17 +14,19 @@ Array = NDArray[np.float64]
 
 
 class Regions:
-    """Unions of intervals, one for each of n rows, as `Scorer.regions` finds them.
+    """Unions of intervals, one for each of n rows, in the form of `Scorer.regions`.
 
     Parameters
     ----------
     offsets : (n + 1,) int64
-        The pieces of row i are those from ``offsets[i]`` to ``offsets[i + 1]``.
-    lower, upper : (m,) float64
-        Ends of all pieces, in the unit of y; in each row ascending and apart.
+        Positions of the pieces: row i has the pieces from ``offsets[i]`` to ``offsets[i + 1]``.
+    lower : (m,) float64
+        Lower ends of all pieces, in the unit of y. In each row they ascend.
+    upper : (m,) float64
+        Upper ends of all pieces, in the unit of y. The pieces of a row are apart.
     bound : (n,) float64, optional
-        Lower bounds of what any region of the same mass costs, where they are known: length, and a
-        gap for each piece after the first.
+        Lower bounds of the cost of any region of the same mass, if they are known. The cost is the
+        length, and a gap for each piece after the first.
 
     Raises
     ------
@@ -33,7 +35,16 @@ class Regions:
 
     Notes
     -----
-    ``len(regions)`` is n, and ``regions[i]`` an array (pieces, 2) of the ends of row i.
+    ``len(regions)`` is n. ``regions[i]`` is an array (pieces, 2) of the ends of row i.
+
+    Examples
+    --------
+    >>> from hdicore.regions import Regions
+    >>> regions = Regions([0, 2, 3], [1.0, 4.0, 2.0], [2.0, 5.0, 6.0])
+    >>> regions.n_pieces.tolist(), regions.length.tolist()
+    ([2, 1], [2.0, 4.0])
+    >>> regions.contains([3.0, 3.0]).tolist()
+    [False, True]
     """
 
     def __init__(
@@ -74,17 +85,17 @@ class Regions:
 
     @property
     def n_pieces(self) -> NDArray[np.int64]:
-        """Number of pieces of each row, (n,); 0 where a row has no distribution."""
+        """Number of pieces of each row, (n,). 0 if a row has no distribution."""
         return np.diff(self.offsets)
 
     @property
     def length(self) -> Array:
-        """Sum of the lengths of the pieces of each row, (n,); NaN without a piece."""
+        """Sum of the lengths of the pieces of each row, (n,). NaN without a piece."""
         return self._of_rows(np.add, self.upper - self.lower)
 
     @property
     def hull(self) -> Array:
-        """Lower end of the first piece and upper end of the last, (n, 2); NaN without a piece."""
+        """Lower end of the first piece and upper end of the last, (n, 2). NaN without a piece."""
         ends = np.full((len(self), 2), np.nan)
         known = self.n_pieces > 0
         ends[known, 0] = self.lower[self.offsets[:-1][known]]
@@ -97,12 +108,12 @@ class Regions:
         Parameters
         ----------
         rows : (k,) int array
-            Their numbers, in any order.
+            Numbers of the rows, in any order.
 
         Returns
         -------
         Regions
-            Of k rows.
+            The regions of the k rows.
         """
         at = np.asarray(rows, dtype=np.intp)
         pieces = [np.arange(*self.offsets[i : i + 2]) for i in np.arange(len(self))[at]]
@@ -110,7 +121,7 @@ class Regions:
         return Regions(offsets_of(self.n_pieces[at]), self.lower[which], self.upper[which])
 
     def contains(self, y: ArrayLike) -> NDArray[np.bool_]:
-        """Whether the region of each row holds its target.
+        """Tell whether the region of each row holds its target.
 
         Parameters
         ----------
@@ -120,13 +131,13 @@ class Regions:
         Returns
         -------
         (n,) bool
-            False where a row has no region.
+            True if the region holds the target. False if a row has no region.
         """
         held: NDArray[np.bool_] = self.distance(y) <= 0
         return held
 
     def distance(self, y: ArrayLike) -> Array:
-        """Signed distance of the target of each row to its region.
+        """Return the signed distance of the target of each row to its region.
 
         Parameters
         ----------
@@ -136,7 +147,8 @@ class Regions:
         Returns
         -------
         (n,) float64
-            Negative inside, where it is the distance to the nearest end; NaN without a piece.
+            Distances, in the unit of y. Inside the region the distance to the nearest end is
+            negative. NaN without a piece.
         """
         targets = np.asarray(y, dtype=np.float64)
         if targets.shape != (len(self),):
@@ -145,18 +157,18 @@ class Regions:
         return self._of_rows(np.minimum, np.maximum(self.lower - of_pieces, of_pieces - self.upper))
 
     def padded(self, by: float) -> Regions:
-        """Return all values whose distance to the regions is at most a number.
+        """Return all values within a distance of the regions.
 
         Parameters
         ----------
         by : float
-            In the unit of y. Pieces that meet are joined; where a negative number leaves none, the
-            midpoint of the longest piece stays.
+            The distance, in the unit of y. Pieces that meet are joined. A negative number shrinks
+            the pieces. If it leaves no piece, the midpoint of the longest piece stays.
 
         Returns
         -------
         Regions
-            As many.
+            The regions, one for each row.
         """
         row = np.repeat(np.arange(len(self)), self.n_pieces)
         lower, upper = self.lower - by, self.upper + by
@@ -186,5 +198,5 @@ class Regions:
 
 
 def offsets_of(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Return where the pieces of each row begin, and those of the last end."""
+    """Return the first position of the pieces of each row, and the end of the last piece."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

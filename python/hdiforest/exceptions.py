@@ -12,11 +12,11 @@ __all__ = [
 
 
 class TrainingRowsWarning(UserWarning):
-    """X holds the rows of the fit, whose targets the intervals cover more often than new ones."""
+    """X holds the rows of the fit. Intervals cover their targets more often than new targets."""
 
 
 class InfiniteIntervalsWarning(UserWarning):
-    """Calibration rows are too few for a coverage, so that its intervals are infinite."""
+    """The calibration rows are too few for a coverage, and its intervals are infinite."""
 
 
 class OutOfBagWarning(UserWarning):
@@ -24,17 +24,17 @@ class OutOfBagWarning(UserWarning):
 
 
 class NewGroupsWarning(UserWarning):
-    """Rows are of groups that the calibration had no rows of."""
+    """Rows are of groups without calibration rows."""
 
 
 class MeansWarning(UserWarning):
-    """The forest does not predict means of leaves, so that the means of the model are others."""
+    """The forest does not predict means of leaves. Its predictions are not the model's means."""
 
 
 class FrozenMeanWarning(UserWarning):
-    """A frozen model seems to know the rows of the fit, so that its errors on them say too little.
+    """A frozen model seems to know the rows of the fit, so that its errors on them are too small.
 
-    `calibrate` takes it as the mean, and its intervals will be too narrow for new rows.
+    `calibrate` takes it as the mean. Its intervals will be too narrow for new rows.
     """
 
 

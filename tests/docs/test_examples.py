@@ -15,12 +15,19 @@ PACKAGE = ROOT / "python" / "hdiforest"
 # The modules whose docstrings hold examples.
 MODULES = [
     "hdicore._core",
+    *("hdicore.batch", "hdicore.monotonic", "hdicore.regions"),
     *sorted(
         ".".join(("hdiforest", *path.relative_to(PACKAGE).with_suffix("").parts))
         for path in PACKAGE.rglob("*.py")
         if ">>> " in path.read_text(encoding="utf-8")
     ),
 ]
+# Libraries without which the examples of a module do not run.
+NEEDED = {
+    "hdiforest.adapters.boosters": ("catboost", "lightgbm", "xgboost"),
+    "hdiforest.adapters.dask": ("dask.array",),
+    "hdiforest.adapters.skpro": ("skpro",),
+}
 
 
 def test_readme_code_runs_and_prints_what_is_shown(capsys):
@@ -69,8 +76,8 @@ def agg(monkeypatch):
 def test_docstrings(name):
     if name.startswith("hdiforest.displays"):
         pytest.importorskip("matplotlib")
-    if name.endswith(".skpro"):
-        pytest.importorskip("skpro")
+    for library in NEEDED.get(name, ()):
+        pytest.importorskip(library)
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted > 0
     assert found.failed == 0

@@ -24,7 +24,7 @@ Fitted = TypeVar("Fitted", FittedForest, IndexedLeaves)
 
 
 class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
-    """A regressor whose predictions come from the training rows that share leaves with a row."""
+    """A regressor that predicts from the training rows that share leaves with a row."""
 
     _fitted: Fitted
 
@@ -44,12 +44,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
 
     @property
     def n_training_rows_(self) -> Any:
-        """Number of rows the forest was fitted on, or of an index; None if that is not known."""
+        """Number of rows of the fit or of the index. None if it is not known."""
         return self._fitted.n_training_rows
 
     @property
     def calibration_(self) -> Any:
-        """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
+        """The result of the calibration. A model without a calibration has none."""
         calibration = getattr(getattr(self, "_fitted", None), "calibration", None)
         if calibration is None:
             raise AttributeError("this model has no calibration_; call calibrate first")
@@ -97,24 +97,25 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
 
     @known_arguments
     def predict(self, X: ArrayLike, *, output: Output = "numpy") -> Any:
-        """Mean of the conditional distribution.
+        """Return the mean of the conditional distribution.
 
         Parameters
         ----------
         X : (n, n_features) array or table
             The rows to predict.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            An array, or a table of that library.
+            The type of the result: an array, or a table of the named library.
 
         Returns
         -------
         (n,) or (n, n_outputs) float64, or table
-            In the unit of y. The scikit-learn forest's own if
+            Means, in the unit of y. They are the predictions of the scikit-learn forest if
             `hdiforest.inspection.predict_matches_forest` says so.
 
         Notes
         -----
-        Tables of pandas have the index of X if that is of pandas. Names of columns: :doc:`/tables`.
+        A table of pandas has the index of X if X is a table of pandas. Names of columns:
+        :doc:`/tables`.
         """
         return row_source.mean(self._source(X), output)
 
@@ -129,40 +130,53 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
         joint: bool = False,
         output: Output = "numpy",
     ) -> Any:
-        """Prediction intervals.
+        """Return prediction intervals.
 
         Parameters
         ----------
-        X, coverage : rows as in `predict`, and float or list of k floats, default=0.9
-            In (0, 1]. Of "calibrated" intervals, and of one-sided bounds of a calibrated model, the
-            share of targets to cover; of the others that of the conditional distribution to hold.
+        X : (n, n_features) array or table
+            The rows to predict.
+        coverage : float or list of k floats, default=0.9
+            The coverage of the intervals, in (0, 1]. For calibrated intervals, and for one-sided
+            bounds of a calibrated model, it is the share of targets to cover. For all other kinds
+            it is the share of the conditional distribution to hold.
         kind : str, optional
-            By default "calibrated" if the model is, else "hdi", the shortest interval (Algorithm 1
-            of the paper). "equal_tailed" runs between the (1 - coverage) / 2 and
-            (1 + coverage) / 2 quantiles; "lower" and "upper" are bounds, with infinity as the other
-            end, which are calibrated as `predict_quantiles` is. All kinds: :doc:`/intervals`.
+            The kind of interval. The default is "calibrated" if the model is calibrated, and "hdi"
+            otherwise. "hdi" is the shortest interval (Algorithm 1 of the paper). "equal_tailed"
+            runs between the (1 - coverage) / 2 and (1 + coverage) / 2 quantiles. "lower" and
+            "upper" are one-sided bounds with infinity as the other end. They are calibrated if
+            `predict_quantiles` is. All kinds: :doc:`/intervals`.
         by : (n,) array, optional
-            The groups of the rows, if the calibration was made by groups that no column of X holds.
-            Rows of groups that it had no rows of get a warning.
+            Groups of the rows, if the calibration was made by groups that no column of X holds. A
+            warning is given for rows of groups without calibration rows.
         joint : bool, default=False
-            Whether calibrated intervals of several outputs are sides of boxes that hold all targets
-            of a row together with the coverage. One output has the same intervals either way.
-        output : str, default="numpy"
-            As in `predict`; tables have the mean of each row in front.
+            Whether calibrated intervals of several outputs are sides of boxes, each of which holds
+            all targets of a row with the given coverage. With one output it changes nothing.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            The type of the result: an array, or a table of the named library. A table begins with
+            the mean of each row.
 
         Returns
         -------
         (n, 2) or (n, 2, k) float64, or table
-            Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs. NaN
-            if all leaves of the row are empty (``weights="oob"``, `n_leaves` of `from_leaves`).
+            Lower and upper ends, in the unit of y. Several outputs give (n, n_outputs, 2[, k]).
+            Ends are NaN if all leaves of the row are empty (``weights="oob"``, `n_leaves` of
+            `from_leaves`).
+
+        Raises
+        ------
+        AttributeError
+            If the kind is "calibrated" and the model is not calibrated.
+        ValueError
+            If a coverage was not calibrated, or one-sided bounds are asked of a calibration by
+            folds.
 
         Notes
         -----
-        All rows of the fit of an `HDIForestRegressor`, in their order, get a `TrainingRowsWarning`,
-        one for each model: use ``oob_.interval``. Without a calibration the kind "calibrated" is an
-        AttributeError; a coverage that was not calibrated, and one-sided bounds of one by folds,
-        are a ValueError. O(entries of the row's leaves + distinct targets / 64) per row, and
-        O(support) per level.
+        A `TrainingRowsWarning` is given, once for each model, if X holds all rows of the fit of an
+        `HDIForestRegressor` in their order. Use ``oob_.interval`` for the training rows.
+
+        O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
         return row_source.interval(self._source(X), coverage, kind, by, joint, output)
 
@@ -180,23 +194,28 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
 
         Parameters
         ----------
-        X, quantiles : rows as in `predict`, and float or list of k floats
-            Levels in [0, 1].
+        X : (n, n_features) array or table
+            The rows to predict.
+        quantiles : float or list of k floats
+            Levels, in [0, 1].
         kind : {"calibrated", "raw"}, optional
-            The calibrated distribution, which is the default if the model is calibrated by "oob" or
-            "split", and an error if it is not; or the forest's own.
+            The distribution: the calibrated one, or the forest's own. The default is "calibrated"
+            if the model is calibrated by "oob" or "split", and "raw" otherwise. Without a
+            calibrated distribution "calibrated" is an error.
         interpolation : str, optional
-            Of kind "raw": any method of `numpy.quantile`, by default "inverted_cdf", the smallest
-            target with distribution function >= level. All but it and "averaged_inverted_cdf" count
-            observations; rows with one target that share no leaf of the query count as one.
-        output : str, default="numpy"
-            As in `predict`.
+            How quantiles of kind "raw" are read: any method of `numpy.quantile`. The default
+            "inverted_cdf" is the smallest target with distribution function >= level. All methods
+            but "inverted_cdf" and "averaged_inverted_cdf" count observations. Rows with one target
+            that share no leaf of the query count as one observation.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            The type of the result: an array, or a table of the named library.
 
         Returns
         -------
         (n,) or (n, k) float64, or table
-            (n, n_outputs[, k]) with several outputs. Calibrated ones at 0 and 1 are the ends of the
-            range of the training targets, or infinite without clipping.
+            Quantiles, in the unit of y. Several outputs give (n, n_outputs[, k]). Calibrated
+            quantiles at 0 and 1 are the ends of the range of the training targets, or infinite
+            without clipping.
         """
         return row_source.quantiles(self._source(X), quantiles, kind, interpolation, output)
 
@@ -210,21 +229,25 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
         kind: Literal["calibrated", "raw"] | None = None,
         output: Output = "numpy",
     ) -> Any:
-        """P(Y <= y given x), eq. (14) of the paper, or P(Y < y given x).
+        """Return P(Y <= y given x), eq. (14) of the paper, or P(Y < y given x).
 
         Parameters
         ----------
-        X, y : rows as in `predict`, and float, (n,) or (n, k) array
-            One or several points per row; (n, n_outputs[, k]) with several outputs; or one point
-            for all.
+        X : (n, n_features) array or table
+            The rows to predict.
+        y : float, (n,) or (n, k) array
+            One or several points for each row, or one point for all rows. Several outputs take (n,
+            n_outputs[, k]).
         inclusive : bool, default=True
-            Whether y itself counts: False gives P(Y < y given x).
-        kind, output : {"calibrated", "raw"}, optional, and str, default="numpy"
-            As in `predict_quantiles`.
+            Whether y itself counts. False gives P(Y < y given x).
+        kind : {"calibrated", "raw"}, optional
+            The distribution: the calibrated one, or the forest's own. See `predict_quantiles`.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            The type of the result: an array, or a table of the named library.
 
         Returns
         -------
         array of the shape of y, float64, or table
-            Between 0 and 1; (n,) or (n, n_outputs) if y is a number.
+            Probabilities between 0 and 1. A number y gives (n,) or (n, n_outputs).
         """
         return row_source.cdf(self._source(X), y, inclusive, kind, output)

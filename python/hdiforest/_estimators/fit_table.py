@@ -44,47 +44,60 @@ def fit_table(
     random_state: int | RandomState | None = None,
     verbose: int = 0,
 ) -> HDIForestRegressor:
-    """Fit a model to a table as it is; its methods take such tables.
+    """Fit a model to a table as it is. The methods of the model take such tables.
 
-    Every column but the target, the weights, those of `drop` and `id`, and row numbers (an index of
-    pandas without a name) becomes a feature: numbers as they are, booleans as 0 and 1, dates as
-    numbers, and categories as ranks by frequency. Text is numbers or dates if all of its cells are
-    written in one form. Missing cells stay missing. What was done is kept with the model, in its
-    file too.
+    Every column becomes a feature, except the target, the weights, the columns in `drop` and `id`,
+    and row numbers (an index of pandas without a name). Numbers stay as they are. Booleans become 0
+    and 1. Dates become numbers. Categories become ranks by frequency. Text becomes numbers or dates
+    if all of its cells are written in one form. Missing cells stay missing. The model and its file
+    keep the encoding.
 
     Parameters
     ----------
     table : table or path
         Any table or dict of columns, or a file that ``hdiforest fit`` reads. Needs pyarrow.
     target : str
-        Column to predict.
+        Name of the column to predict.
     estimator : estimator, optional
-        See `HDIForestRegressor`.
+        The forest to fit. See `HDIForestRegressor`.
     categorical : "auto" or sequence of str, default="auto"
         Columns of categories, such as codes, besides text and dictionaries (pandas' categorical).
     missing : sequence of str or number, default=()
-        Cells that are missing, besides those that are empty, such as ``["unknown", -999]``. The
-        model reads tables in the same way.
+        Cells that are missing, besides empty ones, such as ``["unknown", -999]``. The model reads
+        later tables in the same way.
     date_formats : mapping of str to str, optional
-        How columns of text write dates, such as ``{"day": "%d/%m/%Y"}``, where cells do not say so.
-    thousands, decimal : str, optional
-        Separators in numbers that are text, where cells do not say so; of a CSV file, also in those
-        of other columns.
-    drop, id : sequence of str, default=()
-        No features; columns of `id` name the rows, and are kept by ``hdiforest score``.
+        Formats of dates in columns of text, such as ``{"day": "%d/%m/%Y"}``. They are needed if the
+        cells can be read in several ways.
+    thousands : str, optional
+        Separator of thousands in numbers that are text. It is needed if the cells can be read in
+        several ways. In a CSV file it holds for all columns.
+    decimal : str, optional
+        Decimal separator in numbers that are text. It is needed if the cells can be read in several
+        ways. In a CSV file it holds for all columns.
+    drop : sequence of str, default=()
+        Columns that are no features.
+    id : sequence of str, default=()
+        Columns that name the rows. They are no features, and ``hdiforest score`` keeps them.
     drop_missing_target : bool, default=False
-        Whether rows without a target are left out; if not, they are refused.
+        Whether rows without a target are left out. If not, they are refused.
     sample_weight : str or (n,) array, optional
-        A column, or the weights themselves.
-    weights, calibration, n_jobs, random_state : optional
-        See `HDIForestRegressor`.
+        Weights of the rows: the name of a column, or an array.
+    weights : {"all", "inbag", "oob", "monotonic"}, default="all"
+        The training rows of a leaf that count. See `HDIForestRegressor`.
+    calibration : "auto", bool, float or sequence of floats, default="auto"
+        Coverages to calibrate. See `HDIForestRegressor`.
+    n_jobs : int, default=None
+        Threads for scoring. See `HDIForestRegressor`.
+    random_state : int, RandomState or None, default=None
+        Seed of the default forest. See `HDIForestRegressor`.
     verbose : int, default=0
-        As of `HDIForestRegressor`; from 1 on, what became of the columns is printed, too.
+        Lines to print. From 1 on, the encoding of the columns is printed, too. See
+        `HDIForestRegressor`.
 
     Returns
     -------
     HDIForestRegressor
-        Fitted. All columns that are refused stand in one message.
+        A fitted model. One error message names all columns that are refused.
 
     Examples
     --------

@@ -40,47 +40,60 @@ _N_TREES = 300
 class ForestSearchOOB(DistributionModel[FittedForest]):
     """Fit several forests and keep the one with the narrowest calibrated intervals out of bag.
 
-    Each forest is fitted as an `HDIForestRegressor` and calibrated with ``method="oob"``, so all
-    rows serve the fit, the calibration and the choice. No rows are held out.
+    Each forest is fitted as an `HDIForestRegressor` and calibrated with ``method="oob"``. All rows
+    serve the fit, the calibration and the choice. No rows are held out.
 
     Parameters
     ----------
     forests : list of estimators, default=None
-        What to choose from: RandomForestRegressor, ExtraTreesRegressor or BaggingRegressor whose
-        trees draw their rows, also in a Pipeline, and fitted ones in a ``FrozenEstimator``. None
-        means three forests of 300 trees: RandomForestRegressor with a third of the features, with
-        all features, and ``ExtraTreesRegressor(bootstrap=True)``.
+        The forests to choose from: RandomForestRegressor, ExtraTreesRegressor or BaggingRegressor
+        with trees that draw their rows. A forest may be in a Pipeline. A fitted forest may be in a
+        ``FrozenEstimator``. None means three forests of 300 trees: RandomForestRegressor with a
+        third of the features, RandomForestRegressor with all features, and
+        ``ExtraTreesRegressor(bootstrap=True)``.
     coverage : float, default=0.9
         The coverage of the intervals that are compared, above 0 and below 1.
     objective : {"balanced", "width", "interval_score"}, default="balanced"
-        As in `HDIForestRegressor.calibrate`, for the choice among forests, too.
+        The measure that chooses the forest and the level that is widened. See
+        `hdiforest.calibration.OutOfBag`.
     n_jobs : int, default=None
-        As of `HDIForestRegressor`, and for forests that say nothing. They are fitted in turn.
+        Threads for scoring, and for forests without a number of their own. Forests are fitted one
+        after the other. See `HDIForestRegressor`.
     verbose : int, default=0
-        Whether a line is printed when a forest is calibrated (1), or also for its stages (2).
+        Lines to print: 0 for none, 1 for each calibrated forest, 2 also for its stages.
     random_state : int, RandomState or None, default=None
-        Seed of all forests without one, so that they draw the same rows as far as their kinds do;
-        and of the rows of the calibration if there are more than 20,000.
+        Seed of all forests without a seed, so that they draw the same rows as far as their kinds
+        do. It is also the seed of the choice of calibration rows if there are more than 20,000.
 
     Attributes
     ----------
     best_estimator_ : HDIForestRegressor
         The calibrated model that was kept, with all methods, such as ``save`` and ``calibrate``.
     best_index_ : int
-        Its position in the list of forests, the first of equal ones.
+        Position of the chosen forest in the list. The first one wins a tie.
     coverage_ : float
-        The coverage of the fit, which intervals have by default.
+        The coverage of the fit. It is the default coverage of `predict_interval`.
     results_ : dict of lists
-        "forest" (a clone of the given one, with the seed of its fit), "width", "coverage" and
-        "interval_score" of its calibrated intervals out of bag, "cross_check" (coverage of rows
-        that neither selected nor widened; NaN if rows are too few), and "seconds".
-    calibration_, n_features_in_, feature_names_in_, n_outputs_, n_training_rows_
-        As of `best_estimator_`.
+        The results of each forest. "forest" is a clone of the given forest, with the seed of its
+        fit. "width", "coverage" and "interval_score" are measures of its calibrated intervals out
+        of bag. "cross_check" is the coverage of rows that neither selected nor widened, and NaN if
+        there are too few rows. "seconds" is the time.
+    calibration_ : hdiforest.calibration.Calibration
+        The calibration of `best_estimator_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X in `fit`, if it had names.
+    n_outputs_ : int
+        Number of targets, always 1.
+    n_training_rows_ : int
+        Number of rows of the fit.
 
     Notes
     -----
-    The least of several widths is a little optimistic, more so below 500 rows; the cross-check of
-    `calibration_`, also of the choice, is not. At most two fitted models are in memory at once.
+    The least of several widths is a little optimistic, and more so below 500 rows. The cross-check
+    of `calibration_` includes the choice and is not optimistic. At most two fitted models are in
+    memory at once.
 
     Examples
     --------
@@ -123,8 +136,12 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
 
         Parameters
         ----------
-        X, y, sample_weight : table and (n,) arrays
-            As in `HDIForestRegressor.fit`, of one target.
+        X : (n, n_features) array or table
+            Training rows.
+        y : (n,) array
+            Targets of the rows, finite numbers.
+        sample_weight : (n,) array, optional
+            Weights of the rows. See `HDIForestRegressor.fit`.
 
         Returns
         -------
@@ -186,17 +203,28 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
         joint: bool = False,
         output: Output = "numpy",
     ) -> Any:
-        """Calibrated prediction intervals.
+        """Return calibrated prediction intervals.
 
         Parameters
         ----------
-        X, coverage, kind, by, joint, output : rows and options
-            As in `HDIForestRegressor.predict_interval`; by default the coverage of the search.
+        X : (n, n_features) array or table
+            The rows to predict.
+        coverage : float or list of k floats, optional
+            The coverage of the intervals, in (0, 1]. The default is the coverage of the search.
+        kind : str, optional
+            The kind of interval, by default "calibrated". See
+            `HDIForestRegressor.predict_interval`.
+        by : (n,) array, optional
+            Groups of the rows, if the calibration was made by groups that no column of X holds.
+        joint : bool, default=False
+            Boxes in place of intervals. With one output it changes nothing.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            The type of the result: an array, or a table of the named library.
 
         Returns
         -------
         (n, 2) or (n, 2, k) float64, or table
-            As there.
+            Lower and upper ends, in the unit of y.
         """
         given: Any = getattr(self, "coverage_", None) if coverage is None else coverage
         options: Any = {"kind": kind, "by": by, "joint": joint}

@@ -76,51 +76,62 @@ class StoredForest(BaseEstimator):
 class HDIForestRegressor(DistributionModel[FittedForest]):
     """Conditional distributions and shortest prediction intervals from a random forest.
 
-    For a new row, each training row weighs as often as the two share a leaf (Zhu, Lu, Chen,
-    "HDI-Forest: Highest Density Interval Regression Forest", IJCAI 2019, eq. 7 and 12). From these
-    weights, an estimate of the whole distribution, intervals at any level are read without a fit.
+    A training row weighs as much for a new row as the two share leaves (Zhu, Lu, Chen, "HDI-Forest:
+    Highest Density Interval Regression Forest", IJCAI 2019, eq. 7 and 12). The weights estimate the
+    whole distribution. Intervals at any level are read from it without another fit.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        The forest to fit, or in a ``FrozenEstimator`` a fitted one to keep: RandomForestRegressor,
-        ExtraTreesRegressor and others, alone or in a Pipeline, a search or a
-        TransformedTargetRegressor (:doc:`/forests`). None means
-        ``ExtraTreesRegressor(300, bootstrap=True)``, which has the narrowest calibrated intervals
-        of those compared. Of a loaded model, a description of its forest.
+        The forest to fit: RandomForestRegressor, ExtraTreesRegressor and others, alone or in a
+        Pipeline, a search or a TransformedTargetRegressor (:doc:`/forests`). A fitted forest in a
+        ``FrozenEstimator`` is kept as it is. None means ``ExtraTreesRegressor(300,
+        bootstrap=True)``, which has the narrowest calibrated intervals of the forests compared. A
+        loaded model has a description of its forest here.
     weights : {"all", "inbag", "oob", "monotonic"}, default="all"
-        Which training rows of a leaf count: all (the paper's definition), as often as the tree's
-        bootstrap drew them, or those that the tree did not see. "monotonic" is "inbag" for forests
-        with ``monotonic_cst``, with targets moved within bounds of leaves (:doc:`/monotonic`).
+        The training rows of a leaf that count. "all" counts every row (the paper's definition).
+        "inbag" counts a row as often as the tree's bootstrap drew it. "oob" counts the rows that
+        the tree did not draw. "monotonic" is "inbag" for forests with ``monotonic_cst``, with
+        targets moved within the bounds of leaves (:doc:`/monotonic`).
     calibration : "auto", bool, float or sequence of floats, default="auto"
-        Coverages that `fit` calibrates by "oob"; True means the default ones of `calibrate` that
-        there are rows enough for, and "auto" the same, but a warning in place of an error where it
-        cannot be done.
+        Coverages that `fit` calibrates by the method "oob". True means the default coverages of
+        `calibrate` for which there are enough rows. "auto" means the same, but gives a warning in
+        place of an error where no calibration is possible.
     n_jobs : int, default=None
-        Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
-        1 if it does not say; -1 means all processors. Results do not depend on it.
+        Threads for scoring. None means the ``n_jobs`` of the forest, or 1 if it has none. -1 means
+        all processors. Results do not depend on it.
     random_state : int, RandomState or None, default=None
-        Seed of the default forest; an `estimator` has its own.
+        Seed of the default forest. An `estimator` has its own seed.
     verbose : int, default=0
-        Whether `fit` and `calibrate` print a line for each stage (1), or also for steps of it (2).
+        Lines printed by `fit` and `calibrate`: 0 for none, 1 for each stage, 2 also for its steps.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted forest; absent from a model that was loaded from a file.
+        The fitted forest. A model that was loaded from a file has none.
     scorer_ : hdicore.Scorer
+        The compiled forest and its index of the training rows.
     calibration_ : hdiforest.calibration.Calibration, CrossCalibration or JointCalibration
+        The result of the calibration. A model without a calibration has none.
     oob_ : hdiforest.OutOfBagPredictions
-        What is predicted for the training rows, each by trees that did not draw it.
-    feature_importances_, oob_prediction_ : ndarrays
-    n_features_in_, n_outputs_, n_training_rows_ : int
+        Predictions for the training rows, each by the trees that did not draw the row.
+    oob_prediction_ : (n_training_rows,) or (n_training_rows, n_outputs) ndarray of float64
+        Out-of-bag means of the training rows.
+    feature_importances_ : (n_features,) ndarray of float64
+        Share of each feature in what the splits explain of the targets.
+    n_features_in_ : int
+        Number of columns of X in `fit`.
+    n_outputs_ : int
+        Number of targets.
+    n_training_rows_ : int
+        Number of rows of the fit.
     feature_names_in_ : ndarray of str
-        Only if fitted on a table with column names.
+        Names of the columns of X. A model that was fitted without names has none.
 
     See Also
     --------
     ForestSearchOOB : Fits several forests and keeps the one with the narrowest intervals.
-    from_leaves : A model of any forest that reports the leaves of rows.
+    from_leaves : Makes a model of any forest that reports the leaves of rows.
     fit_table : Fits a model to a table with strings, dates and missing cells.
     hdiforest.inspection.explain : Says what makes the intervals of a few rows.
     hdiforest.monitoring.recalibrate : Moves a calibration by new rows.
@@ -131,12 +142,15 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
     refused, ImportError if a library is missing, and OSError if a file cannot be read or written.
 
     X may be an array, a dict of columns, or a table of pandas, polars, pyarrow or any library with
-    the Arrow C interface (which needs pyarrow). Column names must be those of the fit, in order.
+    the Arrow C interface (which needs pyarrow). Column names must equal the names in the fit, in
+    the same order.
 
-    The forest is shared, X, y and sample_weight are copied, and a later refit of the forest does
-    not change the model. A ``clone`` is unfitted: after `from_forest` it fits on the rows of the
-    forest's own fit only, after `load` not at all. A ``sklearn.frozen.FrozenEstimator`` around a
-    fitted model outlives ``clone``. Copies, pickles and skops: :doc:`/backend`.
+    The model shares the forest and copies X, y and sample_weight. A later refit of the forest does
+    not change the model.
+
+    A ``clone`` is unfitted. After `from_forest` a clone can only be fitted on the rows of the
+    forest's own fit. After `load` it cannot be fitted. A ``sklearn.frozen.FrozenEstimator`` around
+    a fitted model survives ``clone``. Copies, pickles and skops: :doc:`/backend`.
 
     Examples
     --------
@@ -193,18 +207,39 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         Parameters
         ----------
         forest : fitted estimator
-            See the class.
-        X, y, sample_weight : table and arrays as in `fit`
-            Those the forest, or the Pipeline it is in, was fitted on, in the same order. Every
-            leaf's weight and mean is compared with the forest's own record.
-        weights, calibration, n_jobs, verbose : optional
-            See the class. By default nothing is calibrated, as that takes longer than the rest.
+            The fitted forest, alone or in a Pipeline. See `estimator` of the class.
+        X : (n, n_features) array or table
+            Rows of the forest's own fit, in the same order. The weight and the mean of every leaf
+            are compared with the record of the forest.
+        y : (n,) or (n, n_outputs) array
+            Targets of the rows.
+        sample_weight : (n,) array, optional
+            Weights of the forest's own fit. None means equal weights.
+        weights : {"all", "inbag", "oob", "monotonic"}, default="all"
+            The training rows of a leaf that count. See the class.
+        calibration : "auto", bool, float or sequence of floats, default=False
+            Coverages to calibrate by the method "oob". See the class. By default nothing is
+            calibrated, because the calibration takes longer than the rest.
+        n_jobs : int, default=None
+            Threads for scoring. See the class.
+        verbose : int, default=0
+            Lines to print. See the class.
 
         Returns
         -------
         HDIForestRegressor
-            A fitted model. As from `fit`, leaves that do not hold the means of their rows get a
-            warning (``monotonic_cst``, ``criterion="absolute_error"``).
+            A fitted model. A warning is given if leaves do not hold the means of their rows
+            (``monotonic_cst``, ``criterion="absolute_error"``), here and in `fit`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from sklearn.ensemble import ExtraTreesRegressor
+        >>> from hdiforest import HDIForestRegressor
+        >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+        >>> forest = ExtraTreesRegressor(20, random_state=0).fit(X, y)
+        >>> HDIForestRegressor.from_forest(forest, X, y).n_training_rows_
+        300
         """
         options: Any = {"weights": weights, "calibration": calibration, "n_jobs": n_jobs}
         model = cls(FrozenEstimator(forest), **options, verbose=verbose)
@@ -215,14 +250,27 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
 
         Parameters
         ----------
-        X, y, sample_weight : (n, n_features) array or table, (n,) or (n, n_outputs) array, and (n,)
-            Training rows, their targets, and weights for the forest; with ``weights`` "all" and
-            "oob" rows also weigh so much in their leaves.
+        X : (n, n_features) array or table
+            Training rows.
+        y : (n,) or (n, n_outputs) array
+            Targets of the rows, finite numbers.
+        sample_weight : (n,) array, optional
+            Weights of the rows in the forest. With ``weights`` "all" and "oob" the rows have the
+            same weights in their leaves. None means equal weights.
 
         Returns
         -------
         HDIForestRegressor
-            The model itself. It is as it was before if anything is refused.
+            The model itself. A refused argument leaves the model as it was.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from hdiforest import HDIForestRegressor
+        >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+        >>> model = HDIForestRegressor(random_state=0).fit(X, y)
+        >>> model.predict_interval(X[:3] + 0.1, coverage=0.9).shape
+        (3, 2)
         """
         if self.weights not in tuple(WEIGHTINGS):
             raise ValueError(f"weights must be {ANY_WEIGHTING}, got {self.weights!r}")
@@ -329,12 +377,12 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
 
     @property
     def scorer_(self) -> Scorer:
-        """The compiled model, which does not look whether its file has changed."""
+        """The compiled forest and its index. It does not check whether its file has changed."""
         return self._fitted.scorer
 
     @property
     def feature_importances_(self) -> Array:
-        """Share of each feature, behind all steps, in what splits explain of the targets."""
+        """Share of each feature, behind all steps, in what the splits explain of the targets."""
         return feature_importances(self._fitted_forest().scorer)
 
     def __dir__(self) -> list[str]:
@@ -347,13 +395,13 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
 
     @property
     def oob_(self) -> OutOfBagPredictions:
-        """Predictions for the training rows by trees that did not see them, as of now."""
+        """Predictions for the training rows, each by the trees that did not draw the row."""
         check_is_fitted(self)
         return OutOfBagPredictions(self._at_once())
 
     @property
     def oob_prediction_(self) -> Any:
-        """Means of ``oob_``, as scikit-learn's forests have them; absent if there are none."""
+        """Means of ``oob_``, as in scikit-learn's forests. Absent without out-of-bag rows."""
         try:
             return self.oob_.prediction()
         except ValueError as error:
@@ -364,19 +412,32 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         return checked_blocks(self, X, self._fitted_forest(), input_rows.check_labels(by, X))
 
     def predict_weights(self, X: ArrayLike) -> csr_array:
-        """Weight of every training row for every row of X, eq. (12) of the paper.
+        """Return the weight of every training row for every row of X, eq. (12) of the paper.
 
         Parameters
         ----------
         X : (n, n_features) array or table
-            As in `predict`.
+            The rows to predict.
 
         Returns
         -------
         scipy.sparse.csr_array of shape (n, n_training_rows), float64
-            Rows sum to 1, or with ``weights="oob"`` may be empty, where no tree has a training row
-            in the row's leaf. Columns are the training rows, without which this is a ValueError.
-            Those of "monotonic" are as of "inbag". The first call makes an index, which is kept.
+            Weights, one column for each training row. Each row sums to 1. With ``weights="oob"`` a
+            row is empty if no tree has a training row in its leaf. With "monotonic" the weights are
+            the ones of "inbag". A model without its training rows raises ValueError.
+
+        Notes
+        -----
+        The first call makes an index of the training rows, which the model keeps.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from hdiforest import HDIForestRegressor
+        >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+        >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+        >>> model.predict_weights(X[:2]).shape
+        (2, 300)
         """
         fitted = self._fitted_forest()
         rows, scorer = checked_rows(self, X, fitted), fitted.row_scorer(self._n_threads)
@@ -396,17 +457,34 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
 
         Parameters
         ----------
-        X, n_samples, random_state : rows as in `predict`, int, and int, RandomState or None
-            Draws per row, and their seed.
-        kind, output : {"calibrated", "raw"}, optional, and str, default="numpy"
-            As in `predict_quantiles`.
+        X : (n, n_features) array or table
+            The rows to predict.
+        n_samples : int, default=1
+            Draws for each row.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws. None draws anew in each call.
+        kind : {"calibrated", "raw"}, optional
+            The distribution to draw from: the calibrated one, or the forest's own. The default is
+            "calibrated" if the model has a calibrated distribution. See `predict_quantiles`.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            The type of the result: an array, or a table of the named library.
 
         Returns
         -------
         (n, n_samples) float64, or table
-            (n, n_outputs, n_samples) with several outputs, which are drawn jointly: each draw is
-            the target of a training row, which the model must have. Calibrated ones have the levels
-            of such targets in the forest's own distributions.
+            Draws, in the unit of y. Several outputs give (n, n_outputs, n_samples) and are drawn
+            jointly: each draw is the target of one training row, and the model needs its training
+            rows. Calibrated joint draws have the levels of such targets in the forest's own
+            distributions.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from hdiforest import HDIForestRegressor
+        >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+        >>> model = HDIForestRegressor(random_state=0).fit(X, y)
+        >>> model.sample(X[:2], n_samples=5, random_state=0).shape
+        (2, 5)
         """
         rows = self._source(X)
         distributions = predict.distributions_of(rows.fitted.calibration, kind)
@@ -440,44 +518,59 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         mean: Any = None,
         random_state: int | RandomState | None = None,
     ) -> Self:
-        """Select and widen intervals so that they cover what they say.
+        """Select and widen intervals so that they cover the share of targets that they name.
 
         Parameters
         ----------
-        X, y : (n, n_features) array or table and (n,) or (n, n_outputs) array, optional
-            Rows that took no part in the fit, and their targets, for "split".
+        X : (n, n_features) array or table, optional
+            Rows that took no part in the fit, for the method "split".
+        y : (n,) or (n, n_outputs) array, optional
+            Targets of the rows X.
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
-            Above 0 and below 1. Coverages do not depend on each other, but for the nesting of their
-            intervals.
+            Shares of targets to cover, above 0 and below 1. Each coverage is calibrated by itself,
+            and the intervals are then nested.
         method : OutOfBag, Split, CVPlus, JackknifePlus, or their name, optional
-            Classes in `hdiforest.calibration`, which say what they guarantee, and have the
-            arguments that one method alone takes, such as ``OutOfBag(order="date")``. By default
-            "split" if there are X and y, else "oob", the only ones of several outputs. "cv+" and an
-            order fit again, for which loaded models have no forest, and unpickled ones with steps
-            no table.
+            The method of calibration, a class of `hdiforest.calibration` or its name. Each class
+            states its guarantee and has the arguments of that method, such as
+            ``OutOfBag(order="date")``. The default is "split" if X and y are given, and "oob"
+            otherwise. Only "oob" and "split" work for several outputs. "cv+" and an order fit the
+            forest again: a loaded model has no forest for it, and an unpickled model with steps has
+            no table for it.
         by : str, int, (n_rows,) array or callable, optional
-            Groups of the calibration rows, for "oob" and "split": a column of X, one label a row,
-            or a function of rows (n, n_features) that returns them. Files keep nothing but a
-            column; otherwise `predict_interval` needs the labels.
+            Groups of the calibration rows, for "oob" and "split": a column of X, a label for each
+            row, or a function of rows (n, n_features) that returns the labels. A file keeps only a
+            column. Without a column `predict_interval` needs the labels.
         mean : "boosting", regressor or FrozenEstimator, optional
-            Another model of the mean, on which to centre intervals with the forest's: a ridge and
-            boosted trees of its residuals; a regressor that is cloned, and fitted in five folds and
-            on all rows, as arrays; or a fitted model that is taken as it is, to which the rows of
-            the fit must be new (:doc:`/other_forests`). Needs ``weights="all"``.
+            Another model of the mean. Intervals are centred on it together with the forest's mean.
+            "boosting" is a ridge regression and boosted trees of its residuals. A regressor is
+            cloned and fitted, in five folds and on all rows, as arrays. A fitted model in a
+            FrozenEstimator is taken as it is, and must not know the rows of the fit
+            (:doc:`/other_forests`). Needs ``weights="all"``.
         random_state : int, RandomState or None, default=None
-            Seed of folds, of the choice among too many rows, and of forests and regressors that are
-            fitted for the calibration and have none. None is 0, so that a calibration repeats.
+            Seed of folds, of the choice among too many rows, and of the forests and regressors that
+            are fitted for the calibration and have no seed. None means 0, so that a calibration
+            repeats.
 
         Returns
         -------
         HDIForestRegressor
-            The model itself. `calibration_` shows what was chosen, and a cross-check of coverage.
+            The model itself. `calibration_` shows the choices and a cross-check of the coverage.
 
         Notes
         -----
-        Every step, the guarantees and the sources: :doc:`/calibration`. Infinite intervals get a
-        warning, and later rows that are covered by more than four standard errors less than the
-        cross-check says. O(entries of its leaves + atoms log atoms) for each row.
+        Every step, the guarantees and the sources: :doc:`/calibration`. A warning is given if
+        intervals are infinite. A warning is also given if the coverage of later rows is more than
+        four standard errors below the cross-check. O(entries of its leaves + atoms log atoms) for
+        each row.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from hdiforest import HDIForestRegressor
+        >>> X, y = make_regression(n_samples=400, n_features=4, noise=10, random_state=0)
+        >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X[:300], y[:300])
+        >>> model.calibrate(X[300:], y[300:], coverage=0.8).calibration_.coverages
+        (0.8,)
         """
         forest, how = self._fitted_forest().uncalibrated(), resolve_method(method, X, y)
         coverages, n_outputs = checks.checked_coverages(coverage), forest.n_outputs
@@ -516,18 +609,30 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         return rows, targets
 
     def prune(self, min_samples_leaf: int) -> Self:
-        """Return a smaller model, of the same trees with larger leaves.
+        """Return a smaller model of the same trees with larger leaves.
 
         Parameters
         ----------
         min_samples_leaf : int
-            Nodes with a child of fewer drawn rows become leaves. Not of ``weights="monotonic"``.
+            The number of drawn rows that each child of a node must have. A node with a smaller
+            child becomes a leaf. Models with ``weights="monotonic"`` cannot be pruned.
 
         Returns
         -------
         HDIForestRegressor
-            Another model, without a calibration. Trees that split off single rows near the root,
-            as on heavy-tailed targets, may shrink to few leaves. Training rows are routed anew.
+            Another model, without a calibration. Training rows are routed anew. Trees that split
+            off single rows near the root, such as on heavy-tailed targets, may shrink to few
+            leaves.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from hdiforest import HDIForestRegressor
+        >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+        >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+        >>> smaller = model.prune(min_samples_leaf=5)
+        >>> smaller.scorer_.forest.nbytes < model.scorer_.forest.nbytes
+        True
         """
         fitted = self._fitted_forest().uncalibrated()
         model = copy.copy(self)
@@ -569,17 +674,31 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
     ) -> None:
         """Write the model to a file in safetensors format, whole or not at all.
 
-        Needs safetensors, and skops for steps before the forest, or a regressor as `mean`.
+        Needs safetensors. A model with steps before the forest, or with a regressor as `mean`, also
+        needs skops.
 
         Parameters
         ----------
-        path, training_rows : path, and bool, default=True
-            A file, replaced if it exists, and whether to include the training rows (X as float32),
-            which `predict_weights`, ``oob_`` and joint draws of several outputs need.
-            The distinct values of y and the range of each feature are always kept.
+        path : path
+            The file to write. An existing file is replaced.
+        training_rows : bool, default=True
+            Whether to include the training rows, X as float32. `predict_weights`, ``oob_`` and
+            joint draws of several outputs need them. The distinct values of y and the range of each
+            feature are always kept.
         diagnostics : bool, default=False
-            Whether a file without training rows keeps at most 10,000 (X), which
+            Whether a file without training rows keeps at most 10,000 rows of X, which
             `hdiforest.inspection.diagnose` needs.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from sklearn.datasets import make_regression
+        >>> from hdiforest import HDIForestRegressor
+        >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+        >>> path = tempfile.mkdtemp() + "/model.hdi"
+        >>> HDIForestRegressor(random_state=0).fit(X, y).save(path)
+        >>> HDIForestRegressor.load(path).n_training_rows_
+        300
         """
         checks.check_flag("diagnostics", diagnostics)
         fitted = self._fitted_forest()
@@ -602,25 +721,31 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
         The file is memory-mapped, and processes that load it share its pages. Everything is checked
-        before it is used. If the file is written to in place, reading the model raises OSError; a
-        file that is renamed over it changes nothing (:doc:`/production`).
+        before it is used. If the file is written to in place, reading the model raises OSError. A
+        file that is renamed over it changes nothing (:doc:`/production`). See `save` for an
+        example.
 
         Parameters
         ----------
-        path, n_jobs : path, and int, default=None
-            Of a file that `save` wrote; and see the class, None means 1.
+        path : path
+            The file that `save` wrote.
+        n_jobs : int, default=None
+            Threads for scoring. None means 1. See the class.
         verify : bool, default=False
-            Whether to check everything now, with the checksums of large arrays, which tell whether
-            a bit has changed. ``hdiforest inspect`` does so, too.
+            Whether to check everything now, with the checksums of large arrays. The checksums tell
+            whether a bit has changed. ``hdiforest inspect`` checks the same.
         mapped : bool, default=True
-            If not, each process reads and checks a copy of its own; later the file does not matter.
+            Whether to map the file. If not, each process reads and checks a copy of its own, and
+            later changes of the file do not matter.
         trusted : sequence of str or type, default=()
-            Types of steps, besides those that skops trusts. They may run code (:doc:`/forests`).
+            Types of steps to trust, besides the types that skops trusts. They may run code
+            (:doc:`/forests`).
 
         Returns
         -------
         HDIForestRegressor
-            A fitted model, without its forest. A file that is damaged or no model is a ValueError.
+            A fitted model without its forest. A file that is damaged or holds no model raises
+            ValueError.
         """
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content

@@ -51,42 +51,60 @@ FIRST_ROWS = 1024  # of the first block, where the number of trees is not known 
 
 
 class LeafModel(DistributionModel[IndexedLeaves]):
-    """Conditional distributions from the leaves that a fitted forest puts rows in.
+    """Conditional distributions from the leaves of rows in a fitted forest of any library.
 
-    Its `fit` fits no forest, but indexes rows by leaves of one; `from_leaves` is both in one step.
+    `fit` fits no forest. It indexes training rows by the leaves of a forest that is already fitted.
+    `from_leaves` makes a model and calls `fit` in one step.
 
     Parameters
     ----------
     apply : callable
-        The forest's own function from rows to the leaf in each tree, (n, n_trees), or (n,) of one
-        tree: whole numbers from 0 and below 2**28 of any type. For instance
-        ``functools.partial(booster.predict, pred_leaf=True)``. Memory grows with the largest id.
+        The forest's own function from rows to the leaf in each tree, such as
+        ``functools.partial(booster.predict, pred_leaf=True)``. It returns (n, n_trees), or (n,) for
+        one tree: whole numbers from 0 and below 2**28, of any type. Memory grows with the largest
+        id.
     n_leaves : (n_trees,) int array, default=None
-        Leaves of each tree, if trees have leaves in which no training row lies, as symmetric trees
-        do: they then say nothing about new rows there. By default such leaves are errors.
+        Number of leaves of each tree. It is needed if some leaves hold no training row, as in
+        symmetric trees. Such leaves say nothing about new rows. Without `n_leaves` they are errors.
     n_jobs : int, default=None
-        Threads for the intervals; `apply` has its own. None means 1, or what
-        ``joblib.parallel_config`` says; -1 all processors.
+        Threads for the intervals. `apply` has threads of its own. None means 1, or the number in
+        ``joblib.parallel_config``. -1 means all processors.
 
     Attributes
     ----------
     index_ : hdicore.LeafIndex
         The training rows by leaf.
     n_outputs_ : int
+        Number of targets.
     n_training_rows_ : int or None
-        None if made by `from_index` without it.
+        Number of training rows. None if `from_index` was not told it.
     calibration_ : hdiforest.calibration.Calibration
-        What `calibrate` found; absent before.
+        The result of `calibrate`. A model without a calibration has none.
     counts_ : hdiforest.serving.RowCounts
-        Rows that were asked since the fit or `calibrate`, and their cells of categories that the
-        forest does not know, if `apply` counts them (a method ``unseen``).
+        Counts of the rows predicted since the fit or `calibrate`. If `apply` has a method
+        ``unseen``, they include the cells of categories that the forest does not know.
 
     Notes
     -----
-    `apply` gets rows as the caller gives them: lists, arrays, sparse matrices that can be sliced,
-    and tables of pandas, polars and pyarrow in blocks of at most 2**22 leaf ids. Anything else is
-    passed whole. A model can be pickled if `apply` can. Boosted trees give wide intervals,
-    because rows that share their leaves are no sample of a distribution (:doc:`/other_forests`).
+    `apply` gets rows in the form that the caller gives. Lists, arrays, sparse matrices that can be
+    sliced, and tables of pandas, polars and pyarrow are passed in blocks of at most 2**22 leaf ids.
+    Anything else is passed whole.
+
+    A model can be pickled if `apply` can.
+
+    Boosted trees give wide intervals, because rows in one of their leaves are no sample of a
+    distribution (:doc:`/other_forests`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from hdiforest import LeafModel
+    >>> X = np.arange(40.0)[:, None]
+    >>> forest = RandomForestRegressor(10, max_depth=2, random_state=0).fit(X, X.ravel())
+    >>> model = LeafModel(forest.apply).fit(X, X.ravel())
+    >>> model.predict_interval([[3.0], [33.0]], coverage=0.9).shape
+    (2, 2)
     """
 
     def __init__(
@@ -98,7 +116,7 @@ class LeafModel(DistributionModel[IndexedLeaves]):
 
     @property
     def index_(self) -> LeafIndex:
-        """The training rows by leaf; it does not look whether its file has changed."""
+        """The training rows by leaf. It does not check whether its file has changed."""
         return self._fitted.index
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: Weights = None) -> Self:
@@ -106,15 +124,19 @@ class LeafModel(DistributionModel[IndexedLeaves]):
 
         Parameters
         ----------
-        X, y, sample_weight : rows as `apply` takes them, (n,) or (n, n_outputs) array, and (n,)
-            Training rows of the forest, or any others whose targets are to be shown; their targets,
-            and what they weigh. Every row counts in each of its leaves (the paper's definition).
+        X : rows as `apply` takes them
+            Training rows of the forest, or any rows with targets to predict from.
+        y : (n,) or (n, n_outputs) array
+            Targets of the rows, finite numbers.
+        sample_weight : (n,) array, optional
+            Weights of the rows. None means equal weights. Every row counts in each of its leaves
+            (the paper's definition).
 
         Returns
         -------
         LeafModel
-            The model itself. It refuses new rows in a leaf that no row of X lies in: then X are not
-            the rows of the fit, or the trees are of a kind that needs `n_leaves`.
+            The model itself. It refuses a new row in a leaf without a row of X. In that case X are
+            not the rows of the fit, or the trees are of a kind that needs `n_leaves`.
         """
         leaves, n_threads = all_leaves(self.apply, X), thread_count(self.n_jobs)
         new_index: Callable[..., LeafIndex] = LeafIndex.from_leaves
@@ -125,14 +147,15 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index of the training rows, and a calibration, to a file in safetensors format.
+        """Write the index of the training rows and the calibration to a file in safetensors format.
 
-        Not `apply`: save the forest with its own library (:doc:`/other_forests`).
+        The file does not hold `apply`. Save the forest with its own library
+        (:doc:`/other_forests`).
 
         Parameters
         ----------
         path : path
-            Replaced if it exists.
+            The file to write. An existing file is replaced.
         """
         tensor_file.write(Path(path), LEAVES, leaves_to_arrays(self._fitted_forest()).arrays)
 
@@ -150,8 +173,17 @@ class LeafModel(DistributionModel[IndexedLeaves]):
 
         Parameters
         ----------
-        path, apply, n_jobs, verify, mapped : path, callable, and options
-            See the class and `HDIForestRegressor.load`.
+        path : path
+            The file that `save` wrote.
+        apply : callable
+            The forest's own function from rows to leaf ids. See the class.
+        n_jobs : int, default=None
+            Threads for the intervals. See the class.
+        verify : bool, default=False
+            Whether to check everything now, with the checksums of large arrays. See
+            `HDIForestRegressor.load`.
+        mapped : bool, default=True
+            Whether to map the file instead of reading a copy. See `HDIForestRegressor.load`.
 
         Returns
         -------
@@ -179,27 +211,31 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         base: tuple[Kind, float] = ("equal_tailed", 0.8),
         mean: None = None,
     ) -> Self:
-        """Widen intervals so that they cover what they say, by rows that took no part in the fit.
+        """Widen intervals by rows that took no part in the fit, so that they cover their coverage.
 
         Parameters
         ----------
-        X, y : rows and (n,) array
-            Rows that took no part in the fit, which is not checked, and their targets.
+        X : rows as `apply` takes them
+            Rows that took no part in the fit. This is not checked.
+        y : (n,) array
+            Targets of the rows.
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
-            As in `HDIForestRegressor.calibrate`.
+            Shares of targets to cover, above 0 and below 1. See `HDIForestRegressor.calibrate`.
         method : Split or "split", optional
-            See `hdiforest.calibration.Split`; there is no other method for leaves alone.
+            The method of calibration. Leaves alone allow only "split". See
+            `hdiforest.calibration.Split`.
         base : (kind, level), default=("equal_tailed", 0.8)
-            Intervals to widen, of a kind with two ends, and the share of the distribution that they
-            hold. It must not be chosen by these rows.
+            The intervals to widen: a kind with two ends, and the share of the distribution to hold.
+            The base must not be chosen by the calibration rows.
         mean : None
-            Another mean needs a forest of scikit-learn: ``HDIForestRegressor().fit(X, y)``.
+            No other mean is possible. Another mean needs a forest of scikit-learn:
+            ``HDIForestRegressor().fit(X, y)``.
 
         Returns
         -------
         LeafModel
-            The model itself, of one output. Its intervals are not snapped to a lattice, because the
-            index knows no counts of targets.
+            The model itself. It must have one output. Its intervals are not snapped to a lattice,
+            because the index does not know how often each target occurs.
         """
         leaves = self._fitted_forest()
         if mean is not None:
@@ -311,8 +347,18 @@ def from_leaves(
 
     Parameters
     ----------
-    apply, X, y, sample_weight, n_leaves, n_jobs : function, rows, arrays and options
-        As of `LeafModel` and in `LeafModel.fit`.
+    apply : callable
+        The forest's own function from rows to the leaf in each tree. See `LeafModel`.
+    X : rows as `apply` takes them
+        Training rows of the forest.
+    y : (n,) or (n, n_outputs) array
+        Targets of the rows, finite numbers.
+    sample_weight : (n,) array, optional
+        Weights of the rows. None means equal weights.
+    n_leaves : (n_trees,) int array, optional
+        Number of leaves of each tree, if some leaves hold no training row. See `LeafModel`.
+    n_jobs : int, default=None
+        Threads for the intervals. See `LeafModel`.
 
     Returns
     -------
@@ -341,10 +387,14 @@ def from_index(
 
     Parameters
     ----------
-    apply, index : callable and hdicore.LeafIndex
-        As of `LeafModel`, and an index of the leaf ids that it returns.
-    n_training_rows, n_jobs : int, optional
-        How many rows the index was made of, and as of `LeafModel`.
+    apply : callable
+        The forest's own function from rows to the leaf in each tree. See `LeafModel`.
+    index : hdicore.LeafIndex
+        An index of the training rows by the leaf ids that `apply` returns.
+    n_training_rows : int, optional
+        Number of rows that the index was made of.
+    n_jobs : int, default=None
+        Threads for the intervals. See `LeafModel`.
 
     Returns
     -------

@@ -121,20 +121,23 @@ class OutOfBagRows(RowSource):
 
 
 class OutOfBagPredictions:
-    """Predictions for the training rows of a model, each from the trees that did not see the row.
+    """Predictions for the training rows of a model, each from the trees that did not draw the row.
 
     Parameters
     ----------
     model : HDIForestRegressor
-        A fitted model, whose attribute ``oob_`` this is: as the model was when it was asked for.
+        A fitted model. The object is the attribute ``oob_`` of the model, and keeps the state of
+        the model at the time it was asked for.
 
     Notes
     -----
-    All methods give NaN, with a warning, for rows that every tree has seen, and raise ValueError if
-    every tree was fitted on all rows, or the model has no training rows. A row never takes part in
-    its own distribution: with ``weights`` "all" and "oob" it is left out of the leaves of these
-    trees, and the others share its weight. Tables of pandas have the index of the fit, which
-    pickles and files do not hold.
+    All methods give NaN, with a warning, for rows that every tree has drawn. They raise ValueError
+    if every tree was fitted on all rows, or if the model has no training rows.
+
+    A row never takes part in its own distribution. With ``weights`` "all" and "oob" it is left out
+    of its leaves, and the other rows of the leaf share its weight.
+
+    Tables of pandas have the index of the fit. Pickles and files do not keep the index.
 
     Examples
     --------
@@ -145,6 +148,8 @@ class OutOfBagPredictions:
     >>> lower, upper = model.oob_.interval(0.9).T
     >>> bool(((lower <= y) & (y <= upper)).mean() >= 0.9)
     True
+    >>> model.oob_.quantiles([0.1, 0.5, 0.9]).shape
+    (300, 3)
     """
 
     def __init__(self, model: Any) -> None:
@@ -155,17 +160,17 @@ class OutOfBagPredictions:
 
     @known_arguments
     def prediction(self, *, output: Output = "numpy") -> Any:
-        """Return means.
+        """Return the out-of-bag mean of each training row.
 
         Parameters
         ----------
-        output : str, default="numpy"
-            As in `HDIForestRegressor.predict`.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            The type of the result: an array, or a table of the named library.
 
         Returns
         -------
         (n_training_rows,) or (n_training_rows, n_outputs) float64, or table
-            As of `HDIForestRegressor.predict`. With ``weights="inbag"`` equal to the forest's own
+            Means, in the unit of y. With ``weights="inbag"`` they equal the forest's own
             ``oob_prediction_``.
         """
         return row_source.mean(OutOfBagRows(self._model, "prediction"), output)
@@ -180,20 +185,30 @@ class OutOfBagPredictions:
         joint: bool = False,
         output: Output = "numpy",
     ) -> Any:
-        """Return intervals.
+        """Return the out-of-bag interval of each training row.
 
         Parameters
         ----------
-        coverage, kind, by, joint, output : optional
-            As in `HDIForestRegressor.predict_interval`; `by` is needed of a loaded model alone.
-            Calibrated ones and their one-sided bounds need the method "oob" or "split" without a
-            regressor as `mean`.
+        coverage : float or list of k floats, default=0.9
+            The coverage of the intervals, in (0, 1]. See `HDIForestRegressor.predict_interval`.
+        kind : str, optional
+            The kind of interval. The default is "calibrated" if the model is calibrated, and "hdi"
+            otherwise. "calibrated", and calibrated "lower" and "upper", need a calibration by "oob"
+            or "split" without a regressor as `mean`. See `HDIForestRegressor.predict_interval`.
+        by : (n_training_rows,) array, optional
+            Groups of the training rows. Only a loaded model needs them.
+        joint : bool, default=False
+            Whether calibrated intervals of several outputs are sides of boxes, each of which holds
+            all targets of a row with the given coverage.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            The type of the result: an array, or a table of the named library.
 
         Returns
         -------
         (n_training_rows, 2) or (n_training_rows, 2, k) float64, or table
-            As of `HDIForestRegressor.predict_interval`. The row decided one part in the number of
-            calibration rows of its own quantile: `calibration_` has a cross-check.
+            Lower and upper ends, in the unit of y. Several outputs give (n_training_rows,
+            n_outputs, 2[, k]). The conformal quantile of a calibrated interval depends on the row
+            by one part in the number of calibration rows. `calibration_` has a cross-check.
         """
         rows = OutOfBagRows(self._model, "interval")
         return row_source.interval(rows, coverage, kind, by, joint, output)
@@ -207,19 +222,26 @@ class OutOfBagPredictions:
         interpolation: Interpolation | None = None,
         output: Output = "numpy",
     ) -> Any:
-        """Return quantiles.
+        """Return out-of-bag quantiles of each training row.
 
         Parameters
         ----------
-        quantiles, kind, interpolation, output : levels and options
-            As in `HDIForestRegressor.predict_quantiles`. The kind "calibrated" needs a calibration
-            by "oob" or "split", without a regressor as `mean`; with one the kind is "raw" by
-            default.
+        quantiles : float or list of k floats
+            Levels, in [0, 1].
+        kind : {"calibrated", "raw"}, optional
+            The distribution: the calibrated one, or the forest's own. "calibrated" needs a
+            calibration by "oob" or "split" without a regressor as `mean`, and is then the default.
+            Otherwise the default is "raw".
+        interpolation : str, optional
+            How quantiles of kind "raw" are read: any method of `numpy.quantile`. See
+            `HDIForestRegressor.predict_quantiles`.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            The type of the result: an array, or a table of the named library.
 
         Returns
         -------
         (n_training_rows,) or (n_training_rows, k) float64, or table
-            As of `HDIForestRegressor.predict_quantiles`.
+            Quantiles, in the unit of y. Several outputs give (n_training_rows, n_outputs[, k]).
         """
         rows = OutOfBagRows(self._model, "quantiles")
         kind = _kind_of_distribution(rows, kind)
@@ -234,21 +256,25 @@ class OutOfBagPredictions:
         kind: Literal["calibrated", "raw"] | None = None,
         output: Output = "numpy",
     ) -> Any:
-        """Return P(Y <= y), or P(Y < y).
+        """Return P(Y <= y), or P(Y < y), of the out-of-bag distribution of each training row.
 
         Parameters
         ----------
         y : float, (n_training_rows,) or (n_training_rows, k) array, optional
-            As in `HDIForestRegressor.predict_cdf`. By default the rows' own targets: the result is
-            then the probability integral transform, which is uniform if the distributions are
-            right.
-        inclusive, kind, output : optional
-            As in `HDIForestRegressor.predict_cdf` and `quantiles`.
+            Points. See `HDIForestRegressor.predict_cdf`. The default is the target of each row. The
+            result is then the probability integral transform, which is uniform if the distributions
+            are right.
+        inclusive : bool, default=True
+            Whether y itself counts. False gives P(Y < y).
+        kind : {"calibrated", "raw"}, optional
+            The distribution: the calibrated one, or the forest's own. See `quantiles`.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            The type of the result: an array, or a table of the named library.
 
         Returns
         -------
         array of the shape of y, float64, or table
-            As of `HDIForestRegressor.predict_cdf`.
+            Probabilities between 0 and 1.
         """
         rows = OutOfBagRows(self._model, "cdf")
         targets = rows.fitted.require_training_rows().y
@@ -261,13 +287,13 @@ class OutOfBagPredictions:
 
     @known_arguments
     def weights(self) -> csr_array:
-        """Return the weight of every training row for every other.
+        """Return the weight of every training row for every other training row.
 
         Returns
         -------
         scipy.sparse.csr_array of shape (n_training_rows, n_training_rows), float64
-            Row i holds the weights for training row i: they sum to 1, and its own is 0. A row that
-            every tree has seen is empty, with a warning.
+            Row i holds the weights for training row i. They sum to 1, and the weight of row i
+            itself is 0. A row that every tree has drawn is empty, with a warning.
         """
         rows = OutOfBagRows(self._model, "weights")
         n, targets = len(rows.positions), rows.positions.astype(np.float64)

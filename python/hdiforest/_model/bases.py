@@ -21,19 +21,26 @@ Group = tuple[str, int]
 
 
 class Base(NamedTuple):
-    """An interval before it is widened; each field is a coordinate of the candidates.
+    """An interval of a distribution, before a calibration widens it.
 
     Parameters
     ----------
     family : {"raw", "centred", "stacked"}
-        Which atoms the distribution has: targets, or residuals around a mean.
+        The atoms of the distribution. "raw" are targets. "centred" and "stacked" are residuals
+        around a mean.
     kind : str
-        Of the interval that is read from the distribution, such as "averaged", whose ends are
-        midway between those of the HDI and of the equal-tailed interval.
+        The kind of the interval, such as "averaged". The ends of "averaged" lie midway between the
+        ends of the HDI and of the equal-tailed interval.
     level : float
-        The share of the distribution that the interval holds.
+        The share of the distribution that the interval holds, above 0 and below 1.
     min_samples_leaf : int, default=1
-        That the trees are pruned to.
+        The size of leaves to which the trees are pruned. 1 means no pruning.
+
+    Examples
+    --------
+    >>> from hdiforest.calibration import Base
+    >>> str(Base("raw", "equal_tailed", 0.8))
+    'raw equal_tailed 0.8'
     """
 
     family: str
@@ -47,21 +54,21 @@ class Base(NamedTuple):
 
     @property
     def group(self) -> Group:
-        """The distribution that it is of: a family, of trees of one leaf size."""
+        """The distribution of the base: a family, and the leaf size of the trees."""
         return self.family, self.min_samples_leaf
 
     def quantiles(self, levels: Sequence[float] = BASE_LEVELS) -> list[Base]:
-        """Return quantiles of its distribution, as upper ends of one-sided intervals.
+        """Return quantiles of the distribution, as upper ends of one-sided intervals.
 
         Parameters
         ----------
         levels : sequence of k floats
-            Above 0 and below 1; by default 0.05, 0.10, ..., 0.95.
+            Levels, above 0 and below 1. The default is 0.05, 0.10, ..., 0.95.
 
         Returns
         -------
         list of k Base
-            Of the kind "upper".
+            Bases of the kind "upper", one for each level.
         """
         return [self._replace(kind="upper", level=level) for level in levels]
 

@@ -36,19 +36,43 @@ class _Beyond(NamedTuple):
 
 
 class RowCounts:
-    """Counts of rows and cells that the training rows of a model were not like.
+    """Counts of rows and cells that differ from the training rows of a model.
 
-    As a text, a line for each kind of cells and rows that there are.
+    As a text it has a line for each kind of cells and rows that occurred.
 
     Attributes
     ----------
-    n_rows, n_rows_out_of_range, n_rows_without_values, n_rows_of_new_groups : int
-        Rows that were counted; with a cell out of range; whose cells are all missing or unseen; of
-        groups that the calibration had no rows of, if it was made by those of a column.
-    missing, unseen, out_of_range : collections.Counter
-        Cells by column: missing ones; of categories that the training rows did not have, which are
-        taken as missing, or as the encoder of the model says; of numbers, dates and booleans beyond
-        the least and the greatest value of the training rows.
+    n_rows : int
+        Number of rows that were counted.
+    n_rows_out_of_range : int
+        Number of rows with a cell out of range.
+    n_rows_without_values : int
+        Number of rows with cells that are all missing or unseen.
+    n_rows_of_new_groups : int
+        Number of rows of groups without calibration rows, if the calibration was made by the groups
+        of a column.
+    missing : collections.Counter
+        Missing cells, by column.
+    unseen : collections.Counter
+        Cells of categories that the training rows did not have, by column. They are taken as
+        missing, or in the way that the encoder of the model states.
+    out_of_range : collections.Counter
+        Cells of numbers, dates and booleans beyond the least and the greatest value of the training
+        rows, by column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_diabetes
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.serving import BatchScorer
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> path = tempfile.mkdtemp() + "/model.hdi"
+    >>> HDIForestRegressor(random_state=0).fit(X, y).save(path)
+    >>> scorer = BatchScorer(path)
+    >>> results = scorer(X.head() * 9)
+    >>> scorer.counts.n_rows
+    5
     """
 
     def __init__(self) -> None:
@@ -60,12 +84,12 @@ class RowCounts:
         self._beyond: dict[str, _Beyond] = {}
 
     def add(self, other: RowCounts) -> None:
-        """Add other counts, from any thread; those of other processes come pickled.
+        """Add other counts, from any thread. Counts of other processes come pickled.
 
         Parameters
         ----------
         other : RowCounts
-            Of a model with the same training rows.
+            Counts of a model with the same training rows.
         """
         with _LOCK:
             for name, more in vars(other).items():

@@ -20,16 +20,27 @@ __all__ = ["CatBoostLeaves", "LightGBMLeaves", "XGBoostLeaves"]
 
 
 class LightGBMLeaves:
-    """The function from rows to leaf ids of a fitted LightGBM model; it can be pickled.
+    """The function from rows to leaf ids of a fitted LightGBM model. It can be pickled.
 
-    Categories that the fit had not are missing, and `unseen` counts them. Tables with other names
-    of columns than those of the fit, another order, or categories of another type are refused, and
-    so are arrays in place of categories; LightGBM alone would read them by position, or as codes.
+    Categories that the fit did not have are missing, and `unseen` counts them. Tables are refused
+    if their columns have other names than in the fit, another order, or categories of another type.
+    Arrays in place of categories are refused, too. LightGBM alone would read them by position, or
+    as codes.
 
     Parameters
     ----------
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
-        Up to the best iteration if it was stopped early.
+        The fitted model. If it was stopped early, its trees up to the best iteration are used.
+
+    Examples
+    --------
+    >>> import lightgbm
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest.adapters.boosters import LightGBMLeaves
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> booster = lightgbm.LGBMRegressor(n_estimators=20, verbose=-1).fit(X, y)
+    >>> LightGBMLeaves(booster)(X).shape
+    (300, 20)
     """
 
     def __init__(self, booster: Any) -> None:
@@ -58,7 +69,7 @@ class LightGBMLeaves:
         return np.asarray(self.booster.predict(X, pred_leaf=True, **self.options))
 
     def unseen(self, X: Any) -> dict[str, int]:
-        """Return how many cells of columns are of categories that the fit had not.
+        """Count the cells of categories that the fit did not have.
 
         Parameters
         ----------
@@ -68,7 +79,7 @@ class LightGBMLeaves:
         Returns
         -------
         dict of str to int
-            By the name of the column.
+            The number of cells, by the name of the column.
         """
         _, columns = self._with_categories(X)
         return {
@@ -106,18 +117,29 @@ class LightGBMLeaves:
 
 
 class XGBoostLeaves:
-    """The function from rows to leaf ids of a fitted XGBoost model; it can be pickled.
+    """The function from rows to leaf ids of a fitted XGBoost model. It can be pickled.
 
-    Columns of categories need XGBoost 3.1 or later; a category that the fit had not is an error.
-    Rows with another number of columns are refused, and numbers in place of categories.
+    Columns of categories need XGBoost 3.1 or later. A category that the fit did not have is an
+    error. Rows with another number of columns are refused, and so are numbers in place of
+    categories.
 
     Parameters
     ----------
     booster : xgboost.Booster or fitted xgboost.XGBModel
-        The trees that its own ``predict`` uses: all of a Booster, and those of an XGBModel up to
-        the best iteration if it was stopped early.
+        The fitted model. The trees that its own ``predict`` uses are used: all trees of a Booster,
+        and the trees up to the best iteration of an XGBModel that was stopped early.
     missing : float, default=nan
-        What stands for a missing value; an XGBModel knows it itself.
+        The number that stands for a missing value. An XGBModel has its own.
+
+    Examples
+    --------
+    >>> import xgboost
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest.adapters.boosters import XGBoostLeaves
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> booster = xgboost.XGBRFRegressor(n_estimators=20, random_state=0).fit(X, y)
+    >>> XGBoostLeaves(booster)(X).shape
+    (300, 20)
     """
 
     def __init__(self, booster: Any, *, missing: float = np.nan) -> None:
@@ -135,12 +157,12 @@ class XGBoostLeaves:
         self.n_iterations = booster.num_boosted_rounds() if best is None else best + 1
 
     def facts(self) -> dict[str, Any]:
-        """Return what XGBoost says of the kind of the booster and of its objective.
+        """Return XGBoost's description of the kind of the booster and of its objective.
 
         Returns
         -------
         dict
-            As in the configuration of the learner.
+            The entries of the learner's configuration.
         """
         return dict(json.loads(self.booster.save_config())["learner"])
 
@@ -179,15 +201,26 @@ class XGBoostLeaves:
 
 
 class CatBoostLeaves:
-    """The function from rows to leaf ids of a fitted CatBoost model; it can be pickled.
+    """The function from rows to leaf ids of a fitted CatBoost model. It can be pickled.
 
-    Columns are found by name; without names there must be as many as in the fit.
+    Columns are found by name. Rows without names must have as many columns as the fit.
 
     Parameters
     ----------
     booster : fitted catboost.CatBoost
-        One that was stopped early holds the trees up to its best iteration, unless it was told
-        ``use_best_model=False``.
+        The fitted model. If it was stopped early it holds the trees up to its best iteration,
+        unless it was told ``use_best_model=False``.
+
+    Examples
+    --------
+    >>> import catboost
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest.adapters.boosters import CatBoostLeaves
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> options = {"verbose": False, "allow_writing_files": False}
+    >>> booster = catboost.CatBoostRegressor(iterations=20, **options).fit(X, y)
+    >>> CatBoostLeaves(booster)(X).shape
+    (300, 20)
     """
 
     _learned: dict[str, set[str]] | None = None  # categories by column, if `learn` was called
@@ -202,7 +235,7 @@ class CatBoostLeaves:
 
     @property
     def n_leaves(self) -> NDArray[np.int64]:
-        """Leaves of each tree, (n_trees,); in symmetric trees some hold no training row."""
+        """Number of leaves of each tree, (n_trees,). Leaves may hold no training row."""
         return np.asarray(self.booster.get_tree_leaf_counts(), dtype=np.int64)
 
     def __call__(self, X: Any) -> NDArray[np.int32]:
@@ -215,7 +248,7 @@ class CatBoostLeaves:
         return np.asarray(leaves, dtype=np.int32)
 
     def learn(self, X: Any) -> None:
-        """Keep the categories of the rows of the fit, which CatBoost keeps as hashes alone.
+        """Keep the categories of the rows of the fit. CatBoost keeps only their hashes.
 
         Parameters
         ----------
@@ -225,7 +258,7 @@ class CatBoostLeaves:
         self._learned = {name: set(cells) for name, cells in self._categories(X).items()}
 
     def unseen(self, X: Any) -> dict[str, int]:
-        """Return how many cells of columns are of categories that `learn` did not see.
+        """Count the cells of categories that `learn` did not see.
 
         Parameters
         ----------
@@ -235,7 +268,7 @@ class CatBoostLeaves:
         Returns
         -------
         dict of str to int
-            By the name of the column.
+            The number of cells, by the name of the column.
         """
         given = self._categories(X)
         return {
@@ -264,16 +297,34 @@ def from_lightgbm(
     Parameters
     ----------
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
-        A forest (``boosting_type="rf"``); boosted trees get a warning (:doc:`/other_forests`). Up
-        to the best iteration if it was stopped early.
-    X, y, sample_weight, n_jobs : rows as LightGBM predicts them, arrays, and threads
-        As of `LeafModel` and its `fit`. Columns of categories are read as the library does.
+        The fitted model, a forest (``boosting_type="rf"``). Boosted trees get a warning
+        (:doc:`/other_forests`). If it was stopped early, its trees up to the best iteration are
+        used.
+    X : rows as LightGBM predicts them
+        Training rows. Columns of categories are read in the way of the library.
+    y : (n,) or (n, n_outputs) array
+        Targets of the rows, finite numbers.
+    sample_weight : (n,) array, optional
+        Weights of the rows. None means equal weights.
+    n_jobs : int, default=None
+        Threads for the intervals. See `LeafModel`.
 
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.adapters.boosters.LightGBMLeaves`, with which `LeafModel.load`
-        opens what `save` wrote.
+        A fitted model. Its `apply` is a `hdiforest.adapters.boosters.LightGBMLeaves`, with which
+        `LeafModel.load` opens a file that `save` wrote.
+
+    Examples
+    --------
+    >>> import lightgbm
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import from_lightgbm
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> options = {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1, "verbose": -1}
+    >>> booster = lightgbm.LGBMRegressor(n_estimators=20, **options).fit(X, y)
+    >>> from_lightgbm(booster, X, y).predict_interval(X[:3], coverage=0.9).shape
+    (3, 2)
     """
     apply = LightGBMLeaves(booster)
     facts = apply.booster.dump_model(num_iteration=1)
@@ -291,21 +342,38 @@ def from_xgboost(
     n_jobs: int | None = None,
     missing: float = np.nan,
 ) -> LeafModel:
-    """Use a fitted XGBoost model, without fitting anything; see `from_lightgbm`.
+    """Use a fitted XGBoost model, without fitting anything.
 
     Parameters
     ----------
     booster : xgboost.Booster or fitted xgboost.XGBModel
-        A forest (XGBRFRegressor); boosted trees get a warning. Leaf ids must be below 2**24.
-    X, y, sample_weight, n_jobs : rows as xgboost.DMatrix takes them, or a DMatrix, and options
-        As in `from_lightgbm`.
+        The fitted model, a forest (XGBRFRegressor). Boosted trees get a warning
+        (:doc:`/other_forests`). Leaf ids must be below 2**24.
+    X : rows as xgboost.DMatrix takes them, or a DMatrix
+        Training rows.
+    y : (n,) or (n, n_outputs) array
+        Targets of the rows, finite numbers.
+    sample_weight : (n,) array, optional
+        Weights of the rows. None means equal weights.
+    n_jobs : int, default=None
+        Threads for the intervals. See `LeafModel`.
     missing : float, default=nan
-        As of `hdiforest.adapters.boosters.XGBoostLeaves`.
+        The number that stands for a missing value. An XGBModel has its own.
 
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.adapters.boosters.XGBoostLeaves`.
+        A fitted model. Its `apply` is a `hdiforest.adapters.boosters.XGBoostLeaves`.
+
+    Examples
+    --------
+    >>> import xgboost
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import from_xgboost
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> booster = xgboost.XGBRFRegressor(n_estimators=20, random_state=0).fit(X, y)
+    >>> from_xgboost(booster, X, y).predict_interval(X[:3], coverage=0.9).shape
+    (3, 2)
     """
     apply = XGBoostLeaves(booster, missing=missing)
     _warn_if_boosted(apply.n_iterations, apply.facts()["objective"]["name"])
@@ -315,20 +383,26 @@ def from_xgboost(
 def from_catboost(
     booster: Any, X: Any, y: ArrayLike, *, sample_weight: Weights = None, n_jobs: int | None = None
 ) -> LeafModel:
-    """Use a fitted CatBoost model, without fitting anything; see `from_lightgbm`.
+    """Use a fitted CatBoost model, without fitting anything. See `from_lightgbm` for an example.
 
     Parameters
     ----------
     booster : fitted catboost.CatBoost
-        Boosted trees, which get a warning. Leaves of symmetric trees in which no row of X lies say
-        nothing about new rows there.
-    X, y, sample_weight, n_jobs : rows as CatBoost predicts them, or a catboost.Pool, and options
-        As in `from_lightgbm`.
+        The fitted model. CatBoost makes boosted trees, which get a warning (:doc:`/other_forests`).
+        Leaves of symmetric trees without a row of X say nothing about new rows.
+    X : rows as CatBoost predicts them, or a catboost.Pool
+        Training rows.
+    y : (n,) or (n, n_outputs) array
+        Targets of the rows, finite numbers.
+    sample_weight : (n,) array, optional
+        Weights of the rows. None means equal weights.
+    n_jobs : int, default=None
+        Threads for the intervals. See `LeafModel`.
 
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.adapters.boosters.CatBoostLeaves`.
+        A fitted model. Its `apply` is a `hdiforest.adapters.boosters.CatBoostLeaves`.
     """
     apply = CatBoostLeaves(booster)
     apply.learn(X)

@@ -35,23 +35,40 @@ def predict_interval(
     Parameters
     ----------
     model : path, HDIForestRegressor or LeafModel
-        A model file is the better choice: the workers of a machine share one copy. All must find
-        it under the same absolute path. A model in memory is scattered, once, to the workers of the
-        current client; without a client it is used where it is.
+        A model file, or a model in memory. A file is the better choice, because the workers of a
+        machine share one copy. All workers must find it under the same absolute path. A model in
+        memory is scattered, once, to the workers of the current client. Without a client it is used
+        where it is.
     X : dask.dataframe.DataFrame or dask.array.Array
-        Of columns named as in the fit, and any others; or of shape (n, n_features).
-    coverage, kind : optional
-        As in `HDIForestRegressor.predict_interval`.
+        The rows to predict: a DataFrame with the columns of the fit and any others, or an Array of
+        shape (n, n_features).
+    coverage : float or list of k floats, optional
+        The coverage of the intervals. See `HDIForestRegressor.predict_interval`.
+    kind : str, optional
+        The kind of interval. See `HDIForestRegressor.predict_interval`.
     keep : sequence of str, default=()
         Columns of a DataFrame to repeat in front of the results.
     n_jobs : int or None, default=1
-        Threads for one partition, of a model file; a model in memory has its own `n_jobs`.
+        Threads for one partition, for a model file. A model in memory has its own `n_jobs`.
 
     Returns
     -------
     dask.dataframe.DataFrame or dask.array.Array
-        A DataFrame has the index and the divisions of X and the columns ``prediction, lower_0.9,
-        upper_0.9, ...``. An Array has the chunks of X along the rows, and the shape (n, 2[, k]).
+        The intervals. A DataFrame has the index and the divisions of X and the columns
+        ``prediction, lower_0.9, upper_0.9, ...``. An Array has the chunks of X along the rows, and
+        the shape (n, 2[, k]).
+
+    Examples
+    --------
+    >>> import dask.array
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.adapters.dask import predict_interval
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X[:200], y[:200])
+    >>> rows = dask.array.from_array(X[200:], chunks=(50, 4))
+    >>> predict_interval(model, rows, coverage=0.9).compute().shape
+    (100, 2)
     """
     is_path = isinstance(model, str | os.PathLike)
     if _is_frame(X):

@@ -50,24 +50,35 @@ def quantile_views(
 ) -> list[Any]:
     """Return a fitted model as the three regressors that MAPIE conformalizes.
 
-    For conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019).
+    They serve conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019).
 
     Parameters
     ----------
     model : HDIForestRegressor or LeafModel
-        Fitted, with one target. It is neither fitted again nor copied; its calibration is not used.
+        A fitted model with one target. It is neither fitted again nor copied. Its calibration is
+        not used.
     coverage : float, default=0.9
-        Above 0 and below 1. The same as `confidence_level` of MAPIE's regressor, which does not
-        check it.
+        The coverage of the intervals, above 0 and below 1. It must equal `confidence_level` of
+        MAPIE's regressor, which does not check it.
     kind : str, default="equal_tailed"
-        The interval whose ends are the lower and the upper one, of a kind with two ends:
-        "equal_tailed" runs between the two quantiles that MAPIE names. The median may lie outside
-        of others, such as "hdi".
+        The kind of interval that gives the lower and the upper end, with two ends. "equal_tailed"
+        runs between the two quantiles that MAPIE names. The median may lie outside of other kinds,
+        such as "hdi".
 
     Returns
     -------
     list of 3 regressors
         Lower end, upper end and median, in MAPIE's order. Their `fit` does nothing.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor, quantile_views
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+    >>> lower, upper, median = quantile_views(model, coverage=0.8)
+    >>> bool((lower.predict(X[:5]) <= upper.predict(X[:5])).all())
+    True
     """
     if not isinstance(model, HDIForestRegressor | LeafModel):
         raise TypeError(

@@ -50,7 +50,7 @@ Quantiles = float | Sequence[float] | Literal["mean"] | None
 
 
 class QuantileForest(ForestRegressor):
-    """A forest that answers from the samples of training targets that its leaves keep."""
+    """A forest that predicts from the samples of training targets in its leaves."""
 
     sample_weight_: Array | None
     _samples: LeafSamples
@@ -66,11 +66,15 @@ class QuantileForest(ForestRegressor):
 
         Parameters
         ----------
-        X, y, sample_weight : rows, (n,) or (n, n_outputs) array and (n,) array or None
-            As in `sklearn.ensemble.RandomForestRegressor.fit`; X is kept as dense float32. Rows
-            without a positive weight are in no leaf, the others count alike in their leaves.
+        X : (n, n_features) array or table
+            Training rows. They are kept as dense float32.
+        y : (n,) or (n, n_outputs) array
+            Targets of the rows.
+        sample_weight : (n,) array, optional
+            Weights of the rows in the forest. Rows without a positive weight are in no leaf. All
+            other rows count alike in their leaves.
         sparse_pickle : bool, default=False
-            Changes nothing: pickles hold no padded arrays.
+            Changes nothing, because pickles hold no padded arrays.
 
         Returns
         -------
@@ -122,26 +126,33 @@ class QuantileForest(ForestRegressor):
 
         Parameters
         ----------
-        X, quantiles : (n, n_features) rows, and float, list of k floats, "mean" or None
-            The rows, and levels in [0, 1]; None means the parameter `default_quantiles`.
+        X : (n, n_features) array or table
+            The rows to predict.
+        quantiles : float, list of k floats, "mean" or None, default=None
+            Levels in [0, 1]. None means the parameter `default_quantiles`.
         interpolation : str, default="linear"
-            Any method of `numpy.quantile`: where a level lies between two samples.
-        weighted_quantile, weighted_leaves : bool, default=True and False
-            If both are true, all leaves of a row weigh alike, else all samples do.
+            How a quantile between two samples is read: any method of `numpy.quantile`.
+        weighted_quantile : bool, default=True
+            Whether quantiles are read from weighted samples. See `weighted_leaves`.
+        weighted_leaves : bool, default=False
+            Whether all leaves of a row weigh alike, if `weighted_quantile` is true, too. Otherwise
+            all samples weigh alike.
         aggregate_leaves_first : bool, default=True
-            Whether the samples of all leaves are pooled. False gives the mean over trees of what
-            each leaf says alone; quantiles of leaves with one sample are pooled all the same.
+            Whether the samples of all leaves are pooled. False gives the mean over trees of the
+            results of single leaves. Quantiles of leaves with one sample are always pooled.
         oob_score : bool, default=False
-            Whether a row is answered only by trees that did not draw it. NaN where all did.
+            Whether a row is predicted only by trees that did not draw it. NaN if all trees drew it.
         indices : (n,) int array, optional
-            With `oob_score`: which training row each row of X is, -1 for none; else all in order.
+            With `oob_score`: the training row that each row of X is, and -1 for none. By default X
+            are all training rows in order.
         duplicates : list of lists of int, optional
-            With `oob_score`: groups of equal training rows. A tree that drew one answers for none.
+            With `oob_score`: groups of equal training rows. A tree that drew one of a group
+            predicts none of it.
 
         Returns
         -------
         (n,), (n, k), (n, n_outputs) or (n, n_outputs, k) float64
-            Without the axis of k for one level or the mean.
+            Quantiles or means, in the unit of y. One level and the mean have no axis of k.
         """
         levels = quantile_levels(self.default_quantiles if quantiles is None else quantiles)
         method: Any = interpolation.decode() if isinstance(interpolation, bytes) else interpolation
@@ -165,19 +176,30 @@ class QuantileForest(ForestRegressor):
         indices: ArrayLike | None = None,
         duplicates: Duplicates = None,
     ) -> Array:
-        """Return prediction intervals, the shortest ones by default. Not in quantile-forest.
+        """Return prediction intervals, by default the shortest ones. New to quantile-forest.
 
         Parameters
         ----------
-        X, coverage, kind : rows, float or list of k floats, str
-            As in `hdiforest.HDIForestRegressor.predict_interval`, but for "calibrated".
-        weighted_leaves, oob_score, indices, duplicates : optional
-            As in `predict`.
+        X : (n, n_features) array or table
+            The rows to predict.
+        coverage : float or list of k floats, default=0.9
+            The share of the distribution to hold, in (0, 1].
+        kind : str, default="hdi"
+            The kind of interval, except "calibrated". See
+            `hdiforest.HDIForestRegressor.predict_interval`.
+        weighted_leaves : bool, default=False
+            Whether all leaves of a row weigh alike. See `predict`.
+        oob_score : bool, default=False
+            Whether a row is predicted only by trees that did not draw it. See `predict`.
+        indices : (n,) int array, optional
+            With `oob_score`: the training row that each row of X is. See `predict`.
+        duplicates : list of lists of int, optional
+            With `oob_score`: groups of equal training rows. See `predict`.
 
         Returns
         -------
         (n, [n_outputs,] 2) or (n, [n_outputs,] 2, k) float64
-            Lower and upper ends.
+            Lower and upper ends, in the unit of y.
         """
         index = self._index("leaves" if weighted_leaves else "samples")
         ask = query_of("intervals", coverage, kind)
@@ -194,21 +216,29 @@ class QuantileForest(ForestRegressor):
         indices: ArrayLike | None = None,
         duplicates: Duplicates = None,
     ) -> Array:
-        """Return the share of a row's distribution that lies below a target.
+        """Return the share of a row's distribution below a target.
 
         Parameters
         ----------
-        X, y : rows and (n,) or (n, n_outputs) array
-            The rows, and a target for each.
+        X : (n, n_features) array or table
+            The rows to predict.
+        y : (n,) or (n, n_outputs) array
+            A target for each row.
         kind : {"rank", "weak", "strict", "mean"}, default="rank"
-            What samples equal to the target count, as in `scipy.stats.percentileofscore`.
-        aggregate_leaves_first, oob_score, indices, duplicates : optional
-            As in `predict`.
+            How samples equal to the target count. See `scipy.stats.percentileofscore`.
+        aggregate_leaves_first : bool, default=True
+            Whether the samples of all leaves are pooled. See `predict`.
+        oob_score : bool, default=False
+            Whether a row is predicted only by trees that did not draw it. See `predict`.
+        indices : (n,) int array, optional
+            With `oob_score`: the training row that each row of X is. See `predict`.
+        duplicates : list of lists of int, optional
+            With `oob_score`: groups of equal training rows. See `predict`.
 
         Returns
         -------
         (n,) or (n, n_outputs) float64
-            Between 0 and 1.
+            Shares between 0 and 1.
         """
         index = self._index()
         check_choice("kind", kind, RANK_KINDS)
@@ -229,21 +259,28 @@ class QuantileForest(ForestRegressor):
         indices: ArrayLike | None = None,
         duplicates: Duplicates = None,
     ) -> list[list[tuple[int, int]]]:
-        """Return which training rows share leaves with a row; the first call indexes them.
+        """Return the training rows that share leaves with a row. The first call indexes them.
 
         Parameters
         ----------
-        X, max_proximities : rows, and int, optional
-            The rows, and how many training rows to return, of the highest counts; default: all.
+        X : (n, n_features) array or table
+            The rows to predict.
+        max_proximities : int, optional
+            Largest number of training rows to return, with the highest counts. The default is all.
         return_sorted : bool, default=True
-            Whether those of a row stand by count, the highest first; else by their number.
-        oob_score, indices, duplicates : optional
-            As in `predict`.
+            Whether the training rows are sorted by count, the highest first. Otherwise they are
+            sorted by their number.
+        oob_score : bool, default=False
+            Whether a row is predicted only by trees that did not draw it. See `predict`.
+        indices : (n,) int array, optional
+            With `oob_score`: the training row that each row of X is. See `predict`.
+        duplicates : list of lists of int, optional
+            With `oob_score`: groups of equal training rows. See `predict`.
 
         Returns
         -------
         list of n lists of (int, int)
-            Number of a training row, and how many samples of it lie in the leaves of the row.
+            Number of a training row, and the count of its samples in the leaves of the row.
         """
         if max_proximities is not None:
             check_whole_number("max_proximities", max_proximities)
@@ -258,13 +295,19 @@ class QuantileForest(ForestRegressor):
 
         Parameters
         ----------
-        X, y, quantiles, sample_weight : rows, (n,) or (n, n_outputs) array, level, (n,) array
-            The rows, their targets, one level or "mean", and the weights of the rows.
+        X : (n, n_features) array or table
+            The rows to predict.
+        y : (n,) or (n, n_outputs) array
+            Targets of the rows.
+        quantiles : float or "mean", default=0.5
+            The level to predict, or the mean.
+        sample_weight : (n,) array, optional
+            Weights of the rows. None means equal weights.
 
         Returns
         -------
         float
-            At most 1; several outputs count by their variance.
+            The coefficient, at most 1. Several outputs count by their variance.
         """
         levels = quantile_levels(quantiles)
         if levels is not None and len(levels) != 1:
@@ -373,31 +416,62 @@ def constructor(forest: type) -> Callable[..., None]:
 class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
     """Random forest that predicts quantiles and shortest intervals.
 
-    The interface is that of ``quantile_forest.RandomForestQuantileRegressor``, with
-    `predict_interval` besides; "Coming from another library" in the documentation tells where
-    answers differ. The forest grown is scikit-learn's. Quantiles are read from the training targets
-    in the leaves of a row (Meinshausen, "Quantile Regression Forests", JMLR 7, 2006).
+    The interface is the one of ``quantile_forest.RandomForestQuantileRegressor``, with
+    `predict_interval` added. "Coming from another library" in the documentation tells where results
+    differ. The forest is scikit-learn's. Quantiles are read from the training targets in the leaves
+    of a row (Meinshausen, "Quantile Regression Forests", JMLR 7, 2006).
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
     default_quantiles : float, list of floats or "mean", default=0.5
-        What `predict` returns if it is not told.
+        The quantiles of `predict` if no quantiles are given.
     max_samples_leaf : int, float or None, default=1
-        Samples of a leaf (draws of a row by a tree) to keep at random: a number, a share of the
-        training rows, or None for all. With 1, an interval rests on few: one sample of each tree.
-    criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf : optional
-        As in `sklearn.ensemble.RandomForestRegressor`, like all that follow.
-    max_features, max_leaf_nodes, min_impurity_decrease, bootstrap, oob_score : optional
-        Out-of-bag answers need ``bootstrap=True``.
-    n_jobs, random_state, verbose, warm_start, ccp_alpha, max_samples, monotonic_cst : optional
-        Answers do not depend on `n_jobs`; `monotonic_cst` needs ``max_samples_leaf=1``.
+        Samples to keep of a leaf, at random: a number, a share of the training rows, or None for
+        all. A sample is a draw of a row by a tree. With 1 an interval rests on few samples, one of
+        each tree.
+    criterion : str
+        Measure of the quality of a split. See `sklearn.ensemble.RandomForestRegressor`, which
+        explains all parameters below.
+    max_depth : int or None
+        Largest depth of a tree.
+    min_samples_split : int or float
+        Least number, or share, of samples in a node that is split.
+    min_samples_leaf : int or float
+        Least number, or share, of samples in a leaf.
+    min_weight_fraction_leaf : float
+        Least share of the total weight in a leaf.
+    max_features : int, float, str or None
+        Number, or share, of features to look at for a split.
+    max_leaf_nodes : int or None
+        Largest number of leaves of a tree.
+    min_impurity_decrease : float
+        Least decrease of impurity by a split.
+    bootstrap : bool
+        Whether trees draw their rows. Out-of-bag results need True.
+    oob_score : bool or callable
+        Whether to score the forest by the rows out of bag.
+    n_jobs : int or None
+        Number of threads. Results do not depend on it.
+    random_state : int, RandomState or None
+        Seed of the draws of rows and features.
+    verbose : int
+        Lines to print.
+    warm_start : bool
+        Whether a fit adds trees to the fit before.
+    ccp_alpha : float
+        Complexity parameter of pruning.
+    max_samples : int, float or None
+        Number, or share, of rows that each tree draws.
+    monotonic_cst : (n_features,) int array or None
+        Monotonicity constraints of the features. Needs ``max_samples_leaf=1``.
 
     Attributes
     ----------
     sample_weight_ : (n,) ndarray or None
-        What `fit` was given. All others are those of `sklearn.ensemble.RandomForestRegressor`.
+        The weights of the fit. All other attributes are the ones of
+        `sklearn.ensemble.RandomForestRegressor`.
 
     Examples
     --------
@@ -417,24 +491,69 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
 class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
     """Extremely randomised trees that predict quantiles and shortest intervals.
 
+    See `RandomForestQuantileRegressor`. The forest is `sklearn.ensemble.ExtraTreesRegressor`, so
+    that `bootstrap` is False by default.
+
     Parameters
     ----------
-    n_estimators, default_quantiles, max_samples_leaf, criterion, max_depth : optional
-        As of `RandomForestQuantileRegressor`, with `sklearn.ensemble.ExtraTreesRegressor` in place
-        of its forest, so that `bootstrap` is False by default.
-    min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features : optional
-        See above, like all that follow.
-    max_leaf_nodes, min_impurity_decrease, bootstrap, oob_score, n_jobs, random_state : optional
-        See above.
-    verbose, warm_start, ccp_alpha, max_samples, monotonic_cst : optional
-        See above.
+    n_estimators : int, default=100
+        Number of trees.
+    default_quantiles : float, list of floats or "mean", default=0.5
+        The quantiles of `predict` if no quantiles are given.
+    max_samples_leaf : int, float or None, default=1
+        Samples to keep of a leaf, at random: a number, a share of the training rows, or None for
+        all.
+    criterion : str
+        Measure of the quality of a split. See `sklearn.ensemble.ExtraTreesRegressor`, which
+        explains all parameters below.
+    max_depth : int or None
+        Largest depth of a tree.
+    min_samples_split : int or float
+        Least number, or share, of samples in a node that is split.
+    min_samples_leaf : int or float
+        Least number, or share, of samples in a leaf.
+    min_weight_fraction_leaf : float
+        Least share of the total weight in a leaf.
+    max_features : int, float, str or None
+        Number, or share, of features to look at for a split.
+    max_leaf_nodes : int or None
+        Largest number of leaves of a tree.
+    min_impurity_decrease : float
+        Least decrease of impurity by a split.
+    bootstrap : bool
+        Whether trees draw their rows. Out-of-bag results need True.
+    oob_score : bool or callable
+        Whether to score the forest by the rows out of bag.
+    n_jobs : int or None
+        Number of threads. Results do not depend on it.
+    random_state : int, RandomState or None
+        Seed of the draws of rows and features, and of thresholds.
+    verbose : int
+        Lines to print.
+    warm_start : bool
+        Whether a fit adds trees to the fit before.
+    ccp_alpha : float
+        Complexity parameter of pruning.
+    max_samples : int, float or None
+        Number, or share, of rows that each tree draws.
+    monotonic_cst : (n_features,) int array or None
+        Monotonicity constraints of the features. Needs ``max_samples_leaf=1``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest.adapters.quantile_forest import ExtraTreesQuantileRegressor
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> forest = ExtraTreesQuantileRegressor(max_samples_leaf=None, random_state=0).fit(X, y)
+    >>> forest.predict(X[:3], quantiles=[0.1, 0.5, 0.9]).shape
+    (3, 3)
     """
 
     __init__ = constructor(ExtraTreesRegressor)
 
 
 def leaf_limit(max_samples_leaf: Any, n: int) -> int | None:
-    """Return how many of its samples a leaf keeps, None for all; n is the number of rows."""
+    """Return the number of samples that a leaf keeps, None for all. n is the number of rows."""
     if max_samples_leaf is None:
         return None
     if isinstance(max_samples_leaf, int | np.integer) and max_samples_leaf >= 1:
@@ -447,7 +566,7 @@ def leaf_limit(max_samples_leaf: Any, n: int) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class LeafSamples(TrainingRows):
-    """Rows of a fit, their forest, and the samples (draws of a row by a tree) that leaves keep."""
+    """Rows of a fit, their forest, and the samples (draws of a row by a tree) in the leaves."""
 
     forest: Forest
     limit: int | None  # samples of a leaf; None: all
@@ -457,7 +576,7 @@ class LeafSamples(TrainingRows):
     indexes: dict[Weighing, LeafIndex] = field(default_factory=dict)
 
     def index_by(self, weighing: Weighing, n_threads: int) -> LeafIndex:
-        """Return the index that weighs samples in a certain way, which the first call makes."""
+        """Return the index with one way of weighing samples. The first call makes it."""
         if weighing == "leaves" and self.limit == 1:
             weighing = "samples"  # the same: no leaf has more than one
         if weighing not in self.indexes:
@@ -503,7 +622,7 @@ def ranks(engine: Engine, rows: NDArray[Any], y: Array, kind: RankKind, n_thread
 
 
 def mean_over_trees(answers: Iterable[Array]) -> Array:
-    """Return the mean of what each tree answers alone; NaN is no answer, and does not count."""
+    """Return the mean of the results of single trees. NaN is no result, and does not count."""
     total, count = np.zeros(()), np.zeros(())
     for answer in answers:
         count = count + ~np.isnan(answer)

@@ -25,29 +25,32 @@ __all__ = ["HDIForestProba"]
 
 
 class HDIForestProba(_BaseProbaRegressor):
-    """Forest whose intervals and distributions skpro and sktime can use.
+    """Forest with intervals and distributions for skpro and sktime.
 
-    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones; quantiles are
-    calibrated if the model is. `predict_var` and `predict_proba` are of the forest's own
+    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones. Quantiles are
+    calibrated if the model is. `predict_var` and `predict_proba` describe the forest's own
     distribution, the targets weighted by `HDIForestRegressor.predict_weights`.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        An `HDIForestRegressor`, or a forest for one. It is cloned, so that `fit` fits it again,
-        unless it is a ``FrozenEstimator`` or a model of `HDIForestRegressor.from_forest`: then
+        An `HDIForestRegressor`, or a forest for one. It is cloned, so that `fit` fits it again. A
+        ``FrozenEstimator`` or a model of `HDIForestRegressor.from_forest` is not fitted again, and
         `fit` must get the rows of its own fit. None means ``HDIForestRegressor()``.
     calibration : "auto", bool, float or sequence of floats, default=None
-        As of `HDIForestRegressor`. `predict_interval` then takes the calibrated coverages alone.
-        None means that of an `HDIForestRegressor` as `estimator`, unless it is "auto", and else
-        False, because skpro may ask for any coverage.
+        Coverages to calibrate. See `HDIForestRegressor`. `predict_interval` then takes only the
+        calibrated coverages. None means the `calibration` of an `HDIForestRegressor` as
+        `estimator`, unless it is "auto". Otherwise None means False, because skpro may ask for any
+        coverage.
 
     Attributes
     ----------
     model_ : HDIForestRegressor
         The fitted model.
-    feature_names_in_, n_features_in_ : ndarray, int
-        Names and number of the columns of X in the fit.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X in the fit.
+    n_features_in_ : int
+        Number of columns of X in the fit.
 
     Examples
     --------
@@ -153,7 +156,7 @@ class HDIForestProba(_BaseProbaRegressor):
         Parameters
         ----------
         parameter_set : str, default="default"
-            Ignored: there is one list.
+            Name of a list of arguments. It is ignored, because there is one list.
 
         Returns
         -------

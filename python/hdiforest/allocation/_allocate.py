@@ -23,28 +23,31 @@ def allocate_coverage(
     min_coverage: float = 0.5,
     output: Output = "numpy",
 ) -> BatchIntervals:
-    """Find intervals of least total width that hold a mean share of the distributions.
+    """Find intervals of least total width that hold a given share of the distributions on average.
 
     Parameters
     ----------
     model : fitted estimator
         An `HDIForestRegressor`, a `LeafModel` or a `ForestSearchOOB`, also as the last step of a
         Pipeline or the best of a search.
-    X, coverage : rows as in `predict`, and float, default=0.9
-        All rows that share the width, and the share, above 0 and below 1, of the forest's
-        distributions that the intervals hold on average. They are not calibrated.
+    X : (n, n_features) array or table
+        All rows that share the width.
+    coverage : float, default=0.9
+        The share, above 0 and below 1, of the forest's distributions that the intervals hold on
+        average. They are not calibrated.
     min_coverage : float, default=0.5
-        The share in [0, 1) that each of them holds at least. Without it hard rows may get a single
-        point. If it holds `coverage` already there is a warning, and these intervals.
+        The share in [0, 1) that each interval holds at least. With 0 the interval of a hard row may
+        be a single point. If intervals that hold `min_coverage` already hold `coverage` on average,
+        they are returned with a warning.
     output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-        In place of the array of intervals a table of that library, with the columns ``lower``,
-        ``upper`` and ``mass``.
+        The type of the intervals: an array, or a table of the named library with the columns
+        ``lower``, ``upper`` and ``mass``.
 
     Returns
     -------
     hdicore.batch.BatchIntervals
-        Intervals, their masses, the price, and the total width with a lower bound of it, which is
-        less than one row's interval away.
+        Intervals, their masses, the price, and the total width with a lower bound of it. The bound
+        is less than the width of one row's interval away.
 
     Raises
     ------
@@ -53,12 +56,24 @@ def allocate_coverage(
 
     Notes
     -----
-    The problem of eq. (16) of the paper for n rows together, which it names as future work: least
-    sum of u_i - l_i such that the mean of P(l_i <= Y <= u_i | x_i) is at least `coverage`. All rows
-    have one price, width for mass: an interval is extended as long as that is cheap, so that the
-    density at its ends is about the same in all rows (:doc:`/batch_setting`). The bound is
-    certified: no intervals of that mean mass have a total width below it. O(entries of the leaves +
-    atoms) for each row and pass over the rows.
+    The problem is eq. (16) of the paper for n rows together, which the paper names as future work:
+    least sum of u_i - l_i such that the mean of P(l_i <= Y <= u_i | x_i) is at least `coverage`.
+
+    All rows have one price, width for mass. An interval is extended as long as that is cheap, so
+    that the density at the ends is about the same in all rows (:doc:`/batch_setting`). The bound is
+    certified: no intervals with this mean mass have a total width below it. O(entries of the leaves
+    + atoms) for each row and pass over the rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.allocation import allocate_coverage
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X[:200], y[:200])
+    >>> shared = allocate_coverage(model, X[200:], coverage=0.8)
+    >>> shared.interval.shape, bool(shared.bound <= shared.total_width)
+    ((100, 2), True)
     """
     share, floor = one_share("coverage", coverage), checked_floor(min_coverage)
     if output != "numpy":

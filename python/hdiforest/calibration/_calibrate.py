@@ -62,10 +62,10 @@ def calibrate_split(
     confidence: float | None = None,
     labels: ArrayLike | None = None,
 ) -> Calibration:
-    """Widen what was selected for ascending coverages by rows that took no part in fit or choice.
+    """Widen selected bases, for ascending coverages, by rows that took no part in fit or choice.
 
-    With a confidence at least that share of all sets of such rows gives
-    the coverage; without, all sets do so on average. Warns as `calibrate_oob`, and refuses weights
+    With a confidence, at least that share of all sets of such rows gives the coverage. Without a
+    confidence all sets together give it on average. Warns as `calibrate_oob`, and refuses weights
     with a confidence. See `conformal_quantile` and `rank` for the literature.
     """
 
@@ -88,8 +88,8 @@ def calibrate_cross(
 ) -> CrossCalibration:
     """Score the rows held out of each of K folds by the forest that was fitted without them.
 
-    Each has finite ends (n_fold, 2, k), for ascending coverages, targets and perhaps positive
-    weights (n_fold,). The cross-check widens each fold by the scores of the others. Warns of
+    Each fold has finite ends (n_fold, 2, k), for ascending coverages, targets and perhaps positive
+    weights (n_fold,). The cross-check widens each fold by the scores of all other folds. Warns of
     infinite intervals.
     """
     scores = [postprocess.engine.scores(*fold) for fold in zip(ends, y, strict=True)]
@@ -163,7 +163,7 @@ def _calibrate(
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """Intervals of n rows by what the other half of the rows selected, for k coverages."""
+    """Intervals of n rows for k coverages, each by the selection of the other half of the rows."""
 
     candidates: Candidates
     in_first: NDArray[np.bool_]  # (n,), which half a row is in
@@ -174,19 +174,19 @@ class CrossFit:
     selected: tuple[list[Selected], ...]  # by all rows, the first half and the second
 
     def of_rows(self, rows: NDArray[np.intp]) -> CrossFit:
-        """Return the intervals of some rows; what was selected stays that of all."""
+        """Return the intervals of some rows. The selection stays the one of all rows."""
         some: Any = {"in_first": self.in_first[rows], "intervals": self.intervals[rows]}
         return replace(self, candidates=self.candidates.rows(rows), **some)
 
     def checks(self) -> tuple[CrossCheck | None, ...]:
-        """Return what the intervals of each coverage cover."""
+        """Return the cross-check of each coverage."""
         y, weights = self.candidates.y, self.candidates.weights
         each_ends = np.moveaxis(self.intervals, -1, 0)
         return tuple(measure_cross_check(y, ends, weights) for ends in each_ends)
 
 
 def best_by_half(fits: Sequence[CrossFit], objective: Objective) -> CrossFit:
-    """Return the intervals of each half by the fit that is best on the other: an honest choice."""
+    """Return the intervals of each half by the fit that is best on the other half."""
     losses = [selection.loss(fit.widths, fit.scores, objective).sum(axis=1) for fit in fits]
     by_first, by_second = (fits[int(j)] for j in np.argmin(losses, axis=0))
     in_first = by_first.in_first
@@ -205,9 +205,9 @@ def cross_fit(
 ) -> CrossFit:
     """Cross-fit a rule in two halves of the rows, for k ascending coverages.
 
-    Each half is widened by what the other selects, so that the optimism of the selection shows.
-    Half as many rows select as in the calibration itself, which therefore does no worse on average.
-    For the cross-check to speak of new groups (persons, sites) none must be in both halves.
+    Each half is widened by the selection of the other half, so that the optimism of the selection
+    shows. Half as many rows select as in the calibration itself, which therefore does no worse on
+    average. The cross-check is valid for new groups (persons, sites) if no group is in both halves.
     """
     n, k = len(candidates.y), len(coverages)
     in_first = selection.first_half(n) if in_first is None else in_first
@@ -226,7 +226,7 @@ def cross_fit(
 
 
 def measure_cross_check(y: Array, ends: Array, weights: Array | None = None) -> CrossCheck | None:
-    """Return what intervals (n, 2) of rows with weights (n,) cover; None if some are infinite."""
+    """Return the coverage of intervals (n, 2), with weights (n,). None if some are infinite."""
     if np.isinf(ends).any():
         return None
     share = float(coverage_score(y, ends, sample_weight=weights))

@@ -23,7 +23,7 @@ LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94, 0.97, 0.985)
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Base intervals of calibration rows, and the targets that these intervals should cover."""
+    """Base intervals of calibration rows, and the targets to cover."""
 
     bases: tuple[Base, ...]  # m of them
     ends: Array  # (n, 2, m), in the unit of y; finite, lower <= upper

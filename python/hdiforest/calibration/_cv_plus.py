@@ -35,19 +35,32 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to fit on and rows held
 
 @dataclass(frozen=True, eq=False)
 class CVPlus(Method):
-    """Fit the forest again without each fold of the training rows, and predict with all of these.
+    """Fit the forest again without each fold of the training rows, and predict with all fits.
 
-    Steps and searches of an estimator are fitted again, too. A coverage of about 2c - 1 is
+    Steps and searches of an estimator are fitted again, too. For each coverage c, about 2c - 1 is
     guaranteed, and c is usual.
 
     Parameters
     ----------
     n_folds : int, default=10
-        Fitting and scoring take as many times as long.
+        Number of folds. Fitting and scoring take as many times as long.
     groups : (n_training_rows,) array, optional
-        Rows of one group (person, site) share a fold, so that intervals are those for new groups.
+        Groups of the training rows, such as persons or sites. Rows of one group share a fold, so
+        that the intervals are valid for new groups.
     objective : {"balanced", "width", "interval_score"}, default="balanced"
-        Of the levels that the forest of each fold compares out of bag; see `OutOfBag`.
+        The measure that chooses a level, out of bag, for the forest of each fold. See `OutOfBag`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from sklearn.ensemble import ExtraTreesRegressor
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.calibration import CVPlus
+    >>> X, y = make_regression(n_samples=200, n_features=4, noise=10, random_state=0)
+    >>> forest = ExtraTreesRegressor(50, bootstrap=True, random_state=0)
+    >>> model = HDIForestRegressor(forest, calibration=False).fit(X, y)
+    >>> model.calibrate(coverage=0.8, method=CVPlus(n_folds=3)).calibration_.method
+    'cv+'
     """
 
     name: ClassVar[str] = "cv+"
@@ -63,8 +76,25 @@ class CVPlus(Method):
     def fit(self, forest: FittedForest, request: Request) -> Calibrated:
         """Fit and score each fold.
 
-        Scores are those of the calibrated intervals of each fold, to which the rows held out gave
-        nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
+        The scores belong to the calibrated intervals of each fold. The rows held out took no part
+        in them, so the guarantee of CV+ holds. Scores of folds with different bases are comparable.
+
+        Parameters
+        ----------
+        forest : FittedForest
+            The fitted forest, with its training rows. It stays as it is.
+        request : Request
+            The coverages, and the options that all methods share.
+
+        Returns
+        -------
+        FoldIntervals
+            The forests of all folds, and the scores of their rows.
+
+        Raises
+        ------
+        ValueError
+            If an option is refused, or the forest cannot be fitted again.
         """
         refit, training = request.refitting("method='cv+'"), forest.require_training_rows()
         n_coverages, out_of_bag = len(request.coverages), OutOfBag(objective=self.objective)
@@ -153,7 +183,7 @@ def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class FoldIntervals(Calibrated):
-    """Intervals that the forests of all folds give together."""
+    """Intervals by the forests of all folds together."""
 
     result: CrossCalibration
     folds: tuple[FittedForest, ...] = ()  # calibrated, without training rows
@@ -169,7 +199,7 @@ class FoldIntervals(Calibrated):
             raise ValueError("the calibration does not fit the folds of the model")
 
     def intervals(self, query: IntervalQuery) -> Array:
-        """Return what the scores of all rows widen the intervals of their forests to."""
+        """Return the intervals of all forests, widened by the scores of all rows."""
         X, positions, n_threads, _, of_folds, _ = query
         query.fill_mean(self.forest)
         pairs = list(zip(self.folds, of_folds or [X] * len(self.folds), strict=True))

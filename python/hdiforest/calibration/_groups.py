@@ -21,10 +21,10 @@ Label = float | str | None  # None: the group of rows whose group is missing
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of the calibration rows, and the conformal quantiles of each.
+    """The groups of the calibration rows, and the conformal quantiles of each group.
 
-    A group with too few rows for a coverage takes the quantile of all rows, and so do rows of a
-    group that no calibration row was of.
+    A group with too few rows for a coverage takes the quantile of all rows. Rows of a group without
+    calibration rows take it, too.
     """
 
     labels: tuple[Label, ...]  # g of them
@@ -48,7 +48,7 @@ class Groups:
             raise ValueError("the coverage of groups must be shares, as many as their quantiles")
 
     def codes(self, labels: ArrayLike) -> NDArray[np.int64]:
-        """Return the positions (n,) of the groups of n rows; -1 where there is none."""
+        """Return the positions (n,) of the groups of n rows. -1 for an unknown group."""
         values = np.asarray(labels)
         if values.dtype in (np.float32, np.float64):
             return self.engine.codes(values)
@@ -62,7 +62,7 @@ class Groups:
 
     @cached_property
     def engine(self) -> hdicore.CalibrationGroups:
-        """What looks groups and their quantiles up."""
+        """The compiled object that looks up groups and their quantiles."""
         return hdicore.CalibrationGroups(self.labels, self.q_hat)
 
     def spread(self, j: int, coverage: float) -> str:
@@ -86,7 +86,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class GroupSource:
-    """Where the groups of rows come from: one of the three."""
+    """The source of the groups of rows: a column, labels, or a function."""
 
     feature: int | None = None
     function: Callable[[NDArray[Any]], ArrayLike] | None = None  # of rows (n, n_features)
@@ -124,7 +124,7 @@ def column_number(forest: FittedForest, name: str, column: str | int) -> int:
 
 
 def divide(labels: ArrayLike) -> tuple[list[Label], NDArray[np.intp]]:
-    """Return the distinct labels of n rows, and for each row, (n,), which of them it has."""
+    """Return the distinct labels of n rows, and the position of the label of each row, (n,)."""
     values = np.asarray(labels)
     if values.dtype.kind in "mM":  # lists of times are numbers or objects by their unit
         texts = values.astype(str).astype(object)
@@ -146,13 +146,13 @@ def _label(value: Any) -> Label:
 
 
 def missing_rows(values: NDArray[Any]) -> list[int]:
-    """Return the rows (n,) whose value is missing."""
+    """Return the rows (n,) with a missing value."""
     labels, group = divide(values)
     return [row for row, label in enumerate(group.tolist()) if labels[label] is None]
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is None, NaN, NaT or pandas.NA."""
+    """Tell whether a value is None, NaN, NaT or pandas.NA."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA

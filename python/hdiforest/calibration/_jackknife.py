@@ -30,16 +30,27 @@ _MERGES_AT_ONCE = 1 << 16  # bounds the leaf ids
 
 @dataclass(frozen=True)
 class JackknifePlus(Method):
-    """Calibrate by training rows, each of which makes a forest of the trees that did not draw it.
+    """Calibrate by training rows, each predicted by a forest of the trees that did not draw it.
 
-    For each row to predict all these forests are merged. Nearly the guarantee of `CVPlus`, without
-    another fit (Kim, Xu and Barber, "Predictive inference is free with the
+    Every prediction merges all of the forests. The guarantee is nearly the same as of `CVPlus`,
+    without another fit (Kim, Xu and Barber, "Predictive inference is free with the
     jackknife+-after-bootstrap", NeurIPS 2020).
 
     Parameters
     ----------
     max_rows : int, default=1000
-        Largest number of training rows to use. Each costs a merge for each row to predict.
+        Largest number of training rows to use. Each training row costs a merge for each row to
+        predict.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.calibration import JackknifePlus
+    >>> X, y = make_regression(n_samples=200, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+    >>> model.calibrate(coverage=0.8, method=JackknifePlus(max_rows=100)).calibration_.n
+    100
     """
 
     name: ClassVar[str] = "jackknife+"
@@ -50,10 +61,27 @@ class JackknifePlus(Method):
         check_whole_number("max_rows", self.max_rows, 1)
 
     def fit(self, forest: FittedForest, request: Request) -> Calibrated:
-        """Score some training rows, each by the trees that did not draw it.
+        """Score training rows, each by the trees that did not draw it.
 
-        The base is not chosen by the rows, and leaves count rows as the trees drew them, so that a
-        row has no part in the forest that is used for it.
+        The rows do not choose the base. Leaves count rows as often as the trees drew them, so that
+        a row takes no part in the forest that predicts it.
+
+        Parameters
+        ----------
+        forest : FittedForest
+            The fitted forest, with its training rows. It stays as it is.
+        request : Request
+            The coverages, and the options that all methods share.
+
+        Returns
+        -------
+        JackknifeIntervals
+            The index of the training rows, and their scores.
+
+        Raises
+        ------
+        ValueError
+            If an option is refused, or too few trees leave rows out.
         """
         if forest.facts.weights == "monotonic":
             raise ValueError(
@@ -89,7 +117,7 @@ class JackknifePlus(Method):
 
 @dataclass(frozen=True, eq=False)
 class JackknifeIntervals(Calibrated):
-    """Intervals that the forests of m training rows give together."""
+    """Intervals by the forests of m training rows together."""
 
     result: CrossCalibration
     index: LeafIndex  # of the rows as the trees drew them
@@ -104,7 +132,7 @@ class JackknifeIntervals(Calibrated):
             raise ValueError(f"drawn must be bool of shape {shape}")
 
     def intervals(self, query: IntervalQuery) -> Array:
-        """Return what the scores of all rows widen the intervals of their forests to."""
+        """Return the intervals of all forests, widened by the scores of all rows."""
         X, positions, n_threads, *_ = query
         query.fill_mean(self.forest)
         intervals, m = np.empty((len(X), 2, positions.size)), len(self.drawn)

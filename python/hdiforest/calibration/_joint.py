@@ -21,9 +21,9 @@ from hdiforest.metrics._intervals import coverage_score, mean_width_score
 
 @dataclass(frozen=True, eq=False)
 class OutputRows:
-    """Calibration rows of one output, and what was selected for k coverages.
+    """Calibration rows of one output, and the selection for k coverages.
 
-    What was selected standardises the scores: it must not depend on rows that are to be covered.
+    The selection standardises the scores. It must not depend on rows that are to be covered.
     """
 
     candidates: Candidates
@@ -39,13 +39,13 @@ class OutputRows:
         return replace(self, candidates=self.candidates.rows(rows))
 
     def scores(self, j: int) -> Array:
-        """Return the standardised scores (n,) of a coverage; minus infinity: covered anyhow."""
+        """Return the standardised scores (n,) of a coverage. Minus infinity is always covered."""
         location, scale = self.standard(j)
         scores = scores_of(self.candidates, self.selected[j]) - location
         return scores / scale if scale > 0 else np.where(scores > 0, np.inf, -np.inf)
 
     def quantiles(self, t: Sequence[float]) -> list[float]:
-        """Return the quantiles of all k coverages by those of standardised scores."""
+        """Return the quantiles of all k coverages, from quantiles of standardised scores."""
         standards = map(self.standard, range(len(t)))
         return [a + (b * each if b > 0 else 0.0) for (a, b), each in zip(standards, t, strict=True)]
 
@@ -62,10 +62,10 @@ def calibrate_jointly(
     in_first: NDArray[np.bool_],
     names: Sequence[str] | None,
 ) -> JointCalibration:
-    """Return the calibrations of d outputs with that of boxes.
+    """Return the calibrations of d outputs together with the calibration of boxes.
 
-    Of each output the bases of the same n rows are `bases`, and what all of them selected and what
-    either half did, which the cross-check is of. O(n d) time and memory per coverage.
+    For each output `bases` has the candidates of the same n rows, the selection of all rows, and
+    the selection of each half for the cross-check. O(n d) time and memory per coverage.
     """
     method, confidence = calibrations[0].method, calibrations[0].confidence
     rows = [[OutputRows(of, each) for each in selected] for of, selected in bases]

@@ -27,7 +27,7 @@ _N_ERRORS = 4  # by which later rows may be covered less without a warning
 
 
 def order_of_rows(forest: FittedForest, order: Any) -> NDArray[np.intp]:
-    """Return the training rows in their order, those of equal rank as they are, or ValueError."""
+    """Return the training rows in their order, with ties as they are, or raise ValueError."""
     X = forest.require_training_rows().X
     if isinstance(order, str | int):
         j = column_number(forest, "order", order)
@@ -72,9 +72,9 @@ def check_later_rows(
     refit: Refit,
     request: Request,
 ) -> tuple[LaterCheck | None, ...]:
-    """Check blocks of the later half of the rows with weight, each by a forest of those before.
+    """Check blocks of the later half of rows with weight, each by a forest of the rows before it.
 
-    The forests are calibrated by the first of what `calibrate` returns.
+    The forests are calibrated by the first result of `calibrate`.
     """
     rows, by = forest.require_training_rows(), request.by
     order = order[rows.has_weight[order]]
@@ -114,7 +114,7 @@ def check_later_rows(
 
 
 def warn_of_later_rows(calibration: Calibration) -> None:
-    """Warn if later rows are covered by more than four standard errors less than mixed ones."""
+    """Warn if later rows are covered less often than mixed rows, by over four standard errors."""
     for level in calibration.levels:
         mixed, later = level.cross_check, level.later
         if mixed is None or later is None:

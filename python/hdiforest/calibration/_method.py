@@ -27,7 +27,7 @@ Refit = Callable[[NDArray[np.intp], NDArray[np.intp]], tuple[FittedForest, Rows]
 
 
 class Request(NamedTuple):
-    """What is asked of any method; see `HDIForestRegressor.calibrate`."""
+    """The options that all methods share. See `HDIForestRegressor.calibrate`."""
 
     coverages: tuple[float, ...]  # ascending
     n_threads: int
@@ -50,7 +50,7 @@ class Request(NamedTuple):
 
 
 class Method(ABC):
-    """One way to calibrate a forest, with the arguments that this way alone has."""
+    """One way to calibrate a forest, with the arguments of that way."""
 
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # X and y that took no part in the fit
@@ -60,7 +60,25 @@ class Method(ABC):
 
     @abstractmethod
     def fit(self, forest: FittedForest, request: Request) -> Calibrated:
-        """Calibrate a forest, which stays as it is; ValueError if that cannot be."""
+        """Calibrate a forest.
+
+        Parameters
+        ----------
+        forest : FittedForest
+            The fitted forest. It stays as it is.
+        request : Request
+            The coverages, and the options that all methods share.
+
+        Returns
+        -------
+        Calibrated
+            The calibration, with the intervals that it gives.
+
+        Raises
+        ------
+        ValueError
+            If the forest cannot be calibrated by the method.
+        """
 
 
 WEIGHTED_SCORES = (

@@ -49,19 +49,32 @@ Found = tuple[WidenedIntervals, NDArray[np.intp], CrossFit]  # with the rows of 
 class OutOfBag(Method):
     """Calibrate by the training rows, each predicted by the trees that did not draw it.
 
-    Needs no new rows. No guarantee holds for every distribution.
+    No new rows are needed. No guarantee holds for every distribution.
 
     Parameters
     ----------
     max_rows : int, default=10000
-        Largest number of training rows to use. The standard error of a coverage is then 0.3 %.
+        Largest number of training rows to use. With 10,000 rows the standard error of a coverage is
+        0.3 %.
     objective : {"balanced", "width", "interval_score"}, default="balanced"
-        Which of eleven levels is widened, from 500 calibration rows on: that of the least mean
-        width W at equal coverage, mean interval score S, or log W + 1.5 log S.
+        The measure that chooses one of eleven levels to widen, from 500 calibration rows on.
+        "width" is the mean width W at equal coverage. "interval_score" is the mean interval score
+        S. "balanced" is log W + 1.5 log S.
     order : str, int or (n_training_rows,) array, optional
-        What training rows are ordered by, such as their time: a column, or numbers or dates,
-        perhaps as text. `calibration_` then shows how forests of the rows before each of four
-        blocks cover the later half.
+        The order of the training rows, such as their time: a column, or an array of numbers or
+        dates, perhaps as text. `calibration_` then shows the coverage of the later half of the
+        rows, in four blocks, each by a forest of the rows before it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.calibration import OutOfBag
+    >>> X, y = make_regression(n_samples=200, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+    >>> method = OutOfBag(objective="width")
+    >>> model.calibrate(coverage=[0.5, 0.9], method=method).calibration_.coverages
+    (0.5, 0.9)
     """
 
     name: ClassVar[str] = "oob"
@@ -76,7 +89,25 @@ class OutOfBag(Method):
         check_choice("objective", self.objective, select.OBJECTIVES)
 
     def fit(self, forest: FittedForest, request: Request) -> Calibrated:
-        """Select and widen intervals on the training rows; see `cross_fit`."""
+        """Select and widen intervals on the training rows. See `cross_fit`.
+
+        Parameters
+        ----------
+        forest : FittedForest
+            The fitted forest, with its training rows. It stays as it is.
+        request : Request
+            The coverages, and the options that all methods share.
+
+        Returns
+        -------
+        Calibrated
+            The calibration, with the intervals that it gives.
+
+        Raises
+        ------
+        ValueError
+            If an option is refused, or too few trees leave rows out.
+        """
         if request.by is not None:
             request.by.labels(forest.require_training_rows().X)  # raises before any work is done
         if self.order is None:
@@ -115,7 +146,25 @@ class OutOfBag(Method):
         return OutputIntervals.of(forest, forests, bases, fits[0].in_first)
 
     def fit_finite(self, forest: FittedForest, request: Request) -> Calibrated:
-        """Do as `fit` at coverages that the rows allow; ValueError if 0.9 is none of them."""
+        """Select and widen intervals as `fit` does, at the coverages that have enough rows.
+
+        Parameters
+        ----------
+        forest : FittedForest
+            The fitted forest, with its training rows. It stays as it is.
+        request : Request
+            The coverages, and the options that all methods share.
+
+        Returns
+        -------
+        Calibrated
+            The calibration of the coverages with finite intervals.
+
+        Raises
+        ------
+        ValueError
+            If there are too few rows for the coverage 0.9, or too few trees leave rows out.
+        """
         with ignore_infinite_intervals():
             calibrated = self._fit(forest, request)
             finite = calibrated.result.finite_coverages
@@ -129,7 +178,25 @@ class OutOfBag(Method):
         return calibrated
 
     def fit_if_possible(self, forest: FittedForest, request: Request) -> WidenedIntervals | None:
-        """Do as `fit`, if that can be, without its warnings and a distribution."""
+        """Select and widen intervals as `fit` does, without warnings and a distribution.
+
+        Parameters
+        ----------
+        forest : FittedForest
+            The fitted forest, with its training rows. It stays as it is.
+        request : Request
+            The coverages, and the options that all methods share.
+
+        Returns
+        -------
+        WidenedIntervals or None
+            The calibration, or None if too few trees leave rows out.
+
+        Raises
+        ------
+        ValueError
+            If too few trees leave rows out and the request has another mean.
+        """
         source = request.source(forest)
         if (shortage := source.shortage) is not None:
             if request.mean is not None:
@@ -140,9 +207,28 @@ class OutOfBag(Method):
             return self._select(source, request, intervals_alone=True)[0]
 
     def cross_fit(self, forest: FittedForest, request: Request) -> Found:
-        """Calibrate a forest of one target; return also the rows of the cross-fit, and this.
+        """Calibrate a forest of one target, and keep the cross-fit of its rows.
 
-        ValueError if too few trees leave rows out.
+        Parameters
+        ----------
+        forest : FittedForest
+            The fitted forest, with its training rows. It stays as it is.
+        request : Request
+            The coverages, and the options that all methods share.
+
+        Returns
+        -------
+        calibrated : WidenedIntervals
+            The calibration.
+        rows : (m,) intp
+            Positions of the training rows of the cross-fit.
+        fit : CrossFit
+            The cross-fit: intervals of each half of the rows by the selection of the other half.
+
+        Raises
+        ------
+        ValueError
+            If too few trees leave rows out.
         """
         source = request.source(forest)
         require_out_of_bag(self.name, source)

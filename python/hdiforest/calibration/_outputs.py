@@ -55,7 +55,7 @@ class OutputIntervals(Calibrated):
 
     @cached_property
     def boxes(self) -> OutputIntervals:
-        """What answers the sides of boxes that hold all targets of a row."""
+        """The calibration with the sides of boxes, each of which holds all targets of a row."""
         pairs = zip(self.outputs, self.result.boxes, strict=True)
         sides = [(part, replace(self._of(part), result=calibration)) for part, calibration in pairs]
         outputs = tuple(replace(part, calibrated=side) for part, side in sides)
@@ -79,7 +79,7 @@ class OutputIntervals(Calibrated):
 
     @property
     def needs_labels(self) -> bool:
-        """Whether the groups of new rows must be given, because these do not tell them."""
+        """Whether the groups of new rows must be given, because no column of X holds them."""
         return self._of(self.outputs[0]).needs_labels
 
     @property

@@ -29,10 +29,10 @@ class Lattice(NamedTuple):
 
 
 def find_lattice(y_train: ArrayLike) -> Lattice | None:
-    """Return the lattice that n targets lie on.
+    """Return the lattice of n targets, or None.
 
-    None unless they have from two to n / 4 distinct values, whose differences are whole multiples
-    of the least one (within 0.001 of it).
+    A lattice needs from two to n / 4 distinct values, with differences that are whole multiples of
+    the least difference (within 0.001 of it).
     """
     y = check_targets("y_train", y_train)
     return lattice_of_values(np.unique(y), len(y))
@@ -57,7 +57,7 @@ def lattice_of_values(values: Array, n_rows: int) -> Lattice | None:
 
 @dataclass(frozen=True)
 class PostProcess:
-    """What is known of every target, and so applied to every widened interval."""
+    """Range and lattice of the targets, applied to every widened interval."""
 
     low: float  # least training target
     high: float  # largest training target
@@ -71,7 +71,7 @@ class PostProcess:
 
     @classmethod
     def from_targets(cls, y_train: ArrayLike, *, clip: bool = True) -> Self:
-        """Read the range and the lattice of the training targets; below 200 nothing is clipped."""
+        """Read range and lattice of the training targets. Below 200 targets nothing is clipped."""
         y = check_targets("y_train", y_train)
         check_flag("clip", clip)
         clips = bool(clip and len(y) >= MIN_ROWS_TO_CLIP)
@@ -81,7 +81,7 @@ class PostProcess:
 
     @cached_property
     def engine(self) -> hdicore.PostProcess:
-        """What widens and scores intervals."""
+        """The compiled object that widens and scores intervals."""
         return hdicore.PostProcess(
             self.low, self.high, clip=self.clip, lattice=self.lattice, targets=self.targets
         )

@@ -26,10 +26,11 @@ _ROWS_AT_ONCE = 1 << 16  # so that memory stays flat
 def resolve_kind_and_levels(
     fitted: FittedForest, kind: AnyKind | None, levels: Sequence[float] | None
 ) -> tuple[KindRead, list[float]]:
-    """Return what to predict, with the defaults for what is None.
+    """Return the kind and the levels to predict, with defaults in place of None.
 
-    The kind is "calibrated" if the model is, else "hdi". The level is 0.9, or the lowest that was
-    calibrated if 0.9 was not. Raises ValueError if the model is not calibrated so.
+    The default kind is "calibrated" if the model is calibrated, and "hdi" otherwise. The default
+    level is 0.9, or the lowest calibrated coverage if 0.9 was not calibrated. Raises ValueError if
+    the model is not calibrated for the levels.
     """
     calibration, kind = fitted.calibration, usual_kind(fitted.calibration, kind)
     if kind != "calibrated":
@@ -60,7 +61,7 @@ def predict_mean_and_intervals(
     n_threads: int,
     of_folds: Sequence[Rows] = (),
 ) -> tuple[Array, Array]:
-    """Return means (n,) and intervals (n, 2, k) of one target; see `IntervalQuery`."""
+    """Return means (n,) and intervals (n, 2, k) of one target. See `IntervalQuery`."""
     mean = np.empty(len(X) if fitted.scorer.index.scalar_output else (len(X), 1))
     if kind == "calibrated":
         calibrated = require_calibrated(fitted)
@@ -77,14 +78,14 @@ def predict_mean_and_intervals(
 
 
 def require_calibrated(fitted: FittedForest) -> Calibrated:
-    """Return what answers calibrated intervals, or raise AttributeError."""
+    """Return the calibration, or raise AttributeError."""
     if fitted.calibrated is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
     return fitted.calibrated
 
 
 def boxes_of(calibrated: Calibrated) -> Calibrated:
-    """Return what answers the sides of boxes; of one target those are its intervals."""
+    """Return the calibration with the sides of boxes. With one target a side is the interval."""
     return calibrated.boxes if isinstance(calibrated, OutputIntervals) else calibrated
 
 

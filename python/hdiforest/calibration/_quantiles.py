@@ -18,12 +18,12 @@ _ROUNDING = 1e-9
 
 
 def rank(n: int, coverage: float, *, confidence: float | None = None) -> int:
-    """Return which of n ordered scores is the conformal quantile, from 1; n + 1 if none is.
+    """Return the rank of the conformal quantile among n ordered scores, from 1. n + 1 means none.
 
-    That is ceil((n + 1) c) for a coverage c; with a confidence the least such k for which in
-    addition P(Beta(k, n + 1 - k) >= c) >= confidence. Given the calibration rows, this is the law
-    of the coverage of new rows, which is stochastically larger if scores tie (Vovk, "Conditional
-    validity of inductive conformal predictors", ACML 2012, proposition 2b).
+    The rank is ceil((n + 1) c) for a coverage c. With a confidence it is the least such k for which
+    P(Beta(k, n + 1 - k) >= c) >= confidence, too. This is the law of the coverage of new rows,
+    given the calibration rows. The coverage is stochastically larger if scores tie (Vovk,
+    "Conditional validity of inductive conformal predictors", ACML 2012, proposition 2b).
     """
     least = min(n + 1, max(1, math.ceil((n + 1) * coverage - _ROUNDING)))
     if confidence is None:
@@ -46,11 +46,11 @@ def rows_needed(coverage: float, *, confidence: float | None = None) -> int:
 
 
 def weight_needed(weights: Array, coverage: float) -> float:
-    """Return how much weight the scores up to the conformal quantile must have.
+    """Return the weight that the scores up to the conformal quantile must have.
 
-    It is their share of the total weight, that of the row to predict included: the largest one of
-    the calibration rows, which serves every row that weighs no more. Infinite if it is more than
-    they all have.
+    The weight is the share of the coverage in the total weight, including the row to predict. The
+    row to predict is taken to weigh as much as the heaviest calibration row, which serves every row
+    that weighs no more. The result is infinite if it exceeds the weight of all calibration rows.
     """
     needed = coverage * (weights.sum() + weights.max()) - _ROUNDING * weights.mean()
     return math.inf if needed > weights.sum() else float(needed)
@@ -65,11 +65,11 @@ def conformal_quantile(
 ) -> Array:
     """Return the conformal quantiles (...) of the scores (..., n) of calibration rows.
 
-    Each is the k-th smallest score, k from `rank` (Romano, Patterson and Candes, NeurIPS 2019, eq.
-    8). With positive weights (n,), which exclude a confidence, it is the least score up to which
-    rows have the `weight_needed` (Tibshirani, Barber, Candes and Ramdas, "Conformal prediction
-    under covariate shift", NeurIPS 2019, eq. 7, where weights are likelihood ratios). Infinite if
-    there is none. O(n) per candidate, O(n log n) with weights.
+    Each is the k-th smallest score, with k from `rank` (Romano, Patterson and Candes, NeurIPS 2019,
+    eq. 8). Positive weights (n,) exclude a confidence. With weights the quantile is the least score
+    up to which rows have the `weight_needed` (Tibshirani, Barber, Candes and Ramdas, "Conformal
+    prediction under covariate shift", NeurIPS 2019, eq. 7, where weights are likelihood ratios). It
+    is infinite if there is none. O(n) per candidate, O(n log n) with weights.
     """
     scores = np.asarray(scores, dtype=np.float64)
     n = scores.shape[-1]

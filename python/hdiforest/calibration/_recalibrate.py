@@ -29,7 +29,7 @@ _N_SCORES = 200  # of each coverage that stand for those of the calibration
 def scores_to_start(
     scores: Sequence[Array], coverages: Sequence[float], weights: Array | None
 ) -> Recent:
-    """Return quantiles of the scores (n,) of each coverage, in an order that tells nothing."""
+    """Return quantiles of the scores (n,) of each coverage, in random order."""
     n = len(scores[0])
     m = min(n, max(_N_SCORES, rows_needed(coverages[-1])))
     columns = []
@@ -70,15 +70,15 @@ def recalibrated(
     window: int,
     rate: float,
 ) -> Calibration:
-    """Return the calibration whose quantiles have followed new rows, the latest last.
+    """Return the calibration with quantiles that followed new rows, the latest last.
 
-    `ends` (n, 2, len(bases)) are those that `Calibration.intervals` takes. Quantiles are of the
-    last `window` scores. By "rolling" they are conformal; by "aci" the share of misses that they
-    are for moves, too (Gibbs and Candes, "Adaptive conformal inference under distribution shift",
-    NeurIPS 2021), from the one asked for if the call before was by another method or rate.
+    `ends` (n, 2, len(bases)) are the ends that `Calibration.intervals` takes. Quantiles are of the
+    last `window` scores. By "rolling" they are conformal. By "aci" their share of misses moves, too
+    (Gibbs and Candes, "Adaptive conformal inference under distribution shift", NeurIPS 2021). It
+    starts at the share asked for if the call before was by another method or rate.
 
-    Nothing is clipped any more: new targets may leave the range of the training targets. O(window)
-    for each score.
+    Nothing is clipped any more, because new targets may leave the range of the training targets.
+    O(window) for each score.
     """
     postprocess = replace(calibration.postprocess, clip=False)
     recent = calibration.recent

@@ -36,18 +36,30 @@ Recalibrating = Literal["rolling", "aci"]
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """What intervals cover whose base and conformal quantile come from other rows.
+    """The coverage of intervals with a base and a conformal quantile from other rows.
 
     Parameters
     ----------
-    coverage, standard_error : float
-        Share of the rows that they cover, and its error by the binomial distribution.
+    coverage : float
+        Share of the rows that the intervals cover.
+    standard_error : float
+        Standard error of the coverage, by the binomial distribution.
     mean_width : float
-        Of the intervals.
+        Mean width of the intervals, in the unit of y.
     thirds : tuple of three floats or None
-        Coverage by thirds of width, narrow first. None: ties leave this third no rows.
+        Coverage of each third of the rows by width, narrow first. None means that ties leave the
+        third no rows.
     worst_of_five : float
         Least coverage of five bins by width.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X, y)
+    >>> abs(model.calibration_.level(0.9).cross_check.coverage - 0.9) < 0.05
+    True
     """
 
     coverage: float
@@ -65,14 +77,22 @@ class CrossCheck:
 
 @dataclass(frozen=True)
 class LaterCheck(CrossCheck):
-    """What intervals cover of later rows, block after block, by forests of the rows before each.
+    """The coverage of later rows, block after block, each by a forest of the rows before it.
 
     Parameters
     ----------
-    coverage, standard_error, mean_width, thirds, worst_of_five : float, and thirds
-        As of a `CrossCheck`, of the rows of all blocks together.
+    coverage : float
+        Share of the rows of all blocks that the intervals cover.
+    standard_error : float
+        Standard error of the coverage, by the binomial distribution.
+    mean_width : float
+        Mean width of the intervals, in the unit of y.
+    thirds : tuple of three floats or None
+        Coverage of each third of the rows by width, narrow first.
+    worst_of_five : float
+        Least coverage of five bins by width.
     blocks : tuple of float
-        Share of the rows of each block that they cover, in the order of the rows.
+        Share of the rows of each block that the intervals cover, in the order of the rows.
     """
 
     blocks: tuple[float, ...]
@@ -85,16 +105,25 @@ class LaterCheck(CrossCheck):
 
 @dataclass(frozen=True)
 class Level:
-    """One coverage, and what its intervals do on the calibration rows.
+    """One coverage, and the result of its intervals on the calibration rows.
 
     Parameters
     ----------
     coverage : float
-        That was asked for.
-    mean_width, realised : float
-        Of the intervals of the calibration rows, and which share of these rows they cover.
+        The coverage that was asked for.
+    mean_width : float
+        Mean width of the intervals of the calibration rows, in the unit of y.
+    realised : float
+        Share of the calibration rows that the intervals cover.
     cross_check : CrossCheck or None
-        What intervals cover that other rows gave. None: too few rows for finite intervals.
+        The coverage of intervals that come from other rows. None means that there are too few rows
+        for finite intervals.
+
+    Examples
+    --------
+    >>> from hdiforest.calibration import Level
+    >>> Level(coverage=0.9, mean_width=2.5, realised=0.91, cross_check=None).coverage
+    0.9
     """
 
     coverage: float
@@ -110,21 +139,37 @@ class Level:
 
 @dataclass(frozen=True)
 class FixedLevel(Level):
-    """A coverage whose intervals are one base, widened by a conformal quantile.
+    """A coverage with intervals that are one base, widened by a conformal quantile.
 
     Parameters
     ----------
-    coverage, mean_width, realised, cross_check : float, and CrossCheck or None
-        As of a `Level`.
+    coverage : float
+        The coverage that was asked for.
+    mean_width : float
+        Mean width of the intervals of the calibration rows, in the unit of y.
+    realised : float
+        Share of the calibration rows that the intervals cover.
+    cross_check : CrossCheck or None
+        The coverage of intervals that come from other rows. None means that there are too few rows
+        for finite intervals.
     base : Base
         The interval that is widened.
     q_hat : float
-        Conformal quantile of the scores, by which both ends move outwards, or inwards if it is
-        negative. Infinite: too few rows.
+        Conformal quantile of the scores, in the unit of y. Both ends move outwards by it, or
+        inwards if it is negative. It is infinite if there are too few rows.
     interval_score : float
-        Mean over the calibration rows.
+        Mean interval score of the calibration rows, in the unit of y.
     later : LaterCheck, optional
-        What intervals cover of the second half of the rows in their order, in blocks.
+        The coverage of the second half of the rows in their order, in blocks.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X, y)
+    >>> model.calibration_.level(0.9).coverage
+    0.9
     """
 
     base: Base
@@ -176,17 +221,22 @@ class CalibrationResult(ABC):
         return tuple(level.coverage for level in self.levels)
 
     def positions(self, coverage: ArrayLike) -> NDArray[np.intp]:
-        """Return the positions of coverages among those that were calibrated.
+        """Return the positions of coverages among the calibrated coverages.
 
         Parameters
         ----------
         coverage : float or sequence of k floats
-            Some of `coverages`; others raise ValueError.
+            Calibrated coverages.
 
         Returns
         -------
         () or (k,) intp
-            From 0 on.
+            Positions in `coverages`, from 0 on.
+
+        Raises
+        ------
+        ValueError
+            If a coverage was not calibrated.
         """
         number: Any = coverage
         if isinstance(number, float) and number in self.coverages:  # one row would wait for checks
@@ -202,23 +252,29 @@ class CalibrationResult(ABC):
         return self._find(coverage) is not None
 
     def level(self, coverage: float) -> Any:
-        """Return what is known of a coverage.
+        """Return the result of one coverage.
 
         Parameters
         ----------
         coverage : float
-            One of `coverages`; others raise ValueError.
+            A calibrated coverage.
 
         Returns
         -------
         FixedLevel or Level
-            The latter of a `CrossCalibration` and of a `JointCalibration`.
+            The result of the coverage: a FixedLevel for a `Calibration`, and a Level for a
+            `CrossCalibration` or a `JointCalibration`.
+
+        Raises
+        ------
+        ValueError
+            If the coverage was not calibrated.
         """
         return self.levels[self._position(coverage)]
 
     @property
     def finite_coverages(self) -> tuple[float, ...]:
-        """The coverages whose intervals are finite: there were rows enough for them."""
+        """The coverages with finite intervals, for which there were enough rows."""
         return self.coverages
 
     def _find(self, coverage: float) -> int | None:
@@ -290,14 +346,19 @@ class Step(NamedTuple):
 
     Parameters
     ----------
-    method, window, rate : str, int and float
-        As they were given.
+    method : {"rolling", "aci"}
+        The method of the call.
+    window : int
+        Number of scores in the window.
+    rate : float
+        Step by which the share of misses moves, for "aci".
     n : int
         Number of rows.
     coverage : tuple of k floats
-        Share of these rows that the intervals of each coverage held, each before it was taken in.
+        Share of the rows that the intervals of each coverage held, each before the row was taken
+        in.
     q_hat : tuple of k floats
-        Conformal quantiles after the call.
+        Conformal quantiles after the call, in the unit of y.
     """
 
     method: Recalibrating
@@ -310,7 +371,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Recent:
-    """The latest scores of k coverages; before the first call quantiles of the calibration's."""
+    """The latest scores of k coverages. They begin with quantiles of the calibration's scores."""
 
     scores: Array  # (m, k), oldest first
     misses: tuple[float, ...]  # share of misses that the quantile of each coverage is for
@@ -326,30 +387,41 @@ class Recent:
 
 @dataclass(frozen=True, repr=False)
 class Calibration(CalibrationResult):
-    """How intervals of a model are made to cover what is asked of them.
+    """A calibration by "oob" or "split": base intervals, widened by conformal quantiles.
 
     Parameters
     ----------
     method : {"oob", "split"}
-        Whether conformal quantiles come from the training rows, out of bag, or from other rows.
+        The source of the conformal quantiles: the training rows, out of bag, or new rows.
     levels : tuple of FixedLevel
-        Coverage ascends.
+        The results of the coverages, ascending.
     postprocess : PostProcess
         Clips and rounds the intervals.
     n : int
         Number of calibration rows.
     confidence : float, optional
-        The confidence in which the calibration rows give the coverage; only "split".
+        The confidence in which the calibration rows give the coverage. Only "split" has one.
     weighted : bool, default=False
         Whether the calibration rows had weights.
     groups : Groups, optional
         The groups of rows that have conformal quantiles of their own.
     distribution : PredictiveDistribution, optional
-        What calibrates quantiles, distribution functions and one-sided bounds.
+        Calibrates quantiles, distribution functions and one-sided bounds.
     recent : Recent, optional
-        The scores that `recalibrate` moves the quantiles by.
+        The scores with which `recalibrate` moves the quantiles.
     guarantee : str, optional
-        What is promised of one interval of each coverage c, in words.
+        The promise for one interval of each coverage c, in words.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X, y)
+    >>> model.calibration_.coverages
+    (0.5, 0.8, 0.9, 0.95, 0.99)
+    >>> model.calibration_.method, model.calibration_.n
+    ('oob', 300)
     """
 
     method: str
@@ -382,7 +454,7 @@ class Calibration(CalibrationResult):
 
     @property
     def bases(self) -> tuple[Base, ...]:
-        """The base of each coverage: what `intervals` expects the ends of."""
+        """The base of each coverage. `intervals` takes ends of the bases."""
         return tuple(level.base for level in self.levels)
 
     @property
@@ -392,41 +464,66 @@ class Calibration(CalibrationResult):
 
     @property
     def history(self) -> tuple[Step, ...]:
-        """What each call of `recalibrate` did, the latest last; at most 1,000 of them."""
+        """The results of the calls of `recalibrate`, the latest last, at most 1,000."""
         return () if self.recent is None else self.recent.history
 
     @property
     def finite_coverages(self) -> tuple[float, ...]:
-        """The coverages whose intervals are finite: there were rows enough for them."""
+        """The coverages with finite intervals, for which there were enough rows."""
         return tuple(level.coverage for level in self.levels if math.isfinite(level.q_hat))
 
     def with_checks(self, name: str, checks: Sequence[CrossCheck | None]) -> Calibration:
-        """Return the calibration with another `cross_check` or `later` of each coverage."""
+        """Return the calibration with another `cross_check` or `later` for each coverage.
+
+        Parameters
+        ----------
+        name : {"cross_check", "later"}
+            The field to replace.
+        checks : sequence of k CrossCheck or None
+            The values of the field, one for each coverage.
+
+        Returns
+        -------
+        Calibration
+            A copy with the values.
+        """
         others: Any = [{name: check} for check in checks]
         pairs = zip(self.levels, others, strict=True)
         return replace(self, levels=tuple(replace(level, **other) for level, other in pairs))
 
     def by_feature(self, by: GroupSource | None) -> Calibration:
-        """Return the calibration with the feature that tells the groups, if there is one."""
+        """Return the calibration with the feature that holds the groups, if there is one.
+
+        Parameters
+        ----------
+        by : GroupSource or None
+            Where the groups of rows come from.
+
+        Returns
+        -------
+        Calibration
+            A copy with the feature, or the calibration itself without groups.
+        """
         if by is None or self.groups is None:
             return self
         return replace(self, groups=replace(self.groups, feature=by.feature))
 
     def intervals(self, ends: Array, codes: NDArray[np.intp] | None = None) -> Array:
-        """Return calibrated intervals of any rows.
+        """Return calibrated intervals of rows.
 
         Parameters
         ----------
         ends : (n, 2, k) array
             Lower and upper ends by the first k of `bases`.
         codes : (n,) intp array, optional
-            The groups of the rows, by `Groups.codes`. Without them all take the common quantile.
+            The groups of the rows, by `Groups.codes`. Without them all rows take the common
+            quantile.
 
         Returns
         -------
         (n, 2, k) float64
-            Widened, post-processed, and nested: each coverage contains the lower ones. NaN where an
-            end of this or of a lower coverage is.
+            Lower and upper ends, widened, post-processed and nested: each coverage contains the
+            lower ones. NaN if an end of the same or of a lower coverage is NaN.
         """
         q_hat = self.q_hat
         if self.groups is not None and codes is not None:
@@ -435,7 +532,7 @@ class Calibration(CalibrationResult):
 
     @property
     def later(self) -> tuple[LaterCheck | None, ...]:
-        """What later rows are covered, of each coverage; empty if that was not asked for."""
+        """The coverage of later rows, for each coverage. Empty if no order was given."""
         checks = tuple(level.later for level in self.levels)
         return () if all(check is None for check in checks) else checks
 
@@ -477,12 +574,14 @@ def with_distribution(
 
 @dataclass(frozen=True, repr=False, eq=False)
 class CrossCalibration(CalibrationResult):
-    """Scores of training rows by K forests, each of which knows nothing of its rows.
+    """A calibration by "cv+" or "jackknife+": scores of training rows by K forests.
+
+    Each forest scores rows that took no part in it.
 
     Parameters
     ----------
     levels : tuple of k Level
-        Coverage ascends.
+        The results of the coverages, ascending.
     scores : tuple of K (n_fold, k) arrays
         Conformity scores of the rows held out of each fold, ascending along the first axis.
     postprocess : PostProcess
@@ -490,12 +589,23 @@ class CrossCalibration(CalibrationResult):
     grouped : bool, default=False
         Whether folds kept groups of rows together.
     method : {"cv+", "jackknife+"}, default="cv+"
-        Whether each forest was fitted without a fold of rows, or is made of the trees that did not
-        draw one row.
+        The forests. With "cv+" each is fitted without a fold of rows. With "jackknife+" each has
+        the trees that did not draw one row.
     weights : tuple of K (n_fold, k) arrays, optional
-        Positive weights of the rows with these scores; None if all weigh alike.
+        Positive weights of the rows with the scores. None means equal weights.
     guarantee : str, optional
-        What is promised of one interval of each coverage c, in words.
+        The promise for one interval of each coverage c, in words.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.calibration import JackknifePlus
+    >>> X, y = make_regression(n_samples=200, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+    >>> result = model.calibrate(coverage=0.8, method=JackknifePlus(max_rows=100)).calibration_
+    >>> type(result).__name__, result.method
+    ('CrossCalibration', 'jackknife+')
     """
 
     levels: tuple[Level, ...]
@@ -519,11 +629,11 @@ class CrossCalibration(CalibrationResult):
 
     @property
     def n(self) -> int:  # type: ignore[override]
-        """Number of rows that gave scores."""
+        """Number of rows with scores."""
         return sum(map(len, self.scores))
 
     def intervals(self, ends: Array) -> Array:
-        """Return calibrated intervals of any rows.
+        """Return calibrated intervals of rows.
 
         Parameters
         ----------
@@ -533,15 +643,16 @@ class CrossCalibration(CalibrationResult):
         Returns
         -------
         (n, 2, k) float64
-            Post-processed and nested: each coverage contains the lower ones. NaN where an end is.
+            Lower and upper ends, post-processed and nested: each coverage contains the lower ones.
+            NaN if an end is NaN.
 
         Notes
         -----
-        The upper end is the ceil((n + 1) c)-th smallest of u_i + e_i over the training rows i with
-        score e_i, where u_i is the upper end by the forest fitted without the fold of row i; the
-        lower end likewise (Barber, Candes, Ramdas and Tibshirani 2021, eq. 8, with the scores of
-        Romano, Patterson and Candes 2019). With weights, the rows up to that one have the share c
-        of the total weight. O(K log n) for each row and coverage.
+        The upper end is the ceil((n + 1) c)-th smallest of u_i + e_i over the training rows i. e_i
+        is the score of row i, and u_i is the upper end by the forest fitted without the fold of row
+        i. The lower end is computed likewise (Barber, Candes, Ramdas and Tibshirani 2021, eq. 8,
+        with the scores of Romano, Patterson and Candes 2019). With weights, the rows up to the end
+        have the share c of the total weight. O(K log n) for each row and coverage.
         """
         return self.engine.widen(ends, range(len(self.levels)))
 
@@ -555,7 +666,7 @@ class CrossCalibration(CalibrationResult):
 
     @cached_property
     def engine(self) -> hdicore.CrossCalibration:
-        """What makes one interval of those of all forests."""
+        """The compiled object that makes one interval of the intervals of all forests."""
         return hdicore.CrossCalibration(
             self.scores, self.needed, self.postprocess.engine, weights=self.weights
         )
@@ -572,23 +683,41 @@ class JointCalibration(CalibrationResult):
     Parameters
     ----------
     outputs : tuple of d Calibration
-        Of the same rows and coverages.
+        The calibrations of the outputs, by the same rows and for the same coverages.
     levels : tuple of k Level
-        Of boxes; the width of a box is the geometric mean of its sides.
+        The results of the boxes. The width of a box is the geometric mean of its sides.
     q_hat : (k, d) array
-        Conformal quantiles of boxes, by which the base intervals of each output are widened.
-    names, method, n : tuple of d str, str and int
-        Names of the outputs, and what all calibrations have in common.
+        Conformal quantiles of boxes. They widen the base intervals of each output, in its unit.
+    names : tuple of d str
+        Names of the outputs.
+    method : {"oob", "split"}
+        The method of all calibrations.
+    n : int
+        Number of calibration rows of all calibrations.
 
     Notes
     -----
-    The quantile of an output is ``location + t * scale``, with one t for all outputs: the conformal
-    quantile of the rows' largest standardised scores, (score - location) / scale (as Diquigiovanni,
-    Fontana, Vantini, "Conformal prediction bands for multivariate functional data", Journal of
-    Multivariate Analysis 189, 2022). Location is the output's own quantile, so that boxes are its
-    own intervals, each widened; scale is half their mean width, or half the range of the targets
-    if that is 0 or infinite. With "split" both are those out of bag, so that the guarantee of one
-    score holds.
+    The quantile of an output is ``location + t * scale``, with one t for all outputs. t is the
+    conformal quantile of the largest standardised score of each row, (score - location) / scale (as
+    Diquigiovanni, Fontana, Vantini, "Conformal prediction bands for multivariate functional data",
+    Journal of Multivariate Analysis 189, 2022).
+
+    Location is the output's own quantile, so that a box is made of the output's own intervals, each
+    widened. Scale is half of their mean width, or half the range of the targets if the mean width
+    is 0 or infinite. With "split" both are computed out of bag, so that the guarantee of one score
+    holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X, np.column_stack([y, -y]))
+    >>> model.calibration_.q_hat.shape
+    (5, 2)
+    >>> model.predict_interval(X[:3] + 0.1, coverage=0.9, joint=True).shape
+    (3, 2, 2)
     """
 
     outputs: tuple[Calibration, ...]
@@ -609,12 +738,12 @@ class JointCalibration(CalibrationResult):
 
     @property
     def guarantee(self) -> str:  # type: ignore[override]
-        """What is promised of one interval, or one box, of each coverage c, in words."""
+        """The promise for one interval, or one box, of each coverage c, in words."""
         return self.outputs[0].guarantee
 
     @cached_property
     def boxes(self) -> tuple[Calibration, ...]:
-        """Calibrations of single outputs whose intervals are the sides of boxes."""
+        """Calibrations of single outputs, with the sides of boxes as intervals."""
         if self.outputs[0].groups is not None:
             raise ValueError("joint must be False: the calibration was made by groups")
 
@@ -626,7 +755,7 @@ class JointCalibration(CalibrationResult):
 
     @property
     def finite_coverages(self) -> tuple[float, ...]:
-        """The coverages whose boxes are finite: there were rows enough for them."""
+        """The coverages with finite boxes, for which there were enough rows."""
         is_finite = np.asarray(np.isfinite(self.q_hat).all(axis=1))
         return tuple(np.array(self.coverages)[is_finite].tolist())
 

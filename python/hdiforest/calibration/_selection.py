@@ -39,7 +39,7 @@ _POINT = 1e-12  # of the range of targets: a smaller mean width is a rounding
 
 
 class Selected(NamedTuple):
-    """What makes the intervals of a coverage: a base, both of whose ends move outwards by q_hat."""
+    """The intervals of a coverage: a base, with both ends moved outwards by q_hat."""
 
     base: Base
     coverage: float
@@ -63,13 +63,13 @@ def rule_for(n_rows: int, objective: Objective = "balanced") -> Rule:
 def select(
     candidates: Candidates, coverages: Sequence[float], *, objective: Objective | None
 ) -> list[Selected]:
-    """Select the distribution of least CRPS, and for each coverage the `best` of its bases."""
+    """Select the distribution of least CRPS, and the `best` of its bases for each coverage."""
     sharp = candidates.of_group(sharpest(candidates))
     return [best(sharp, coverage, objective) for coverage in coverages]
 
 
 def sharpest(candidates: Candidates) -> Group:
-    """Return the distribution with the least CRPS: of ties the first."""
+    """Return the distribution with the least CRPS. The first one wins a tie."""
     groups = list(dict.fromkeys(base.group for base in candidates.bases))
     if len(groups) == 1:
         return groups[0]
@@ -90,9 +90,9 @@ def pinball_loss(quantiles: Array, y: Array, weights: Array | None = None) -> fl
 
 
 def best(candidates: Candidates, coverage: float, objective: Objective | None) -> Selected:
-    """Select the base whose finished intervals have the least objective; of ties the largest.
+    """Select the base with the least objective of its finished intervals. The largest wins a tie.
 
-    Without an objective the level is fixed: the largest up to 0.8 and to the coverage. O(n m).
+    Without an objective the level is the largest one up to 0.8 and to the coverage. O(n m).
     """
     levels = [base.level for base in candidates.bases]
     if objective is None:
@@ -115,7 +115,7 @@ def best(candidates: Candidates, coverage: float, objective: Objective | None) -
 
 
 def loss(width: ArrayLike, score: ArrayLike, objective: Objective) -> Array:
-    """Return what an objective makes least, of mean widths and mean interval scores."""
+    """Return the objective of mean widths and mean interval scores, which is made least."""
     weighed = zip(OBJECTIVES[objective], (width, score), strict=True)
     with np.errstate(divide="ignore"):  # points: minus infinity, which is least
         return np.asarray(sum(weight * np.log(mean) for weight, mean in weighed if weight))

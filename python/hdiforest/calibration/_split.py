@@ -35,15 +35,26 @@ from hdiforest.calibration._widened import WidenedIntervals
 class Split(Method):
     """Calibrate by rows X, y that took no part in the fit.
 
-    The coverage is then guaranteed on average over such rows.
+    The coverage is guaranteed on average over such rows.
 
     Parameters
     ----------
     confidence : float, optional
-        The probability, over calibration rows, of at least the coverage; without it they give the
-        coverage on average.
+        The probability, over sets of calibration rows, that the intervals have at least the
+        coverage, above 0 and below 1. Without it they have the coverage on average.
     objective : {"balanced", "width", "interval_score"}, default="balanced"
-        Of the levels that are compared out of bag; see `OutOfBag`.
+        The measure that chooses, out of bag, the level to widen. See `OutOfBag`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.calibration import Split
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X[:200], y[:200])
+    >>> split = Split(confidence=0.95)
+    >>> model.calibrate(X[200:], y[200:], coverage=0.8, method=split).calibration_.confidence
+    0.95
     """
 
     name: ClassVar[str] = "split"
@@ -59,7 +70,18 @@ class Split(Method):
         check_choice("objective", self.objective, select.OBJECTIVES)
 
     def promised(self, calibration: Calibration) -> Calibration:
-        """Return the calibration with what is promised of its intervals."""
+        """Return the calibration with the guarantee of its intervals.
+
+        Parameters
+        ----------
+        calibration : Calibration
+            A calibration by the method.
+
+        Returns
+        -------
+        Calibration
+            A copy with `guarantee`.
+        """
         n = calibration.n
         guarantee = (
             f"At least with probability c a new row is covered, if it is exchangeable with the {n} "
@@ -75,7 +97,25 @@ class Split(Method):
         return replace(calibration, guarantee=guarantee)
 
     def fit(self, forest: FittedForest, request: Request) -> Calibrated:
-        """Select bases out of bag, if trees leave rows out, and widen them by other rows."""
+        """Select bases out of bag, if trees leave rows out, and widen them by new rows.
+
+        Parameters
+        ----------
+        forest : FittedForest
+            The fitted forest. It stays as it is.
+        request : Request
+            The coverages, the new rows, and the options that all methods share.
+
+        Returns
+        -------
+        Calibrated
+            The calibration, with the intervals that it gives.
+
+        Raises
+        ------
+        ValueError
+            If an option is refused, or the rows are rows of the fit.
+        """
         X, y = cast("LabelledRows", request.rows)
         if request.by is not None:
             request.by.labels(X)  # raises before any work is done
@@ -123,7 +163,7 @@ class Split(Method):
 
 
 def refuse_training_rows(X: NDArray[Any], y: Array, X_train: NDArray[Any], y_train: Array) -> None:
-    """Raise ValueError if more than half of some rows are training rows, targets included."""
+    """Raise ValueError if more than half of the rows are training rows, targets included."""
 
     def keys(rows: NDArray[Any], targets: Array) -> Iterator[bytes]:
         floats = np.ascontiguousarray(rows, dtype=np.float32)

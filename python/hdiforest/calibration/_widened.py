@@ -37,7 +37,7 @@ class WidenedIntervals(Calibrated):
             raise ValueError("the groups of the calibration must be those of a feature")
 
     def intervals(self, query: IntervalQuery) -> Array:
-        """Return the base intervals of rows, widened."""
+        """Return the widened base intervals of rows."""
         X, positions, n_threads, mean, _, codes = query
         options: dict[str, Any] = {"n_threads": n_threads}
         groups = self.result.groups
@@ -56,7 +56,7 @@ class WidenedIntervals(Calibrated):
 
     @cached_property
     def engine(self) -> CalibratedScorer:
-        """What widens intervals in the pass that reads them."""
+        """The compiled object that widens intervals in the pass that reads them."""
         levels, centred = self.result.levels, self.centred
         return CalibratedScorer(
             self.forest.scorer if centred is None else centred.scorer,
@@ -68,7 +68,7 @@ class WidenedIntervals(Calibrated):
         )
 
     def bases(self, coverage: float) -> tuple[Base, ...]:
-        """Return the bases up to that of a coverage."""
+        """Return the bases of the coverages up to a coverage."""
         return self.result.bases[: int(self.result.positions(coverage)) + 1]
 
     def group_codes(self, X: Rows, labels: ArrayLike | None = None) -> NDArray[np.intp] | None:
@@ -88,7 +88,7 @@ class WidenedIntervals(Calibrated):
 
     @property
     def needs_labels(self) -> bool:
-        """Whether the groups of new rows must be given, because these do not tell them."""
+        """Whether the groups of new rows must be given, because no column of X holds them."""
         is_told = self.by is not None and self.by.function is not None
         return self.groups is not None and self.groups.feature is None and not is_told
 

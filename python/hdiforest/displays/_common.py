@@ -292,17 +292,28 @@ class RowsDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator
-            HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
-            or the best of a search.
-        X, y : (n, n_features) array or table, and (n,) or (n, n_outputs) array
-            Rows to draw, and their targets. The name of a series is the label of the axis.
+            HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline or
+            the best of a search.
+        X : (n, n_features) array or table
+            Rows to draw.
+        y : (n,) or (n, n_outputs) array
+            Targets of the rows. The name of a series is the label of the axis.
         coverage : float or list of floats, default=0.9
-            What the intervals are meant to hold; of `IntervalDisplay` several levels, too.
-        kind, target : str and int, optional
-            As in `HDIForestRegressor.predict_interval`; and which target, from 0 on, needed if the
-            model has several.
-        ax, **options : optional
-            As in `from_predictions`. A `feature` may be a column of X by position or name, too.
+            The coverage of the intervals. Only `IntervalDisplay` takes several levels.
+        kind : str, optional
+            The kind of interval. See `HDIForestRegressor.predict_interval`.
+        target : int, optional
+            Number of the target to draw, from 0 on. A model of several targets needs it.
+        ax : matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
+        **options : optional
+            Keywords of `from_predictions`. A `feature` may also be a column of X, by position or
+            name.
+
+        Returns
+        -------
+        display
+            The picture.
 
         Raises
         ------
@@ -330,24 +341,35 @@ class RowsDisplay(Display):
         target: int | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the training rows, each by the trees that did not draw it.
+        """Draw the training rows, each predicted by the trees that did not draw it.
 
         Parameters
         ----------
-        estimator, coverage, kind, target : model and options
-            As in `from_estimator`, of a model that has ``oob_`` and its training rows.
-        **options
-            As in `from_predictions`, with a value for each training row.
+        estimator : fitted estimator
+            A model that has ``oob_`` and its training rows. See `from_estimator`.
+        coverage : float or list of floats, default=0.9
+            The coverage of the intervals. See `from_estimator`.
+        kind : str, optional
+            The kind of interval. See `HDIForestRegressor.predict_interval`.
+        target : int, optional
+            Number of the target to draw, from 0 on. A model of several targets needs it.
+        **options : optional
+            Keywords of `from_predictions`, with a value for each training row.
+
+        Returns
+        -------
+        display
+            The picture.
 
         Raises
         ------
         ValueError
-            As `hdiforest.OutOfBagPredictions.interval` and `from_estimator`.
+            If `hdiforest.OutOfBagPredictions.interval` or `from_estimator` refuses the arguments.
 
         Warns
         -----
         UserWarning
-            If rows are left out, because every tree has seen them.
+            If rows are left out because every tree has drawn them.
         """
         cls._require_matplotlib()
         predictor = OneTarget(model_in(estimator, "oob_"), None, target)

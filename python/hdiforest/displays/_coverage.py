@@ -24,20 +24,31 @@ THIRDS = ["narrow third", "middle third", "wide third"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CalibrationDisplay(common.Display):
-    """Realised coverage of intervals against the nominal one.
+    """Realised coverage of intervals against the nominal coverage.
 
     Parameters
     ----------
-    coverages, realised : (k,) array, and dict of str to (k,) array
-        Nominal coverages, ascending; and those realised of each curve, NaN where it has no point.
-    n_rows, band : int and float
-        Number of rows that it was measured on; and probability with which exact coverage lies in
-        the binomial band, each level by itself.
+    coverages : (k,) array
+        Nominal coverages, ascending.
+    realised : dict of str to (k,) array
+        Realised coverages of each curve, by its name. NaN where the curve has no point.
+    n_rows : int
+        Number of rows of the measurement.
+    band : float
+        Probability with which exact coverage lies in the binomial band, for each level by itself.
 
     Attributes
     ----------
-    lines_, band_, ideal_, ax_, figure_ : matplotlib artists
-        Curves by name, band of chance, line of exact coverage, axes and figure.
+    lines_ : dict of str to matplotlib lines
+        The curves, by name.
+    band_ : matplotlib artist
+        The band of chance.
+    ideal_ : matplotlib line
+        The line of exact coverage.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -69,18 +80,35 @@ class CalibrationDisplay(common.Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict intervals of rows and compare their coverage with the nominal one.
+        """Predict intervals of rows and compare their coverage with the nominal coverage.
 
         Parameters
         ----------
-        estimator, X, y : fitted estimator and rows
-            As in `IntervalDisplay.from_estimator`.
+        estimator : fitted estimator
+            The model. See `IntervalDisplay.from_estimator`.
+        X : (n, n_features) array or table
+            Rows to predict.
+        y : (n,) or (n, n_outputs) array
+            Targets of the rows.
         coverages : sequence of floats, optional
-            By default those that the model was calibrated at, or 0.1, 0.2, ..., 0.9, 0.95.
+            Nominal coverages. The default is the calibrated coverages of the model, or 0.1, 0.2,
+            ..., 0.9, 0.95.
         kind : str or sequence of str, optional
-            A kind of intervals for each curve; by default "hdi", and "calibrated" if the model is.
-        band, target, ax, **options : optional
-            As in the class, in `IntervalDisplay.from_estimator` and in `plot`.
+            Kind of intervals of each curve. The default is "hdi", and also "calibrated" if the
+            model is.
+        band : float, default=0.95
+            Probability of the band of chance. See the class.
+        target : int, optional
+            Number of the target, from 0 on. A model of several targets needs it.
+        ax : matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
+        **options : optional
+            Keywords of `plot`.
+
+        Returns
+        -------
+        CalibrationDisplay
+            The picture.
         """
         cls._require_matplotlib()
         one_share("band", band)
@@ -108,9 +136,22 @@ class CalibrationDisplay(common.Display):
 
         Parameters
         ----------
-        estimator, coverages, band, target, **options : model and options
-            As in `IntervalDisplay.from_out_of_bag`, which says what is raised and warned of, and in
-            `from_estimator`.
+        estimator : fitted estimator
+            A model that has ``oob_`` and its training rows. See `IntervalDisplay.from_out_of_bag`,
+            also for errors and warnings.
+        coverages : sequence of floats, optional
+            Nominal coverages. See `from_estimator`.
+        band : float, default=0.95
+            Probability of the band of chance. See the class.
+        target : int, optional
+            Number of the target, from 0 on. A model of several targets needs it.
+        **options : optional
+            Keywords of `plot`.
+
+        Returns
+        -------
+        CalibrationDisplay
+            The picture.
         """
         cls._require_matplotlib()
         one_share("band", band)
@@ -138,20 +179,29 @@ class CalibrationDisplay(common.Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Compare the coverage of intervals that are already predicted with the nominal one.
+        """Compare the coverage of intervals that are already predicted with the nominal coverage.
 
         Parameters
         ----------
         y_true : (n,) array
             Observed targets.
         intervals : dict of float to (n, 2) array, or (n, 2, k) array, or dict of str to these
-            Intervals by nominal coverage, or of k `coverages`, as arrays or as tables of
-            `predict_interval`; a dict of names gives a curve for each name, such as before and
+            Intervals by nominal coverage, or intervals of k `coverages`, as arrays or as tables of
+            `predict_interval`. A dict of names gives a curve for each name, such as before and
             after a calibration.
         coverages : sequence of k floats, optional
-            What the levels of arrays were meant to hold, above 0 and below 1.
-        band, ax, **options : optional
-            As in the class and in `plot`.
+            Nominal coverages of the levels of arrays, above 0 and below 1.
+        band : float, default=0.95
+            Probability of the band of chance. See the class.
+        ax : matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
+        **options : optional
+            Keywords of `plot`.
+
+        Returns
+        -------
+        CalibrationDisplay
+            The picture.
         """
         cls._require_matplotlib()
         one_share("band", band)
@@ -185,11 +235,13 @@ class CalibrationDisplay(common.Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            The axes to draw on. The default is axes of a new figure.
         difference : bool, default=False
-            Whether to draw realised less nominal coverage, in percentage points.
-        line_kwargs, band_kwargs : dict, optional
-            Keywords for the curves and for the band.
+            Whether to draw realised minus nominal coverage, in percentage points.
+        line_kwargs : dict, optional
+            Keywords for the curves.
+        band_kwargs : dict, optional
+            Keywords for the band.
 
         Returns
         -------
@@ -266,17 +318,31 @@ class WidthDisplay(common.RowsDisplay):
     ----------
     groups : list of g str
         Names of the groups.
-    counts, realised, mean_width, width_range : (g,) arrays, and (2, g) array
-        Rows of each group, share of targets inside their interval, mean width of the intervals, and
-        between which the middle 80 % of widths lie.
-    coverage, target_name, band : float, str and float
-        Nominal coverage; name of the target, with the unit; and probability with which a group of
-        exactly the nominal coverage lies in its grey range.
+    counts : (g,) array
+        Number of rows of each group.
+    realised : (g,) array
+        Share of the targets inside their interval.
+    mean_width : (g,) array
+        Mean width of the intervals, in the unit of y.
+    width_range : (2, g) array
+        Ends of the range with the middle 80 % of widths.
+    coverage : float
+        Nominal coverage.
+    target_name : str
+        Name of the target, with the unit.
+    band : float
+        Probability with which a group of exactly the nominal coverage lies in its grey range.
 
     Attributes
     ----------
-    points_, ranges_, ax_, figure_ : matplotlib artists
-        Marks of the groups within chance and of those beyond, bars, axes and figure.
+    points_ : matplotlib artists
+        Marks of the groups within chance and beyond it.
+    ranges_ : matplotlib artists
+        The bars.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -314,15 +380,28 @@ class WidthDisplay(common.RowsDisplay):
 
         Parameters
         ----------
-        y_true, interval : (n,) and (n, 2) arrays
-            Observed targets, and lower and upper ends, or a table as of `predict_interval`.
+        y_true : (n,) array
+            Observed targets.
+        interval : (n, 2) array or table
+            Lower and upper ends, or a table of `predict_interval`.
         coverage : float, default=0.9
-            What the intervals were meant to hold, above 0 and below 1.
+            Nominal coverage of the intervals, above 0 and below 1.
         groups : int or (n,) array, default=3
-            A number of groups by width, equal in size up to ties; or the group of each row. Groups
-            are drawn in ascending order, and categories of pandas in their own.
-        band, target_name, ax, **options : optional
-            As in the class and in `plot`.
+            A number of groups by width, equal in size up to ties, or the group of each row. Groups
+            are drawn in ascending order, and categories of pandas in their own order.
+        band : float, default=0.95
+            Probability of the range of chance. See the class.
+        target_name : str, optional
+            Name of the target, with the unit.
+        ax : matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
+        **options : optional
+            Keywords of `plot`.
+
+        Returns
+        -------
+        WidthDisplay
+            The picture.
         """
         cls._require_matplotlib()
         band, coverage = one_share("band", band), one_share("coverage", coverage)
@@ -358,12 +437,15 @@ class WidthDisplay(common.RowsDisplay):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            The axes to draw on. The default is axes of a new figure.
         what : {"coverage", "width"}, default="coverage"
-            Realised coverage, with the range that chance gives where the nominal coverage is exact;
-            or mean width, with the middle 80 % of widths.
-        point_kwargs, range_kwargs : dict, optional
-            Keywords for the marks and for the bars behind them.
+            The measure to draw. "coverage" is the realised coverage, with the range by chance if
+            the nominal coverage is exact. "width" is the mean width, with the middle 80 % of
+            widths.
+        point_kwargs : dict, optional
+            Keywords for the marks.
+        range_kwargs : dict, optional
+            Keywords for the bars behind the marks.
 
         Returns
         -------
@@ -429,13 +511,25 @@ class MonitorDisplay(common.Display):
     ----------
     covered : (n,) bool array
         Whether the interval of each row held its target.
-    nominal, window, alarms : float, int, and dict of str to int
-        Nominal coverage; rows that each point is a share of; number of the row of each alarm.
+    nominal : float
+        Nominal coverage.
+    window : int
+        Number of rows behind each point.
+    alarms : dict of str to int
+        Number of the row of each alarm, by its name.
 
     Attributes
     ----------
-    line_, band_, alarms_, ax_, figure_ : matplotlib artists
-        Coverage, band of chance in 95 of 100 windows, lines of alarms, axes and figure.
+    line_ : matplotlib line
+        The coverage.
+    band_ : matplotlib artist
+        The band of chance, in 95 of 100 windows.
+    alarms_ : matplotlib artists
+        The lines of alarms.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
     """
 
     covered: NDArray[np.bool_]
@@ -449,7 +543,7 @@ class MonitorDisplay(common.Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            The axes to draw on. The default is axes of a new figure.
 
         Returns
         -------

@@ -30,19 +30,33 @@ class DistributionDisplay(common.Display):
 
     Parameters
     ----------
-    values, masses : (m,) arrays
-        Distinct values of the target, ascending, and their probabilities.
-    y_true, interval, coverage : float, (2,) or (p, 2) array and float, each or None
-        The observed target, the interval or the pieces of the region, and what these were meant to
-        hold.
+    values : (m,) array
+        Distinct values of the target, ascending.
+    masses : (m,) array
+        Probabilities of the values.
+    y_true : float or None
+        The observed target.
+    interval : (2,) or (p, 2) array, or None
+        The interval, or the p pieces of the region.
+    coverage : float or None
+        Nominal coverage of the interval or the region.
     target_name : str
         Label of the axis of the target, with the unit.
 
     Attributes
     ----------
-    bars_, curve_, interval_, observed_, ax_, figure_ : matplotlib artists
-        Masses inside and outside the interval, or the distribution function; what is not drawn is
-        None.
+    bars_ : matplotlib artists or None
+        Masses inside and outside the interval. None if they are not drawn.
+    curve_ : matplotlib line or None
+        The distribution function. None if it is not drawn.
+    interval_ : matplotlib artist or None
+        The interval. None if it is not drawn.
+    observed_ : matplotlib line or None
+        The observed target. None if it is not drawn.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -79,17 +93,34 @@ class DistributionDisplay(common.Display):
 
         Parameters
         ----------
-        estimator, X, y : fitted estimator and rows
-            As in `IntervalDisplay.from_estimator`; y may be None.
+        estimator : fitted estimator
+            The model. See `IntervalDisplay.from_estimator`.
+        X : (n, n_features) array or table
+            The rows.
+        y : (n,) or (n, n_outputs) array, optional
+            Targets of the rows.
         row : int, default=0
-            Which row of X to draw.
-        coverage, kind, target : optional
-            As in `IntervalDisplay.from_estimator`, of one level.
+            Number of the row of X to draw.
+        coverage : float, default=0.9
+            The coverage of the interval.
+        kind : str, optional
+            The kind of interval. See `HDIForestRegressor.predict_interval`.
+        target : int, optional
+            Number of the target to draw, from 0 on. A model of several targets needs it.
         regions : hdicore.regions.Regions, optional
-            Of the rows of X, such as `hdiforest.regions.predict_region` gives: that of the row is
-            drawn in place of the interval.
-        target_name, ax, **options : optional
-            As in `from_predictions`.
+            Regions of the rows of X, such as `hdiforest.regions.predict_region` gives. The region
+            of the row is drawn in place of the interval.
+        target_name : str, optional
+            Label of the axis of the target, with the unit.
+        ax : matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
+        **options : optional
+            Keywords of `plot`.
+
+        Returns
+        -------
+        DistributionDisplay
+            The picture.
         """
         cls._require_matplotlib()
         frame = frame_of(X)
@@ -129,12 +160,25 @@ class DistributionDisplay(common.Display):
         ----------
         y_true : float or None
             The observed target.
-        values, weights : (m,) arrays
-            The sample, and weights that are not negative; None means equal ones.
+        values : (m,) array
+            The sample.
+        weights : (m,) array, optional
+            Weights of the sample, not negative. None means equal weights.
         interval : (2,) or (p, 2) array, optional
-            Lower and upper end, or those of p pieces; infinite ones are drawn to the border.
-        coverage, target_name, ax, **options : optional
-            As in the class and in `plot`.
+            Lower and upper end, or the ends of p pieces. Infinite ends are drawn to the border.
+        coverage : float, optional
+            Nominal coverage of the interval.
+        target_name : str, optional
+            Label of the axis of the target, with the unit.
+        ax : matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
+        **options : optional
+            Keywords of `plot`.
+
+        Returns
+        -------
+        DistributionDisplay
+            The picture.
         """
         cls._require_matplotlib()
         atoms, masses = _checked_sample(values, weights)
@@ -168,14 +212,16 @@ class DistributionDisplay(common.Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            The axes to draw on. The default is axes of a new figure.
         what : {"mass", "cdf"}, default="mass"
-            The mass function, or the distribution function P(Y <= y).
+            The function to draw: the mass function, or the distribution function P(Y <= y).
         bins : int, optional
-            Into how many bins of equal width masses are added up; 0 draws a line for each value.
-            By default 0 for 60 values with mass or fewer, and 40 for more.
-        bar_kwargs, line_kwargs : dict, optional
-            Keywords for the bars or lines of masses, and for the curve.
+            Number of bins of equal width in which masses are added up. 0 draws a line for each
+            value. The default is 0 for at most 60 values with mass, and 40 for more.
+        bar_kwargs : dict, optional
+            Keywords for the bars or lines of masses.
+        line_kwargs : dict, optional
+            Keywords for the curve.
 
         Returns
         -------
@@ -253,7 +299,7 @@ class DistributionDisplay(common.Display):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PITDisplay(common.Display):
-    """How uniform PIT values are: their histogram, with what chance gives right distributions.
+    """Histogram of PIT values, with the band of uniform values by chance.
 
     Parameters
     ----------
@@ -263,9 +309,15 @@ class PITDisplay(common.Display):
     Attributes
     ----------
     shares_ : (bins,) array
-        Of the values in each bin.
-    bars_, band_, ax_, figure_ : matplotlib artists
-        The histogram, where nine of ten bars lie if values are uniform, axes and figure.
+        Share of the values in each bin.
+    bars_ : matplotlib artists
+        The histogram.
+    band_ : matplotlib artist
+        The band in which nine of ten bars lie if the values are uniform.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -280,12 +332,26 @@ class PITDisplay(common.Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, kind: str | None = None, **options: Any
     ) -> Self:
-        """Find PIT values of rows by a model of one target, and draw them.
+        """Compute PIT values of rows by a model of one target, and draw them.
 
         Parameters
         ----------
-        estimator, X, y, kind, **options : fitted estimator, rows and options
-            As in `IntervalDisplay.from_estimator`, `HDIForestRegressor.predict_cdf` and `plot`.
+        estimator : fitted estimator
+            The model, of one target. See `IntervalDisplay.from_estimator`.
+        X : (n, n_features) array or table
+            The rows.
+        y : (n,) array
+            Targets of the rows.
+        kind : {"calibrated", "raw"}, optional
+            The distribution: the calibrated one, or the forest's own. See
+            `HDIForestRegressor.predict_quantiles`.
+        **options : optional
+            Keywords of `plot`.
+
+        Returns
+        -------
+        PITDisplay
+            The picture.
         """
         cls._require_matplotlib()
         model, rows = model_and_rows(estimator, X, "predict_cdf")
@@ -294,12 +360,22 @@ class PITDisplay(common.Display):
 
     @classmethod
     def from_out_of_bag(cls, estimator: Any, *, kind: str | None = None, **options: Any) -> Self:
-        """Draw the training rows, each by the trees that did not draw it.
+        """Draw the training rows, each predicted by the trees that did not draw it.
 
         Parameters
         ----------
-        estimator, kind, **options : model and options
-            As in `from_estimator`. Calibrated distributions are uniform here by their making.
+        estimator : fitted estimator
+            A model of one target that has ``oob_`` and its training rows.
+        kind : {"calibrated", "raw"}, optional
+            The distribution: the calibrated one, or the forest's own. Calibrated distributions of
+            the training rows are uniform by construction.
+        **options : optional
+            Keywords of `plot`.
+
+        Returns
+        -------
+        PITDisplay
+            The picture.
         """
         cls._require_matplotlib()
         ask = partial(model_in(estimator, "oob_").oob_.cdf, kind=kind)
@@ -314,9 +390,16 @@ class PITDisplay(common.Display):
         Parameters
         ----------
         pit : (n,) array
-            In [0, 1], such as `hdiforest.metrics.pit_values` returns them.
-        ax, bins : optional
-            As in `plot`.
+            PIT values in [0, 1], such as `hdiforest.metrics.pit_values` returns them.
+        ax : matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
+        bins : int, default=20
+            Number of bars.
+
+        Returns
+        -------
+        PITDisplay
+            The picture.
         """
         cls._require_matplotlib()
         values = checks.check_targets("pit", pit)
@@ -329,8 +412,10 @@ class PITDisplay(common.Display):
 
         Parameters
         ----------
-        ax, bins : matplotlib Axes, optional, and int, default=20
-            By default those of a new figure; and number of bars.
+        ax : matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
+        bins : int, default=20
+            Number of bars.
 
         Returns
         -------
@@ -380,18 +465,31 @@ def _checked_sample(values: ArrayLike, weights: ArrayLike | None) -> tuple[Array
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ExplanationDisplay(common.Display):
-    """What makes one interval: training rows by weight, and features by what they do to its width.
+    """Training rows behind one interval by weight, and features by their effect on its width.
 
     Parameters
     ----------
-    rows, features, interval : two dicts of columns, and (2,) array
-        Of one row, as in `Explanation`.
+    rows : dict of columns
+        The training rows of one row. See `Explanation.rows`.
+    features : dict of columns
+        The features of one row. See `Explanation.features`.
+    interval : (2,) array
+        Lower and upper end of the interval.
 
     Attributes
     ----------
-    rows_, pins_, bars_, axes_, ax_, figure_ : matplotlib artists
-        Weights of the training rows and of those that pin an end, bars of the features, both axes,
-        the first of them, and the figure.
+    rows_ : matplotlib artists
+        Weights of the training rows.
+    pins_ : matplotlib artists
+        Weights of the training rows that are an end of the interval.
+    bars_ : matplotlib artists
+        Bars of the features.
+    axes_ : two matplotlib Axes
+        Both axes.
+    ax_ : matplotlib Axes
+        The first of the axes.
+    figure_ : matplotlib Figure
+        The figure.
     """
 
     rows: Mapping[str, NDArray[Any]]
@@ -399,12 +497,14 @@ class ExplanationDisplay(common.Display):
     interval: Array
 
     def plot(self, axes: Any = None, *, n_features: int = 10) -> Self:
-        """Draw both.
+        """Draw the training rows and the features.
 
         Parameters
         ----------
-        axes, n_features : two matplotlib Axes, optional, and int, default=10
-            By default those of a new figure; and how many features to show.
+        axes : two matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
+        n_features : int, default=10
+            Largest number of features to show.
 
         Returns
         -------

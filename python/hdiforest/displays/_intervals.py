@@ -24,25 +24,44 @@ class IntervalDisplay(common.RowsDisplay):
 
     Parameters
     ----------
-    y_true, prediction : (n,) arrays
-        Targets and means of the rows to draw; the means may be None.
+    y_true : (n,) array
+        Targets of the rows to draw.
+    prediction : (n,) array or None
+        Means of the rows to draw.
     intervals : (n, 2, k) array
         Lower and upper ends of k levels, the widest last.
-    coverages, realised, n_rows : (k,) arrays, and int
-        Nominal coverages, ascending, or None; those realised on all rows, drawn or not; and the
-        number of all rows.
-    position, position_name, target_name : (n,) array, and two str
-        Where each row is drawn, by a feature or a rank; labels of the axes, with units.
-    flag, regions : (n,) bool array, and Regions, each optional
-        Rows whose targets are drawn hollow, such as those that `diagnose` flags; and regions within
-        the intervals, whose pieces are drawn.
+    coverages : (k,) array or None
+        Nominal coverages, ascending.
+    realised : (k,) array
+        Realised coverages on all rows, drawn or not.
+    n_rows : int
+        Number of all rows.
+    position : (n,) array
+        Place of each row on the axis: a feature or a rank.
+    position_name : str
+        Label of the axis of the places, with the unit.
+    target_name : str
+        Label of the axis of the targets, with the unit.
+    flag : (n,) bool array, optional
+        Rows with hollow targets, such as rows that `diagnose` flags.
+    regions : Regions, optional
+        Regions within the intervals. Their pieces are drawn.
 
     Attributes
     ----------
     intervals_ : list of k matplotlib collections
-        Of bars of one level two: of rows whose interval holds the target, and of the others.
-    inside_, outside_, prediction_, ax_, figure_ : matplotlib artists
-        Targets inside and outside the widest interval, means or None, axes and figure.
+        The intervals. Bars of one level are two collections: rows with an interval that holds the
+        target, and all other rows.
+    inside_ : matplotlib artist
+        Targets inside the widest interval.
+    outside_ : matplotlib artist
+        Targets outside the widest interval.
+    prediction_ : matplotlib line or None
+        The means.
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -85,29 +104,43 @@ class IntervalDisplay(common.RowsDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw intervals that are already predicted; ValueError if shapes differ or one is NaN.
+        """Draw intervals that are already predicted. ValueError if shapes differ or one is NaN.
 
         Parameters
         ----------
-        y_true, intervals : (n,) array, and (n, 2) or (n, 2, k) array, table, or Regions
-            Observed targets, and ends, or a table as of `predict_interval`; infinite ends are drawn
-            a little beyond all others. `Regions` are those of `hdicore.regions`.
+        y_true : (n,) array
+            Observed targets.
+        intervals : (n, 2) or (n, 2, k) array, table, or Regions
+            Lower and upper ends, a table of `predict_interval`, or `hdicore.regions.Regions`.
+            Infinite ends are drawn a little beyond all others.
         coverage : float or list of k floats, optional
-            What the levels were meant to hold; named in the legend.
-        prediction, feature : (n,) arrays, optional
-            Means, drawn as a line; and numbers or dates to draw against.
+            Nominal coverages of the levels, for the legend.
+        prediction : (n,) array, optional
+            Means, drawn as a line.
+        feature : (n,) array, optional
+            Numbers or dates to draw the rows against.
         flag : (n,) bool array, optional
             Rows to draw hollow, such as ``diagnose(model, X)["flag"]``.
         sort_by : {"prediction", "target", "width"}, optional
-            How rows are sorted without `feature`; by default by prediction, or by target if there
-            is no `prediction`.
-        subsample, random_state : optional
-            How many rows to draw at random, a share below 1, a number or None for all, by default
-            300; and the seed of their choice, by default 0, so that a picture repeats.
-        target_name, feature_name : str, optional
-            Labels of the axes, with units. Dollar signs enclose mathematics in them.
-        ax, **options : optional
-            As in `plot`.
+            The order of the rows without `feature`. The default is "prediction", or "target"
+            without a `prediction`.
+        subsample : int, float or None, default=300
+            Number of rows to draw at random, a share of the rows below 1, or None for all.
+        random_state : int, RandomState or None, default=None
+            Seed of the choice of rows. None means 0, so that a picture repeats.
+        target_name : str, optional
+            Label of the axis of the targets, with the unit. Dollar signs enclose mathematics.
+        feature_name : str, optional
+            Label of the axis of the feature, with the unit. Dollar signs enclose mathematics.
+        ax : matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
+        **options : optional
+            Keywords of `plot`.
+
+        Returns
+        -------
+        IntervalDisplay
+            The picture.
         """
         cls._require_matplotlib()
         regions = intervals if isinstance(intervals, Regions) else None
@@ -169,12 +202,16 @@ class IntervalDisplay(common.RowsDisplay):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            The axes to draw on. The default is axes of a new figure.
         style : {"auto", "bars", "bands"}, default="auto"
-            A bar for each row, or bands from row to row; "auto" means bands for several levels
-            whose rows stand at distinct places.
-        interval_kwargs, scatter_kwargs, line_kwargs : dict, optional
-            Keywords for the intervals, the targets and the line of the mean.
+            The form of the intervals: a bar for each row, or bands from row to row. "auto" means
+            bands if there are several levels and the rows stand at distinct places.
+        interval_kwargs : dict, optional
+            Keywords for the intervals.
+        scatter_kwargs : dict, optional
+            Keywords for the targets.
+        line_kwargs : dict, optional
+            Keywords for the line of the mean.
 
         Returns
         -------

@@ -29,39 +29,50 @@ def diagnose(
         An `HDIForestRegressor` or a `ForestSearchOOB`, also as the last step of a Pipeline or the
         best of a search. It must have its training rows, or come from a file that was saved with
         ``diagnostics=True``.
-    X : rows as in `predict`
-        New rows, whose targets need not be known.
+    X : (n, n_features) array or table
+        New rows. Their targets need not be known.
     coverage : float, default=0.9
-        Of intervals of the model's default kind; of a calibrated model one that was calibrated.
+        The coverage of intervals of the model's default kind. A calibrated model must be calibrated
+        for it.
     by : (n,) array, optional
-        As in `predict_interval`. Without the labels of groups that no column of X holds the
-        conformal quantile is that of all rows.
+        Groups of the rows. See `HDIForestRegressor.predict_interval`. If the groups are in no
+        column of X and the labels are missing, the conformal quantile of all rows is used.
     output : {"pandas", "polars", "pyarrow"}, optional
-        A table of that library; by default a dict of arrays.
+        The type of the result: a table of the named library. The default is a dict of arrays.
 
     Returns
     -------
     dict of (n,) arrays, or table
-        ``dissimilarity``: distance to the nearest of at most 10,000 training rows over the mean
-        distance between them; features count in standard deviations, by their importance.
-        ``flag``: whether it exceeds that of 95 % of the training rows (to the nearest other).
-        ``out_of_range``, ``worst_feature``: number of features beyond the training range, and
-        the farthest in standard deviations times importance. ``n_missing``: missing features.
-        ``tree_spread``: standard deviation of the trees' means. ``mass_outside``: share of the
-        forest's distribution outside the interval. ``interval_se``: standard error of an end
-        for the draw of trees, from two halves of them; rough for one row. These of each output.
+        The measures of each row, for each output.
+
+        ``dissimilarity`` is the distance to the nearest of at most 10,000 training rows, divided by
+        the mean distance between training rows. Features count in standard deviations, by their
+        importance. ``flag`` tells whether the dissimilarity exceeds the value of 95 % of the
+        training rows, each compared with the nearest other training row.
+
+        ``out_of_range`` is the number of features beyond the training range. ``worst_feature`` is
+        the feature farthest beyond it, in standard deviations times importance. ``n_missing`` is
+        the number of missing features.
+
+        ``tree_spread`` is the standard deviation of the means of the trees. ``mass_outside`` is the
+        share of the forest's distribution outside the interval. ``interval_se`` is the standard
+        error of an end for the draw of trees, from two halves of the trees. It is rough for a
+        single row.
 
     Raises
     ------
-    ValueError, NotFittedError, ImportError
-        If an argument is refused, or the model has no training rows; if it is not fitted; if the
-        library of `output` is missing.
+    ValueError
+        If an argument is refused, or the model has no training rows.
+    NotFittedError
+        If the model is not fitted.
+    ImportError
+        If the library of `output` is missing.
 
     Notes
     -----
-    Only ``dissimilarity`` and ``out_of_range`` see rows that the forest does not know
-    (:doc:`/honest`). Nothing is promised for flagged rows. Steps before the forest come first, so
-    features are theirs.
+    Only ``dissimilarity`` and ``out_of_range`` recognise rows that the forest does not know
+    (:doc:`/honest`). Nothing is promised for flagged rows. Features are counted behind the steps
+    before the forest.
 
     Examples
     --------

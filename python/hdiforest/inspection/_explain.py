@@ -40,28 +40,32 @@ def explain(
     model : fitted estimator
         An `HDIForestRegressor` or a `ForestSearchOOB` of one target, also as the last step of a
         Pipeline or the best of a search.
-    X : rows as in `predict`
-        At most 1,000.
+    X : (n, n_features) array or table
+        The rows to explain, at most 1,000.
     coverage : float, default=0.9
-        The intervals are those of `predict_interval`: calibrated, or else HDIs.
+        The coverage of the intervals. They are calibrated if the model is, and HDIs otherwise.
     by : (n,) array, optional
-        As in `predict_interval`. Without the labels of groups that no column of X holds the
-        conformal quantile is that of all rows, with a warning.
+        Groups of the rows. See `HDIForestRegressor.predict_interval`. If the groups are in no
+        column of X and the labels are missing, the conformal quantile of all rows is used, with a
+        warning.
     background : int, default=20
-        Training rows to take other values of features from. Without training rows these are evenly
-        spaced in each feature's range.
+        Number of training rows to take other values of features from. A model without training rows
+        takes evenly spaced values in the range of each feature.
     random_state : int, RandomState or None, default=None
-        Seed of the choice of these rows.
+        Seed of the choice of the background rows.
 
     Returns
     -------
     Explanation
-        Tables ``rows`` and ``features``, made when asked for, of features behind all steps.
+        The tables ``rows`` and ``features``, which are made when asked for. The features are
+        counted behind all steps.
 
     Raises
     ------
-    ValueError, NotFittedError
-        If an argument is refused, or the model has several targets; if it is not fitted.
+    ValueError
+        If an argument is refused, or the model has several targets.
+    NotFittedError
+        If the model is not fitted.
 
     Examples
     --------
@@ -106,19 +110,37 @@ def explain(
 
 
 class Explanation:
-    """What makes the intervals of n rows; what `explain` returns.
+    """The training rows and features behind the intervals of n rows, as `explain` returns them.
 
     Parameters
     ----------
-    fitted, X, coverage, background, n_threads : FittedForest, arrays and numbers
-        A model, rows as its forest reads them, and other values, (b, n_features), of features.
+    fitted : FittedForest
+        The fitted model.
+    X : (n, n_features) array
+        The rows to explain, in the form that the forest reads.
+    coverage : float
+        The coverage of the intervals.
+    background : (b, n_features) array
+        Other values of the features.
+    n_threads : int
+        Number of threads.
     labels : (n,) array, optional
-        The groups of the rows, if the rows do not tell them.
+        The groups of the rows, if no feature holds them.
 
     Attributes
     ----------
     interval : (n, 2) float64
-        The intervals that are explained, as `predict_interval` gives them.
+        The explained intervals, equal to the ones of `predict_interval`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.inspection import explain
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X, y)
+    >>> explain(model, [[0, 0, 0, 0]], random_state=0).interval.shape
+    (1, 2)
     """
 
     def __init__(
@@ -141,14 +163,18 @@ class Explanation:
     def rows(self) -> dict[str, NDArray[Any]]:
         """A dict of columns: for each row the training rows that have weight, the heaviest first.
 
-        ``row`` is the position in X, ``training_row`` that in the fit, ``target`` and ``weight``
-        are the training row's. ``value`` is where it stands in the distribution: its target, or
-        with residuals their sum with the centre. ``pins`` is "lower", "upper" or "both" if this is
-        an end of the interval before it is widened, else "". ``lower_without``, ``upper_without``
-        are ends without the training row in the leaves: trees, centres and conformal quantiles
-        stay. NaN: no other row has weight. ValueError without training rows, with
-        ``weights="monotonic"``, or if the calibration does not keep what its intervals are made of.
-        O(support * leaf sizes summed over trees) a row.
+        ``row`` is the position in X. ``training_row`` is the position in the fit. ``target`` and
+        ``weight`` are the target and the weight of the training row. ``value`` is its place in the
+        distribution: its target, or with residuals the sum of residual and centre.
+
+        ``pins`` is "lower", "upper" or "both" if the row is an end of the interval before it is
+        widened, and "" otherwise. ``lower_without`` and ``upper_without`` are the ends without the
+        training row in the leaves. Trees, centres and conformal quantiles stay as they are. NaN
+        means that no other row has weight.
+
+        ValueError is raised without training rows, with ``weights="monotonic"``, or if the
+        calibration does not keep what its intervals are made of. O(support * leaf sizes summed over
+        trees) a row.
         """
         fitted, training = self._fitted, self._fitted.require_training_rows()
         reason = fitted.why_not_out_of_bag()
@@ -216,11 +242,14 @@ class Explanation:
     def features(self) -> dict[str, NDArray[Any]]:
         """A dict of columns: for each row its features, the largest changes of width first.
 
-        ``row`` is the position in X, ``feature`` the name. ``change_of_width`` is the width less
-        the mean width with the feature's background values: positive if the row's value widens the
-        interval. ``narrowest_value`` is that of the least width, ``narrowest_width``. ``unlike`` is
-        the share of the rows with other values that `diagnose` flags, as values may not occur
-        together; NaN if it cannot. O(background * n_features) intervals a row.
+        ``row`` is the position in X. ``feature`` is the name. ``change_of_width`` is the width
+        minus the mean width with the feature's background values. It is positive if the row's value
+        widens the interval.
+
+        ``narrowest_value`` is the background value with the least width, and ``narrowest_width`` is
+        that width. ``unlike`` is the share of the rows with other values that `diagnose` flags,
+        because values may not occur together. It is NaN if `diagnose` is not possible. O(background
+        * n_features) intervals a row.
         """
         names, tables = np.array(self._fitted.names_of_features), []
         for i, (lower, upper) in enumerate(self.interval):
@@ -258,12 +287,14 @@ class Explanation:
         return widths, unlike
 
     def plot(self, row: int = 0, axes: Any = None) -> ExplanationDisplay:
-        """Draw the training rows behind one interval, and what each feature does to its width.
+        """Draw the training rows behind one interval, and the effect of each feature on its width.
 
         Parameters
         ----------
-        row, axes : int, default=0, and two matplotlib Axes, optional
-            Its position in X; by default axes of a new figure.
+        row : int, default=0
+            Position of the row in X.
+        axes : two matplotlib Axes, optional
+            The axes to draw on. The default is axes of a new figure.
 
         Returns
         -------

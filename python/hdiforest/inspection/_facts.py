@@ -21,13 +21,15 @@ def predict_matches_forest(model: Any) -> bool:
     Returns
     -------
     bool
-        Whether the leaves of the forest predict means of y, and `weights` count rows as its trees
-        drew them. It is False for a model whose trees were pruned, also by a calibration.
+        True if the leaves of the forest predict means of y, and `weights` count rows as its trees
+        drew them. False for a model with pruned trees, also if a calibration pruned them.
 
     Raises
     ------
-    ValueError, NotFittedError
-        If it is no such model; if it is not fitted.
+    ValueError
+        If `model` is no such estimator.
+    NotFittedError
+        If the model is not fitted.
 
     Examples
     --------
@@ -52,18 +54,21 @@ def preprocessing_steps(model: Any) -> Pipeline | None:
     Parameters
     ----------
     model : fitted estimator
-        As of `predict_matches_forest`.
+        An `HDIForestRegressor` or a `ForestSearchOOB`, also as the last step of a Pipeline or the
+        best of a search.
 
     Returns
     -------
     Pipeline or None
-        None if the forest was fitted without steps. Its ``get_feature_names_out`` names what
-        ``feature_importances_`` counts.
+        The steps, or None if the forest was fitted without steps. ``get_feature_names_out`` of the
+        Pipeline gives the names for ``feature_importances_``.
 
     Raises
     ------
-    ValueError, NotFittedError
-        If it is no such model; if it is not fitted.
+    ValueError
+        If `model` is no such estimator.
+    NotFittedError
+        If the model is not fitted.
 
     Examples
     --------

@@ -14,12 +14,28 @@ from hdiforest._utils.meta_estimators import model_and_rows
 
 
 class NearestRows(NamedTuple):
-    """Training rows that weigh most; what `nearest_rows` returns.
+    """The training rows with the most weight for each of n rows, as `nearest_rows` returns them.
 
     Parameters
     ----------
-    rows, weights, targets : (n, k) intp and float64, and (n, k[, n_outputs]) float64
-        Positions in the fit, falling weights, targets; -1, 0, NaN if fewer than k rows have weight.
+    rows : (n, k) intp
+        Positions of the training rows in the fit, the heaviest first. -1 if fewer than k rows have
+        weight.
+    weights : (n, k) float64
+        Weights of the training rows, falling. 0 if fewer than k rows have weight.
+    targets : (n, k) or (n, k, n_outputs) float64
+        Targets of the training rows. NaN if fewer than k rows have weight.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.inspection import nearest_rows
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+    >>> nearest = nearest_rows(model, X[:2], k=3)
+    >>> nearest.weights.shape, nearest.targets.shape
+    ((2, 3), (2, 3))
     """
 
     rows: NDArray[np.intp]
@@ -28,27 +44,30 @@ class NearestRows(NamedTuple):
 
 
 def nearest_rows(model: Any, X: ArrayLike, k: int = 5) -> NearestRows:
-    """Name the training rows that weigh most for each row of X.
+    """Name the training rows with the most weight for each row of X.
 
     Parameters
     ----------
     model : fitted estimator
         An `HDIForestRegressor` or a `ForestSearchOOB`, also as the last step of a Pipeline or the
         best of a search. It must have its training rows.
-    X : rows as in `predict`
+    X : (n, n_features) array or table
         New rows.
     k : int, default=5
-        How many training rows to name for each.
+        Number of training rows to name for each row.
 
     Returns
     -------
     NearestRows
-        The heaviest first, and of equal ones the lower position.
+        The training rows, the heaviest first. Of rows with equal weight the lower position comes
+        first.
 
     Raises
     ------
-    ValueError, NotFittedError
-        If an argument is refused, or the model has no training rows; if it is not fitted.
+    ValueError
+        If an argument is refused, or the model has no training rows.
+    NotFittedError
+        If the model is not fitted.
 
     Examples
     --------

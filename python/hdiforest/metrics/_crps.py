@@ -17,24 +17,24 @@ _BLOCK_ENTRIES = 1 << 20
 def crps_score(
     y_true: ArrayLike, values: ArrayLike, weights: Any = None, *, sample_weight: Weights = None
 ) -> float:
-    """Mean continuous ranked probability score of weighted samples; lower is better.
+    """Return the mean continuous ranked probability score of weighted samples. Lower is better.
 
     Parameters
     ----------
     y_true : (n,) array
         Observed targets.
     values : (n, s) array, or (m,) array if weights is sparse
-        The sample of each row, or the one that all rows share, such as the training targets.
+        The sample of each row, or one sample that all rows share, such as the training targets.
     weights : (n, s) or (s,) array, or scipy.sparse matrix of shape (n, m), optional
-        Not negative, in each row of any positive sum, such as ``model.predict_weights(X)``; equal
-        by default.
+        Weights of the values, such as ``model.predict_weights(X)``. They are not negative, and
+        their sum in each row is positive. The default is equal weights.
     sample_weight : (n,) array, optional
-        Weights of the rows in the mean.
+        Weights of the rows in the mean. The default is equal weights.
 
     Returns
     -------
     float
-        In the unit of y_true.
+        The score, in the unit of y_true.
 
     Raises
     ------
@@ -43,12 +43,13 @@ def crps_score(
 
     Notes
     -----
-    The mean of the integral over z of (F(z) - 1{y <= z})^2, with F the weighted step function
-    (Gneiting and Raftery 2007, eq. 21). O(s log s) per row; memory beside the arguments is
+    The score is the mean of the integral over z of (F(z) - 1{y <= z})^2, with F the weighted step
+    function (Gneiting and Raftery 2007, eq. 21). O(s log s) per row. Memory beside the arguments is
     bounded, and sparse weights stay sparse.
 
     Examples
     --------
+    >>> from hdiforest.metrics import crps_score
     >>> crps_score([1.0], [[0.0, 2.0]])
     0.5
     """
@@ -62,21 +63,23 @@ def pit_values(
     *,
     random_state: int | np.random.RandomState | None = 0,
 ) -> Array:
-    """Probability integral transform: where targets lie in their distributions.
+    """Return the probability integral transform: the place of each target in its distribution.
 
     Parameters
     ----------
-    cdf, cdf_below : (n,) arrays
-        P(Y <= y) and P(Y < y) at each target y, by ``model.predict_cdf(X, y)`` and by
-        ``model.predict_cdf(X, y, inclusive=False)``; by default no target is an atom.
+    cdf : (n,) array
+        P(Y <= y) at each target y, by ``model.predict_cdf(X, y)``.
+    cdf_below : (n,) array, optional
+        P(Y < y) at each target y, by ``model.predict_cdf(X, y, inclusive=False)``. By default no
+        target is an atom.
     random_state : int, RandomState or None, default=0
-        Seed of the draws between the two.
+        Seed of the draws between `cdf_below` and `cdf`.
 
     Returns
     -------
     (n,) float64
-        Uniform in [0, 1] if the distributions are right, with atoms too (Czado, Gneiting, Held,
-        Biometrics 65, 2009).
+        Values that are uniform in [0, 1] if the distributions are right, with atoms too (Czado,
+        Gneiting, Held, Biometrics 65, 2009).
 
     Raises
     ------
@@ -85,6 +88,7 @@ def pit_values(
 
     Examples
     --------
+    >>> from hdiforest.metrics import pit_values
     >>> pit_values([0.25, 0.75]).tolist()
     [0.25, 0.75]
     """
@@ -100,7 +104,7 @@ def pit_values(
 
 
 def crps_of_rows(y: Array, values: ArrayLike, weights: Any) -> Array:
-    """Return the score of each row, (n,); see `crps_score`."""
+    """Return the score of each row, (n,). See `crps_score`."""
     n, csr = len(y), weights.tocsr() if hasattr(weights, "tocsr") else None
     given = 1.0 if weights is None else weights
     sample = checks.reals("values", values)

@@ -17,14 +17,24 @@ _END = re.compile(r"(.*?)(lower|upper)((_[\d.e+-]+)?)")
 
 
 class WidthStrata(NamedTuple):
-    """Rows grouped by the width of their interval; what `coverage_by_width` returns.
+    """Coverage of rows grouped by the width of their interval, as `coverage_by_width` returns it.
 
     Parameters
     ----------
     counts : (n_strata + 1,) or (n_strata + 1, k) int64
-        Rows of each stratum: first those of width zero, the others ascending in width.
-    coverage, mean_width : float64 arrays of the same shape
-        Share of the targets inside their interval, and mean width; NaN without rows.
+        Number of rows of each stratum. The first stratum has the intervals of width zero. The
+        widths of the others ascend.
+    coverage : (n_strata + 1,) or (n_strata + 1, k) float64
+        Share of the targets inside their interval. NaN without rows.
+    mean_width : (n_strata + 1,) or (n_strata + 1, k) float64
+        Mean width of the intervals, in the unit of y_true. NaN without rows.
+
+    Examples
+    --------
+    >>> from hdiforest.metrics import coverage_by_width
+    >>> strata = coverage_by_width([1, 2, 3, 4], [[0, 1], [0, 3], [2, 6], [3, 9]], n_strata=2)
+    >>> strata.counts.tolist()
+    [0, 2, 2]
     """
 
     counts: NDArray[np.int64]
@@ -33,18 +43,26 @@ class WidthStrata(NamedTuple):
 
 
 class GroupCoverage(NamedTuple):
-    """Intervals of groups of rows; what `coverage_by_group` returns.
+    """Coverage of intervals by group of rows, as `coverage_by_group` returns it.
 
     Parameters
     ----------
     groups : (g,) array
-        The groups, ascending, or as categories of pandas are ordered.
+        The groups, ascending, or in the order of the categories of pandas.
     counts : (g,) int64
-        Rows of each group.
-    coverage, mean_width : (g,) or (g, k) float64
-        Share of the targets inside their interval, and mean width.
+        Number of rows of each group.
+    coverage : (g,) or (g, k) float64
+        Share of the targets inside their interval.
+    mean_width : (g,) or (g, k) float64
+        Mean width of the intervals, in the unit of y_true.
     chance : (2, g) or (2, g, k) float64
-        Between which 95 % of the coverages of exact intervals lie.
+        Lower and upper end of the range in which 95 % of the coverages of exact intervals lie.
+
+    Examples
+    --------
+    >>> from hdiforest.metrics import coverage_by_group
+    >>> coverage_by_group([1, 2, 3], [[0, 1], [0, 1], [2, 5]], ["b", "a", "b"]).mean_width.tolist()
+    [1.0, 2.0]
     """
 
     groups: NDArray[Any]
@@ -57,22 +75,22 @@ class GroupCoverage(NamedTuple):
 def coverage_score(
     y_true: ArrayLike, interval: ArrayLike, *, sample_weight: Weights = None
 ) -> Score:
-    """Share of targets inside their interval, ends included (PICP).
+    """Return the share of targets inside their interval, ends included (PICP).
 
     Parameters
     ----------
     y_true : (n,) array
         Observed targets.
     interval : (n, 2) or (n, 2, k) array, or table
-        Lower and upper ends, in the unit of y_true. Ends may be infinite. Of a table the columns
-        are read that are named as those of `predict_interval`, such as lower_0.9 and upper_0.9.
+        Lower and upper ends, in the unit of y_true. Ends may be infinite. In a table the columns
+        with the names of `predict_interval` are read, such as lower_0.9 and upper_0.9.
     sample_weight : (n,) array, optional
-        Weights of the rows.
+        Weights of the rows. The default is equal weights.
 
     Returns
     -------
     float, or (k,) array for k levels
-        Between 0 and 1.
+        The share, between 0 and 1.
 
     Raises
     ------
@@ -82,10 +100,11 @@ def coverage_score(
     Notes
     -----
     The mean of 1{l <= y <= u} (Khosravi et al., IEEE Trans. Neural Networks 22, 2011).
-    Highest-density intervals end at training targets: with ties, open ones can hold much less.
+    Highest-density intervals end at training targets. With ties, open intervals can hold much less.
 
     Examples
     --------
+    >>> from hdiforest.metrics import coverage_score
     >>> coverage_score([1, 2, 3, 4], [[0, 1], [0, 1], [2, 5], [3, 9]])
     0.75
     """
@@ -95,20 +114,23 @@ def coverage_score(
 
 
 def mean_width_score(interval: ArrayLike, *, sample_weight: Weights = None) -> Score:
-    """Mean width of the intervals (MPIW).
+    """Return the mean width of the intervals (MPIW).
 
     Parameters
     ----------
-    interval, sample_weight : arrays
-        As in `coverage_score`.
+    interval : (n, 2) or (n, 2, k) array, or table
+        Lower and upper ends. See `coverage_score`.
+    sample_weight : (n,) array, optional
+        Weights of the rows. The default is equal weights.
 
     Returns
     -------
     float, or (k,) array for k levels
-        In the unit of the ends; infinite if an end is.
+        The mean width, in the unit of the ends. It is infinite if an end is.
 
     Examples
     --------
+    >>> from hdiforest.metrics import mean_width_score
     >>> mean_width_score([[0, 1], [2, 5]])
     2.0
     """
@@ -119,35 +141,39 @@ def mean_width_score(interval: ArrayLike, *, sample_weight: Weights = None) -> S
 def interval_score(
     y_true: ArrayLike, interval: ArrayLike, coverage: ArrayLike, *, sample_weight: Weights = None
 ) -> Score:
-    """Mean interval score (Winkler score); lower is better.
+    """Return the mean interval score (Winkler score). Lower is better.
 
     Parameters
     ----------
-    y_true, interval : arrays
-        As in `coverage_score`.
+    y_true : (n,) array
+        Observed targets.
+    interval : (n, 2) or (n, 2, k) array, or table
+        Lower and upper ends, in the unit of y_true. See `coverage_score`.
     coverage : float, or list of k floats for k levels
-        The share that each interval was meant to hold, above 0 and below 1.
+        The nominal coverage of the intervals, above 0 and below 1.
     sample_weight : (n,) array, optional
-        Weights of the rows.
+        Weights of the rows. The default is equal weights.
 
     Returns
     -------
     float, or (k,) array for k levels
-        In the unit of y_true.
+        The score, in the unit of y_true.
 
     Raises
     ------
     ValueError
-        As `coverage_score`, and if a coverage is out of range.
+        If `coverage_score` refuses the arguments, or a coverage is out of range.
 
     Notes
     -----
-    With a = 1 - coverage, the mean of (u - l) + (2 / a) max(l - y, 0) + (2 / a) max(y - u, 0)
-    (Gneiting and Raftery, J. Am. Stat. Assoc. 102, 2007, eq. 43). It is least for equal-tailed
-    intervals, not for the shortest of a skewed distribution: read it beside coverage and width.
+    The score is the mean of (u - l) + (2 / a) max(l - y, 0) + (2 / a) max(y - u, 0) with a = 1 -
+    coverage (Gneiting and Raftery, J. Am. Stat. Assoc. 102, 2007, eq. 43). It is least for
+    equal-tailed intervals, not for the shortest intervals of a skewed distribution. Coverage and
+    width should be read beside it.
 
     Examples
     --------
+    >>> from hdiforest.metrics import interval_score
     >>> interval_score([1, 5], [[0, 2], [0, 4]], coverage=0.5)
     5.0
     """
@@ -157,7 +183,7 @@ def interval_score(
 
 
 def interval_scores(y: Array, lower: Array, upper: Array, alpha: ArrayLike) -> Array:
-    """Return the score of each interval; see `interval_score`."""
+    """Return the score of each interval. See `interval_score`."""
     missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
     return np.asarray(upper - lower + 2 / np.asarray(alpha) * missed)
 
@@ -165,31 +191,41 @@ def interval_scores(y: Array, lower: Array, upper: Array, alpha: ArrayLike) -> A
 def coverage_by_width(
     y_true: ArrayLike, interval: ArrayLike, n_strata: int = 3, *, sample_weight: Weights = None
 ) -> WidthStrata:
-    """Coverage of intervals by their width, which shows where it differs from that of all rows.
+    """Return the coverage of intervals by their width, which shows where it differs from the mean.
 
     Parameters
     ----------
-    y_true, interval : arrays
-        As in `coverage_score`.
+    y_true : (n,) array
+        Observed targets.
+    interval : (n, 2) or (n, 2, k) array, or table
+        Lower and upper ends, in the unit of y_true. See `coverage_score`.
     n_strata : int, default=3
-        Number of groups of the intervals wider than zero, equal in rows up to equal widths.
+        Number of groups of the intervals wider than zero. The groups have equal numbers of rows, up
+        to equal widths.
     sample_weight : (n,) array, optional
-        Weights of the rows in the means.
+        Weights of the rows in the means. The default is equal weights.
 
     Returns
     -------
     WidthStrata
-        From width zero, then from narrow to wide.
+        The strata: width zero first, then from narrow to wide.
 
     Raises
     ------
     ValueError
-        As `coverage_score`, and if n_strata is below 1.
+        If `coverage_score` refuses the arguments, or n_strata is below 1.
 
     Notes
     -----
     Size-stratified coverage (Angelopoulos and Bates, "A gentle introduction to conformal
     prediction", 2021, section 3.1).
+
+    Examples
+    --------
+    >>> from hdiforest.metrics import coverage_by_width
+    >>> strata = coverage_by_width([1, 2, 3, 4], [[0, 1], [0, 3], [2, 6], [5, 9]], n_strata=2)
+    >>> strata.coverage.tolist()
+    [nan, 1.0, 0.5]
     """
     y, lower, upper = check_intervals(y_true, interval)
     inside, width = (lower <= y) & (y <= upper), upper - lower
@@ -204,29 +240,32 @@ def coverage_by_width(
 def coverage_by_group(
     y_true: ArrayLike, interval: ArrayLike, groups: ArrayLike, coverage: ArrayLike = 0.9
 ) -> GroupCoverage:
-    """Coverage of intervals by group of rows, with the range that chance gives exact intervals.
+    """Return the coverage of intervals by group of rows, with its range by chance.
 
     Parameters
     ----------
-    y_true, interval : arrays
-        As in `coverage_score`.
+    y_true : (n,) array
+        Observed targets.
+    interval : (n, 2) or (n, 2, k) array, or table
+        Lower and upper ends, in the unit of y_true. See `coverage_score`.
     groups : (n,) array
         The group of each row.
     coverage : float, or list of k floats for k levels, default=0.9
-        The share that each interval was meant to hold, above 0 and below 1.
+        The nominal coverage of the intervals, above 0 and below 1.
 
     Returns
     -------
     GroupCoverage
-        With an entry for each group.
+        The coverage, with an entry for each group.
 
     Raises
     ------
     ValueError
-        As `interval_score`, and if there is not one group for each row.
+        If `interval_score` refuses the arguments, or there is not one group for each row.
 
     Examples
     --------
+    >>> from hdiforest.metrics import coverage_by_group
     >>> found = coverage_by_group([1, 2, 3], [[0, 1], [0, 1], [2, 5]], ["b", "a", "b"])
     >>> found.groups.tolist(), found.counts.tolist(), found.coverage.tolist()
     (['a', 'b'], [1, 2], [0.0, 1.0])
@@ -251,7 +290,7 @@ def _group_means(values: NDArray[Any], of_row: NDArray[np.intp], n: int, weights
 
 
 def group_rows(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the groups that there are, in their order, and which of them each of n rows is of."""
+    """Return the distinct groups in their order, and the group of each of n rows."""
     cells = np.asarray(groups)
     checks.check_one_for_each("groups", cells.shape, n)
     cells = cells.astype(str) if cells.dtype == object else cells
@@ -272,7 +311,7 @@ def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> A
 
 
 def strata_by_width(width: Array, n_strata: int, name: str = "n_strata") -> NDArray[np.intp]:
-    """Return the stratum of each width, (n,); `name` is that of `n_strata` in errors."""
+    """Return the stratum of each width, (n,). Errors call `n_strata` by `name`."""
     checks.check_whole_number(name, n_strata)
     stratum = np.zeros(len(width), dtype=np.intp)
     wide = width > 0
@@ -344,7 +383,7 @@ def check_ends(interval: ArrayLike) -> tuple[Array, Array]:
 
 
 def weighted_mean(values: NDArray[Any], sample_weight: Weights) -> Any:
-    """Mean over the rows, the first axis; those of weight 0 do not count, infinite or not."""
+    """Return the mean over the rows, the first axis. Rows of weight 0 never count."""
     if sample_weight is None:
         return values.mean(axis=0)
     weights = checks.check_weights("sample_weight", sample_weight, len(values))

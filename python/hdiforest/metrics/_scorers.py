@@ -56,22 +56,23 @@ class _Scorer:
 
 
 def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
-    """Return a scorer of intervals: minus the mean interval score.
+    """Return a scorer of intervals: the negative mean interval score.
 
     Parameters
     ----------
     coverage : float, default=0.9
-        Above 0 and below 1; for "calibrated" one that the models of a search are calibrated for,
-        by ``HDIForestRegressor(calibration=[...])``.
+        The coverage of the intervals, above 0 and below 1. For the kind "calibrated" the models of
+        a search must be calibrated for it, by ``HDIForestRegressor(calibration=[...])``.
     kind : str, optional
-        As in `HDIForestRegressor.predict_interval`, of intervals with two ends.
+        The kind of interval, with two ends. The default is "calibrated" if the model is calibrated,
+        and "hdi" otherwise. See `HDIForestRegressor.predict_interval`.
 
     Returns
     -------
     callable
-        ``scorer(estimator, X, y, sample_weight=None)`` returns a float, and greater is better: for
-        `scoring` in ``cross_val_score``, ``GridSearchCV`` and the like. The estimator is as in
-        `hdiforest.IntervalDisplay.from_estimator`.
+        ``scorer(estimator, X, y, sample_weight=None)``, which returns a float. Greater is better.
+        It is a `scoring` for ``cross_val_score``, ``GridSearchCV`` and the like. The estimators are
+        the ones of `hdiforest.IntervalDisplay.from_estimator`.
 
     Raises
     ------
@@ -84,6 +85,7 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     >>> from sklearn.ensemble import RandomForestRegressor
     >>> from sklearn.model_selection import GridSearchCV
     >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.metrics import make_interval_scorer
     >>> X, y = make_regression(n_samples=200, n_features=4, noise=10, random_state=0)
     >>> model = HDIForestRegressor(RandomForestRegressor(20, random_state=0), calibration=False)
     >>> sizes = {"estimator__min_samples_leaf": [1, 50]}
@@ -97,17 +99,30 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
 
 
 def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
-    """Return a scorer of coverage: minus the distance of the realised from the nominal one.
+    """Return a scorer of coverage: the negative distance between realised and nominal coverage.
 
     Parameters
     ----------
-    coverage, kind : optional
-        As in `make_interval_scorer`; the kind may be one-sided, too.
+    coverage : float, default=0.9
+        The nominal coverage of the intervals, above 0 and below 1.
+    kind : str, optional
+        The kind of interval, with one end or two. See `make_interval_scorer`.
 
     Returns
     -------
     callable
-        As of `make_interval_scorer`; from -1 to 0.
+        ``scorer(estimator, X, y, sample_weight=None)``, which returns a float from -1 to 0. Greater
+        is better. See `make_interval_scorer`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.metrics import make_coverage_scorer
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X[:200], y[:200])
+    >>> make_coverage_scorer(0.8)(model, X[200:], y[200:]) > -0.2
+    True
     """
     check_choice("kind", kind, (*ENDS, "calibrated", None))
     options = {"coverage": one_share("coverage", coverage), "kind": kind}
@@ -115,34 +130,57 @@ def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
 
 
 def make_crps_scorer(kind: str | None = None) -> _Scorer:
-    """Return a scorer of whole distributions: minus the mean CRPS.
+    """Return a scorer of whole distributions: the negative mean CRPS.
 
     Parameters
     ----------
     kind : {"calibrated", "raw"}, optional
-        As in `HDIForestRegressor.predict_quantiles`.
+        The distribution: the calibrated one, or the forest's own. See
+        `HDIForestRegressor.predict_quantiles`.
 
     Returns
     -------
     callable
-        As of `make_interval_scorer`, of an `HDIForestRegressor` or a `LeafModel`.
+        ``scorer(estimator, X, y, sample_weight=None)``, which returns a float. Greater is better.
+        The estimator is an `HDIForestRegressor` or a `LeafModel`. See `make_interval_scorer`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.metrics import make_crps_scorer
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X[:200], y[:200])
+    >>> make_crps_scorer()(model, X[200:], y[200:]) < 0
+    True
     """
     check_choice("kind", kind, ("calibrated", "raw", None))
     return _Scorer("make_crps_scorer", "predict_cdf", _crps, kind=kind)
 
 
 def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
-    """Return a scorer of quantiles: minus the mean pinball loss.
+    """Return a scorer of quantiles: the negative mean pinball loss.
 
     Parameters
     ----------
     quantiles : float or list of floats, default=0.5
-        Levels above 0 and below 1; of several the losses are averaged.
+        Levels, above 0 and below 1. The losses of several levels are averaged.
 
     Returns
     -------
     callable
-        As of `make_interval_scorer`, of an estimator with `predict_quantiles`.
+        ``scorer(estimator, X, y, sample_weight=None)``, which returns a float. Greater is better.
+        The estimator has a method `predict_quantiles`. See `make_interval_scorer`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.metrics import make_pinball_scorer
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X[:200], y[:200])
+    >>> make_pinball_scorer([0.1, 0.5, 0.9])(model, X[200:], y[200:]) < 0
+    True
     """
     levels = shares("quantiles", quantiles)
     if levels.ndim > 1 or levels.size == 0:

@@ -32,11 +32,11 @@ _MANY_MISSES = 20
 
 
 class Evidence:
-    """Capital of bets that gain where something is wrong, which may be looked at any time.
+    """Capital of bets that gain if something is wrong. It may be looked at any time.
 
-    A share 1 / (t (t + 1)) of a capital of 1 is put in before row t, so that a change is found
-    wherever it comes. If all is well no bet gains on average, and the capital ever reaches 100 with
-    a probability of at most 1/100 (Ville's inequality).
+    A share 1 / (t (t + 1)) of a capital of 1 is put in before row t, so that a change is found at
+    any row. If all is well, no bet gains on average. The capital then ever reaches 100 with a
+    probability of at most 1/100 (Ville's inequality).
     """
 
     def __init__(self, n_bets: int) -> None:
@@ -52,7 +52,7 @@ class Evidence:
 
 
 class MissEvidence(Evidence):
-    """Evidence that rows are missed with a probability above `miss`, given those before."""
+    """Evidence that rows are missed with a probability above `miss`, given the rows before them."""
 
     def __init__(self, miss: float, bets: Sequence[float] = (0.5, 1.0, 2.0, 4.0)) -> None:
         self.miss = miss
@@ -67,9 +67,9 @@ class MissEvidence(Evidence):
 class DriftEvidence(Evidence):
     """Evidence that scores are not exchangeable, by the simple jumper.
 
-    Each score is ranked among all before it and joins them: ranks of exchangeable ones are uniform
-    and independent. Bets are on low, any and high ranks, and some capital jumps between them (Vovk
-    and others, "Retrain or not retrain: conformal test martingales ...", COPA 2021).
+    Each score is ranked among all earlier scores and joins them. Ranks of exchangeable scores are
+    uniform and independent. Bets are on low, any and high ranks, and some capital jumps between
+    them (Vovk and others, "Retrain or not retrain: conformal test martingales ...", COPA 2021).
     """
 
     def __init__(self, n_first: int = _N_FIRST, random_state: int = 0) -> None:
@@ -92,21 +92,43 @@ class DriftEvidence(Evidence):
 
 @dataclass(frozen=True)
 class CoverageState:
-    """What a `CoverageMonitor` has seen.
+    """The results of a `CoverageMonitor` for the rows so far.
 
     Parameters
     ----------
-    n, nominal : int and float
-        Number of rows, and the coverage that is watched.
-    coverage, band, recent, recent_band : float, and (float, float)
-        Share of rows covered, and between what chance leaves it in 95 of 100 cases; of all rows,
-        and of the last 200.
-    below, above : int
-        Targets below and above their intervals.
-    evidence, drift : float
-        That rows are covered less often than the nominal coverage, and that they have changed.
+    n : int
+        Number of rows.
+    nominal : float
+        The coverage that is watched.
+    coverage : float
+        Share of all rows that the intervals cover.
+    band : (float, float)
+        Range of `coverage` in 95 of 100 cases, if only chance moves it.
+    recent : float
+        Share of the last 200 rows that the intervals cover.
+    recent_band : (float, float)
+        Range of `recent` in 95 of 100 cases, if only chance moves it.
+    below : int
+        Number of targets below their interval.
+    above : int
+        Number of targets above their interval.
+    evidence : float
+        Evidence that rows are covered less often than the nominal coverage.
+    drift : float
+        Evidence that the rows have changed.
     alarms : dict of str to int
-        By "coverage" and "drift" the row at which the evidence first reached 100.
+        The row at which the evidence first reached 100, by the names "coverage" and "drift".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.monitoring import CoverageMonitor
+    >>> X, y = make_regression(n_samples=600, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(random_state=0).fit(X[:400], y[:400])
+    >>> state = CoverageMonitor(model, coverage=0.9).update(X[400:], y[400:])
+    >>> state.n, state.nominal
+    (200, 0.9)
     """
 
     n: int
@@ -172,7 +194,7 @@ _FORMAT = tensor_file.Format(
 
 
 class CoverageMonitor:
-    """Watches whether calibrated intervals cover new rows, whose targets come in their order.
+    """Watch whether calibrated intervals cover new rows as their targets arrive, in order.
 
     Parameters
     ----------
@@ -180,20 +202,25 @@ class CoverageMonitor:
         A calibrated `HDIForestRegressor` or `LeafModel` of one target, or a `ForestSearchOOB`, also
         as the last step of a Pipeline or the best of a search. `recalibrate` may move it meanwhile.
     coverage : float, default=0.9
-        One of those that were calibrated.
+        The coverage to watch, one of the calibrated coverages.
 
     Attributes
     ----------
     state : CoverageState
-        As of the last `update`.
+        The results after the last `update`.
 
     Notes
     -----
-    An alarm means an evidence of 100, which rows for which all is well ever reach with a
-    probability of at most 1/100: for "coverage" if each is missed with a probability of at most
-    1 - coverage plus two standard errors of the calibration (its rows leave the coverage of later
-    ones to chance); for "drift" if rows are exchangeable, by ranks of distances of targets from raw
-    intervals among those of new rows, which begin with the first 200 (:doc:`/time_series`).
+    An alarm means an evidence of 100. If all is well, an evidence ever reaches 100 with a
+    probability of at most 1/100.
+
+    For "coverage" all is well if each row is missed with a probability of at most 1 - coverage plus
+    two standard errors of the calibration. The standard errors are added because the calibration
+    rows leave the coverage of later rows to chance.
+
+    For "drift" all is well if the rows are exchangeable. The evidence uses ranks of the distances
+    of targets from raw intervals, among the distances of new rows. The ranks begin with the first
+    200 rows (:doc:`/time_series`).
 
     Examples
     --------
@@ -225,17 +252,19 @@ class CoverageMonitor:
         self._alarms: dict[str, int] = {}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save what was seen, 12 bytes a row, without the model. Needs safetensors.
+        """Write the results so far to a file, 12 bytes a row, without the model. Needs safetensors.
 
         Parameters
         ----------
         path : path
-            File to write, whole or not at all.
+            The file to write, whole or not at all.
 
         Raises
         ------
-        OSError, ValueError
-            If it cannot be written; if no rows were taken in.
+        OSError
+            If the file cannot be written.
+        ValueError
+            If no rows were taken in.
         """
         _ = self.state  # there are rows
         arrays = {
@@ -252,20 +281,22 @@ class CoverageMonitor:
         Parameters
         ----------
         path : path
-            File that `save` wrote.
+            The file that `save` wrote.
         model : fitted estimator
-            The model that was watched; it may have been recalibrated.
+            The model that was watched. It may have been recalibrated.
 
         Returns
         -------
         CoverageMonitor
-            Its state is that of the saved one.
+            A monitor with the state of the saved one.
 
         Raises
         ------
-        OSError, ValueError
-            If the file cannot be read, is damaged or of another kind; if the coverage that was
-            watched is none of the model's.
+        OSError
+            If the file cannot be read.
+        ValueError
+            If the file is damaged or of another kind, or the model is not calibrated for the
+            coverage that was watched.
         """
         seen = tensor_file.load(Path(path), _FORMAT, mapped=False).content
         monitor = cls(model, seen.coverage)
@@ -278,13 +309,16 @@ class CoverageMonitor:
 
         Parameters
         ----------
-        X, y : rows as in `HDIForestRegressor.predict`, and (n,) array
-            Several calls do as one with all rows. Take rows in before `recalibrate` does.
+        X : (n, n_features) array or table
+            New rows. Several calls give the same result as one call with all rows. Rows are taken
+            in before `recalibrate` takes them in.
+        y : (n,) array
+            Targets of the rows.
 
         Returns
         -------
         CoverageState
-            What was seen until now. If rows are refused the monitor stays as it was.
+            The results for all rows so far. Refused rows leave the monitor as it was.
         """
         targets = checks.check_targets("y", y)
         estimator, rows = model_and_rows(self.model, X, "predict_interval", "model")
@@ -309,7 +343,7 @@ class CoverageMonitor:
 
     @property
     def state(self) -> CoverageState:
-        """What was seen until now."""
+        """The results for all rows so far."""
         sides = np.array(self._sides, dtype=np.intp)
         if len(sides) == 0:
             raise ValueError("the monitor has seen no rows yet; call update")
@@ -335,7 +369,7 @@ class CoverageMonitor:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            The axes to draw on. The default is axes of a new figure.
 
         Returns
         -------

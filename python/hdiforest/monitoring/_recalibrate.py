@@ -33,36 +33,42 @@ def recalibrate(
         An `HDIForestRegressor` or a `ForestSearchOOB`, also as the last step of a Pipeline or the
         best of a search. It must have one target, and be calibrated by "oob" or "split", without
         `by`.
-    X : rows as in `predict`
-        New rows, the latest last. Several calls do as one with all rows.
+    X : (n, n_features) array or table
+        New rows, the latest last. Several calls give the same result as one call with all rows.
     y : (n,) array
-        Their targets.
+        Targets of the rows.
     method : {"rolling", "aci"}, default="rolling"
-        Quantiles of the last `window` rows; or adaptive conformal inference (Gibbs and Candes,
-        NeurIPS 2021) also moves the share of misses that they are for, by `rate`, after each
-        row. ``model.calibration_`` says what each promises.
+        How the quantiles move. "rolling" takes conformal quantiles of the last `window` rows. "aci"
+        is adaptive conformal inference (Gibbs and Candes, NeurIPS 2021). It also moves the share of
+        misses of the quantiles, by `rate`, after each row. ``model.calibration_`` states the
+        promise of each.
     window : int, default=500
-        At first the window holds scores of the calibration, which new ones replace.
+        Number of scores in the window. At first they are scores of the calibration, which scores of
+        new rows replace.
     rate : float, default=0.01
-        Above 0 and at most 1, of "aci" alone.
+        The step of "aci", above 0 and at most 1.
 
     Returns
     -------
     fitted estimator
         The model itself, which is changed without another fit. Its intervals are no longer clipped
-        to the range of the training targets, which new ones may leave; by "aci" they may be
+        to the range of the training targets, because new targets may leave it. By "aci" they may be
         infinite.
 
     Raises
     ------
-    ValueError, AttributeError, NotFittedError
-        If an argument is refused; if the model is not calibrated; if it is not fitted.
+    ValueError
+        If an argument is refused.
+    AttributeError
+        If the model is not calibrated.
+    NotFittedError
+        If the model is not fitted.
 
     Notes
     -----
-    ``calibration_.history`` tells of each call what was covered, each row before it was taken
-    in. Distributions, and so one-sided bounds, stay. O(one prediction + window) for each row and
-    coverage.
+    ``calibration_.history`` has the coverage of the rows of each call, each row before it was taken
+    in. Distributions, and therefore one-sided bounds, stay as they are. O(one prediction + window)
+    for each row and coverage.
 
     Examples
     --------

@@ -41,26 +41,43 @@ _MAX_ROWS = 2000
 
 @dataclass(frozen=True, eq=False)
 class RegionCalibration:
-    """Regions of one coverage that were calibrated; what `calibrate_region` returns.
+    """Calibrated regions of one coverage, as `calibrate_region` returns them.
 
     Parameters
     ----------
-    coverage, method : float, and {"oob", "split"}
-        The share of targets to cover, and whose rows the conformal quantile is of.
+    coverage : float
+        The share of targets to cover.
+    method : {"oob", "split"}
+        The rows of the conformal quantile: the training rows, out of bag, or new rows.
     shape : tuple
-        Mass, most pieces, gap and bandwidth of the regions that are widened: of those compared out
-        of bag the shortest, once widened.
-    q_hat, n, mean_length : float, int and float
-        Conformal quantile of the distances to them, of how many rows, and the mean length of the
-        calibrated regions of these rows; on a lattice each piece but one counts a step more.
+        Mass, largest number of pieces, gap and bandwidth of the regions that are widened. They were
+        chosen out of bag: the widened regions are the shortest.
+    q_hat : float
+        Conformal quantile of the distances to the regions, in the unit of y.
+    n : int
+        Number of rows of the conformal quantile.
+    mean_length : float
+        Mean length of the calibrated regions of the rows. On a lattice each piece but one counts a
+        step more.
     postprocess : object
         Range and lattice of the training targets.
     model : fitted estimator
-        The model as it was then: what is done to it later changes nothing here.
+        The model at the time of the calibration. Later changes of the model change nothing here.
 
     Notes
     -----
-    Model files do not hold it. It can be pickled, with its model.
+    Model files do not hold the calibration of regions. It can be pickled, with its model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.regions import calibrate_region
+    >>> X, y = make_regression(n_samples=300, n_features=4, noise=10, random_state=0)
+    >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X[:200], y[:200])
+    >>> calibrated = calibrate_region(model, X[200:], y[200:], coverage=0.8)
+    >>> calibrated.method, calibrated.n, len(calibrated.predict(X[:5] + 0.1))
+    ('split', 100, 5)
     """
 
     coverage: float
@@ -73,17 +90,20 @@ class RegionCalibration:
     model: Any = field(repr=False)
 
     def predict(self, X: ArrayLike, *, output: Output = "numpy") -> Any:
-        """Calibrated regions.
+        """Return calibrated regions.
 
         Parameters
         ----------
-        X, output : rows as in `predict_region`, and str, default="numpy"
-            As there.
+        X : (n, n_features) array or table
+            The rows to predict.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            The type of the result: regions, or a table of the named library with the column
+            ``region``, of lists.
 
         Returns
         -------
         hdicore.regions.Regions, or table
-            In the range and on the lattice of the training targets.
+            Regions in the range and on the lattice of the training targets.
         """
         if output != "numpy":
             require_library(output)
@@ -136,37 +156,53 @@ def calibrate_region(
     coverage: float = 0.9,
     max_pieces: int = 2,
 ) -> RegionCalibration:
-    """Choose and widen the regions of `predict_region` so that they cover what they say.
+    """Choose and widen the regions of `predict_region` so that they cover a share of the targets.
 
     Parameters
     ----------
     model : fitted estimator
         An `HDIForestRegressor` of one target with its training rows, or a `ForestSearchOOB`, also
         as the last step of a Pipeline or the best of a search. It stays as it is.
-    X, y : rows as in `predict`, and (n,) array, optional
-        Rows that took no part in the fit, and their targets: split conformal prediction, which
-        covers at least `coverage` of exchangeable rows. Otherwise the quantile is of at most 2,000
-        training rows, each out of bag, with their sample_weight, and has no guarantee; these are
-        the same ones in each call.
-    coverage, max_pieces : float and int, default=0.9 and 2
-        As of `predict_region`.
+    X : (n, n_features) array or table, optional
+        Rows that took no part in the fit. With them split conformal prediction covers at least
+        `coverage` of exchangeable rows. Without them the conformal quantile is of at most 2,000
+        training rows, each out of bag, with their sample_weight, and has no guarantee. Every call
+        uses the same training rows.
+    y : (n,) array, optional
+        Targets of the rows X.
+    coverage : float, default=0.9
+        The share of targets to cover, above 0 and below 1.
+    max_pieces : int, default=2
+        Largest number of pieces of a region, from 1 to 8.
 
     Returns
     -------
     RegionCalibration
-        Its ``predict`` gives calibrated regions. Mass, gap and bandwidth are those of the shortest
-        ones out of bag, whose ``mean_length`` it has: where that is not less than the mean width in
-        ``model.calibration_``, intervals do as well.
+        ``predict`` gives calibrated regions. Mass, gap and bandwidth are the ones with the shortest
+        calibrated regions out of bag. ``mean_length`` is their mean length. If it is not less than
+        the mean width in ``model.calibration_``, intervals do as well.
 
     Raises
     ------
     ValueError
-        If an argument is refused, or there are no rows out of bag and no others.
+        If an argument is refused, or there are no rows out of bag and no X.
 
     Notes
     -----
-    Calibrated regions are shorter than intervals where modes are several noise widths apart given
-    the features, and rarely otherwise (:doc:`/batch_setting`).
+    Calibrated regions are shorter than intervals if modes are several noise widths apart given the
+    features, and rarely otherwise (:doc:`/batch_setting`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.regions import calibrate_region
+    >>> X = np.linspace(0, 1, 400)[:, None]
+    >>> y = np.random.default_rng(0).choice([-5, 5], 400) + 0.1 * np.sin(40 * X.ravel())
+    >>> model = HDIForestRegressor(random_state=0).fit(X, y)
+    >>> calibrated = calibrate_region(model)
+    >>> calibrated.mean_length < model.calibration_.level(0.9).mean_width
+    True
     """
     level = one_share("coverage", coverage)
     check_max_pieces(max_pieces)

@@ -34,32 +34,35 @@ def predict_region(
     bandwidth: float | None = None,
     output: Output = "numpy",
 ) -> Any:
-    """Highest-density regions: unions of a few intervals, where these are shorter than one.
+    """Return highest-density regions: unions of a few intervals, if they are shorter than one.
 
     Parameters
     ----------
     model : fitted estimator
         An `HDIForestRegressor`, a `LeafModel` or a `ForestSearchOOB`, also as the last step of a
         Pipeline or the best of a search.
-    X, coverage : rows as in `predict`, and float, default=0.9
-        The share, above 0 and below 1, of the forest's distribution to hold. These regions are not
-        calibrated; those of `calibrate_region` are.
+    X : (n, n_features) array or table
+        The rows to predict.
+    coverage : float, default=0.9
+        The share, above 0 and below 1, of the forest's distribution to hold. The regions are not
+        calibrated. `calibrate_region` makes calibrated ones.
     max_pieces : int, default=2
-        At most so many intervals, 1 to 8.
+        Largest number of intervals in a region, from 1 to 8.
     gap : float, default=0.1
-        What another piece must save, in standard deviations of the distinct targets.
+        The length that another piece must save, in standard deviations of the distinct targets.
     bandwidth : float, optional
-        Standard deviation of the Gaussian that smooths the distributions on 100 bins, in the same
-        unit; by default 0.1. Without, 0, regions are those of the atoms, most of whose pieces are
-        noise. Targets on a lattice, such as whole numbers, are never smoothed: a piece is as long
-        as it has points, in steps.
+        Standard deviation of the Gaussian that smooths the distributions on 100 bins, in standard
+        deviations of the distinct targets. The default is 0.1. With 0 nothing is smoothed, and most
+        pieces are noise. Targets on a lattice, such as whole numbers, are never smoothed. On a
+        lattice the length of a piece is its number of points, in steps.
     output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-        Regions, or a table of that library with the column ``region``, of lists.
+        The type of the result: regions, or a table of the named library with the column ``region``,
+        of lists.
 
     Returns
     -------
     hdicore.regions.Regions, or table
-        Of several outputs a tuple of one for each.
+        A region for each row. Several outputs give a tuple with the regions of each output.
 
     Raises
     ------
@@ -68,8 +71,20 @@ def predict_region(
 
     Notes
     -----
-    Least length plus gaps, by dynamic programming at a price for mass (Hyndman 1996, for any number
-    of pieces). O(pieces * (atoms + bins)) for each row and price that is tried.
+    The regions have the least length plus gaps. They are found by dynamic programming at a price
+    for mass (Hyndman 1996, for any number of pieces). O(pieces * (atoms + bins)) for each row and
+    price that is tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.regions import predict_region
+    >>> X = np.linspace(0, 1, 400)[:, None]
+    >>> y = np.random.default_rng(0).choice([-5, 5], 400) + 0.1 * np.sin(40 * X.ravel())
+    >>> model = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+    >>> predict_region(model, [[0.5]]).n_pieces
+    array([2])
     """
     level = one_share("coverage", coverage)
     sizes = gap, BANDWIDTH if bandwidth is None else bandwidth
@@ -99,13 +114,13 @@ def predict_region(
 
 
 def check_max_pieces(max_pieces: int) -> None:
-    """Raise ValueError unless it is a number of pieces that regions may have."""
+    """Raise ValueError unless regions may have the number of pieces."""
     if check_whole_number("max_pieces", max_pieces, 1) > _MAX_PIECES:
         raise ValueError(f"max_pieces must be at most {_MAX_PIECES}, got {max_pieces}")
 
 
 class Shape(NamedTuple):
-    """What regions are: their mass, at most how many pieces, and how they are read."""
+    """The shape of regions: their mass, largest number of pieces, gap and bandwidth."""
 
     level: float
     max_pieces: int
@@ -151,7 +166,7 @@ def read_regions(
 
 
 def regions_table(fitted: Any, regions: list[Regions], library: Output, X: ArrayLike) -> Any:
-    """Return the regions of each output as a table, of rows X."""
+    """Return the regions of each output for the rows X, as a table."""
     columns = [_list_column(each, library) for each in regions]
     return table_of(fitted, library, "region", columns, frame_of(X).index)
 

@@ -56,16 +56,17 @@ _OF_PROCESS = ("counts", "_copy", "_names")  # what a pickle leaves out
 
 
 class BatchScorer:
-    """Scores batches of rows by a model file, in any process that can read the file.
+    """Score batches of rows by a model file, in any process that can read the file.
 
     A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a dict of
-    columns, a record (a dict of cells) or a list of records, and the result is of the same kind:
+    columns, a record (a dict of cells) or a list of records. The result is of the same type. It has
     the kept columns, ``prediction``, and the ends of the intervals. The index of pandas is kept.
-    Columns are found by name; a model without names takes all that are not kept, in their order.
-    Numbers are those of `HDIForestRegressor.predict_interval`, bit for bit.
 
-    A pickled scorer is its arguments and the digest of the model, below 1 kB. Each process opens
-    the model once, at the first batch, and maps the file: processes of one machine share it.
+    Columns are found by name. A model without names takes all columns that are not kept, in their
+    order. Numbers are equal to the ones of `HDIForestRegressor.predict_interval`, bit for bit.
+
+    A pickled scorer holds its arguments and the digest of the model, below 1 kB. Each process opens
+    the model once, at the first batch, and maps the file. Processes of one machine share it.
 
     Parameters
     ----------
@@ -73,45 +74,48 @@ class BatchScorer:
         Model file that `HDIForestRegressor.save` or ``hdiforest fit`` wrote. Other processes look
         for it under the same absolute path.
     coverage : float or sequence of k floats, default=None
-        As `HDIForestRegressor.predict_interval` takes it. None means 0.9, or the lowest coverage
-        that was calibrated if 0.9 was not.
+        The coverage of the intervals. See `HDIForestRegressor.predict_interval`. None means 0.9, or
+        the lowest calibrated coverage if 0.9 was not calibrated.
     kind : str, optional
-        As in `HDIForestRegressor.predict_interval`: by default "calibrated" if the model is, else
-        "hdi".
+        The kind of interval. The default is "calibrated" if the model is calibrated, and "hdi"
+        otherwise. See `HDIForestRegressor.predict_interval`.
     keep : sequence of str, or mapping from str to pyarrow.DataType, default=()
-        Columns of a batch to repeat in front of the results. With types they are cast to these,
-        and `schema`, `ddl` and `meta` can say what they are.
+        Columns of a batch to repeat in front of the results. A mapping casts them to the given
+        types, and gives them to `schema`, `ddl` and `meta`.
     prefix : str, default=""
-        What the names of the results begin with, where kept columns have these names.
+        Text in front of the names of the results, if kept columns have the same names.
     n_jobs : int or None, default=1
-        Threads for one batch: None means 1, or what ``joblib.parallel_config`` says; -1 all
-        processors of the process that scores.
+        Threads for one batch. None means 1, or the number in ``joblib.parallel_config``. -1 means
+        all processors of the process that scores.
     mapped : bool, default=True
-        Whether to map the file. If not, each process reads a copy, checked whole, which its last
-        scorer frees; nothing that happens to the file later matters to it.
+        Whether to map the file. If not, each process reads a copy and checks it whole. Its last
+        scorer frees the copy. Later changes of the file do not matter.
     diagnose : bool, default=False
-        Whether columns of `hdiforest.inspection.diagnose` at the first coverage come behind the
-        results. Needs a file with training rows, or saved with ``diagnostics=True``, and scipy.
+        Whether the columns of `hdiforest.inspection.diagnose` at the first coverage follow the
+        results. Needs scipy, and a file with training rows or saved with ``diagnostics=True``.
     trusted : sequence of str or type, default=()
-        As of `HDIForestRegressor.load`.
+        Types of steps to trust, besides the types that skops trusts. See `HDIForestRegressor.load`.
 
     Attributes
     ----------
     counts : hdiforest.serving.RowCounts
-        What the rows so far had that the training rows did not; in each process for itself.
+        Counts of the values so far that the training rows did not have. Each process counts by
+        itself.
 
     Raises
     ------
-    OSError, ValueError
-        If the file cannot be read; if it is not a model of one target, or an argument is out of
-        range. A batch raises `ModelReplacedError`, an OSError, if a mapped file was replaced or
-        damaged, and another OSError if it is gone.
+    OSError
+        If the file cannot be read. A batch raises `ModelReplacedError`, an OSError, if a mapped
+        file was replaced or damaged, and another OSError if it is gone.
+    ValueError
+        If the file is not a model of one target, or an argument is out of range.
 
     Examples
     --------
     >>> import tempfile
     >>> from sklearn.datasets import load_diabetes
     >>> from hdiforest import HDIForestRegressor
+    >>> from hdiforest.serving import BatchScorer
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> path = tempfile.mkdtemp() + "/model.hdi"
     >>> HDIForestRegressor(random_state=0).fit(X, y).save(path)
@@ -250,18 +254,18 @@ class BatchScorer:
         Parameters
         ----------
         batches : iterable
-            Such as a pyarrow.RecordBatchReader.
+            Batches of rows, such as a pyarrow.RecordBatchReader.
 
         Yields
         ------
         batch
-            As of a call.
+            The result of each batch, of the same type.
         """
         yield from map(self, batches)
 
     @property
     def features(self) -> list[str] | None:
-        """Columns that the model takes, in its order; None if it was fitted without names."""
+        """Columns that the model takes, in its order. None if it was fitted without names."""
         columns = self.model.fitted.columns
         return None if columns is None else list(columns)
 
@@ -278,14 +282,14 @@ class BatchScorer:
 
     @property
     def types(self) -> dict[str, Any]:
-        """The types of pyarrow of `results`."""
+        """The pyarrow types of `results`."""
         others = {"out_of_range": pa.int64(), "worst_feature": pa.string()}
         others |= {"n_missing": pa.int64(), "flag": pa.bool_()}
         return {f"{self.prefix}{name}": others.get(name, pa.float64()) for name in self._names}
 
     @property
     def schema(self) -> Any:
-        """What comes out, as a pyarrow.Schema. ValueError if columns are kept without types."""
+        """The columns of the result, as a pyarrow.Schema. Kept columns need types."""
         for name in self.keep:
             if name not in self._types:
                 raise ValueError(
@@ -296,20 +300,20 @@ class BatchScorer:
 
     @property
     def ddl(self) -> str:
-        """What comes out, as Spark writes it, such as ``prediction DOUBLE``; see `schema`."""
+        """The columns of the result, in Spark's form ``prediction DOUBLE``. See `schema`."""
         return ", ".join(f"`{f.name.replace('`', '``')}` {_spark_type(f)}" for f in self.schema)
 
     @property
     def meta(self) -> Any:
-        """What comes out, as a pandas.DataFrame without rows; see `schema`."""
+        """The columns of the result, as a pandas.DataFrame without rows. See `schema`."""
         return self.schema.empty_table().to_pandas()
 
     @property
     def model(self) -> OpenModel:
-        """The model in this process, opened if it is not yet.
+        """The model in this process. The first access opens it.
 
-        ModelReplacedError if the file is damaged, or of another model than the scorer's; another
-        OSError if it cannot be read.
+        Raises ModelReplacedError if the file is damaged or holds another model than the scorer's,
+        and another OSError if it cannot be read.
         """
         if self._copy is not None:
             return self._copy
@@ -331,19 +335,21 @@ class BatchScorer:
         return model
 
     def score(self, table: Any, encoder: TableEncoder | TableSteps, first_row: int = 0) -> Results:
-        """Return the columns of results of the rows of a pyarrow Table, and count these rows.
+        """Return the results for the rows of a pyarrow Table, and count the rows.
 
         Parameters
         ----------
-        table, encoder : pyarrow.Table, and TableEncoder or TableSteps
-            What `FittedForest.encoder_for` returned for columns, and a table with these.
+        table : pyarrow.Table
+            The rows to score.
+        encoder : TableEncoder or TableSteps
+            The encoder of the model for the columns of the table, by `FittedForest.encoder_for`.
         first_row : int, default=0
-            Number of the rows that came before, for messages.
+            Number of rows before the table, for messages.
 
         Returns
         -------
         dict of (n,) arrays
-            By the names of `results`, of `types`.
+            The columns, with the names `results` and the types `types`.
         """
         fitted = self.model.fitted
         n_rows = max(1, BLOCK_CELLS // fitted.n_features)

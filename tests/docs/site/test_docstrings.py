@@ -14,12 +14,13 @@ EXEMPT = {"ES01", "SA01", "EX01"}
 
 
 def is_own(cls, member):
-    """Whether a class of ours has it, and not scikit-learn's, nor as a field of a record."""
+    """Whether a class of ours has it, and not scikit-learn's, nor as a field or a constant."""
     owner = next(base for base in cls.__mro__ if member in vars(base))
     is_field = member in (*getattr(cls, "_fields", ()), *getattr(cls, "__dataclass_fields__", ()))
     made = getattr(getattr(cls, member), "__module__", None) or owner.__module__
+    is_constant = isinstance(getattr(cls, member), bool | str)
     return owner.__module__.startswith(("hdicore", "hdiforest")) and not (
-        is_field or made.startswith("sklearn")
+        is_field or is_constant or made.startswith("sklearn")
     )
 
 
