@@ -10,15 +10,19 @@
 namespace hdicore {
 namespace {
 
-// Arrays of a model; a name that ends with a dot is that of a group.
+// Arrays of a model, a name that ends with a dot is that of a group; and of a calibration.
 constexpr std::string_view known[] = {
-    "numbers", "feature_names", "target_names", "feature_range", "training_digest", "forest.",
-    "index.",  "training.",     "calibration.", "centred.",      "mean.",           "jackknife.",
-    "boxes.",  "reference.",    "encoder",      "steps",         "not_in_c"};
+    "numbers",    "feature_names", "target_names", "feature_range", "training_digest", "forest.",
+    "index.",     "training.",     "centred.",     "mean.",         "jackknife.",      "boxes.",
+    "reference.", "encoder",       "steps",        "not_in_c"};
+constexpr std::string_view stored[] = {"numbers", "facts",   "recent_scores",
+                                       "scores",  "weights", "sizes"};
 
 bool is_known(std::string_view name) {
-    return std::ranges::any_of(known, [&](std::string_view own) {
-        return own.ends_with('.') ? name.starts_with(own) : name == own;
+    const std::string_view own = name.substr(name.find('.') + 1);
+    if (name.starts_with("calibration.")) return std::ranges::find(stored, own) != std::end(stored);
+    return std::ranges::any_of(known, [&](std::string_view group) {
+        return group.ends_with('.') ? name.starts_with(group) : name == group;
     });
 }
 
@@ -34,10 +38,9 @@ void require_known(const TensorFile& file, const std::string& prefix, const Mode
     for (auto at = file.tensors.lower_bound(prefix); at != file.tensors.end(); ++at) {
         if (!at->first.starts_with(prefix)) break;
         const std::string_view name = std::string_view(at->first).substr(prefix.size());
-        const bool is_whole = prefix.empty();
-        if (is_known(name) || (is_whole && (name == "digests" || name == "objects" ||
-                                            is_of_part(name, "fold", facts.n_folds) ||
-                                            is_of_part(name, "output", facts.n_outputs)))) {
+        if (is_known(name) || (prefix.empty() && (name == "digests" || name == "objects" ||
+                                                  is_of_part(name, "fold", facts.n_folds) ||
+                                                  is_of_part(name, "output", facts.n_outputs)))) {
             continue;
         }
         refuse("it has the tensor " + printable(at->first) +

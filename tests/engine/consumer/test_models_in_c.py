@@ -263,6 +263,16 @@ def test_labels_of_groups_are_those_of_the_rows_that_python_reads(ask, tmp_path)
             same(found.intervals, model.predict_interval(some, LEVELS))
 
 
+def test_arrays_that_are_not_known_of_a_calibration_are_refused(files, ask, tmp_path):
+    """They may be what another method answers by."""
+    change = with_array("calibration.widths", np.zeros(3))
+    path = rewritten(files("split"), change, to=tmp_path / "model")
+    (found,) = ask([path], NEW, LEVELS)
+    assert "calibration.widths, which this version does not know" in found.message
+    with pytest.raises(ValueError, match=r"calibration\.widths"):
+        HDIForestRegressor.load(path)
+
+
 def test_some_calibrations_have_residuals(files):
     """Or nothing was compared of them."""
     names = [name for name in MODELS if name not in ("leaf_1", "two_outputs")]
