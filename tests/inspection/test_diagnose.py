@@ -80,7 +80,8 @@ def test_distances_are_those_of_the_definition(missing):
 
 
 def test_categories_differ_or_do_not():
-    table = pd.DataFrame({"x": RNG.normal(size=50), "kind": RNG.choice(list("abcde"), 50)})
+    kinds = RNG.permutation(np.resize(list("abcde"), 50))
+    table = pd.DataFrame({"x": RNG.normal(size=50), "kind": kinds})
     y = table["x"] + (table["kind"] == "a")
     model = fit_table(table.assign(y=y), "y", random_state=0, calibration=False)
     new = pd.DataFrame({"x": [0, 0, 1, 2], "kind": ["a", "e", "c", "b"]})

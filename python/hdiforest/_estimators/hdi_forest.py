@@ -587,13 +587,14 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             raise ValueError(
                 f"method must be {names} for a model of several targets, this has {n_outputs}"
             )
+        seed = checks.checked_seed(random_state)
         request = Request(
             coverages,
             self._n_threads(),
             self._checked_calibration_rows(X, y, forest) if how.needs_rows else None,
             None if by is None else GroupSource.of(by, forest),
             mean,
-            seed := checks.checked_seed(random_state),
+            seed,
             lambda what: self._refitting(forest, what, seed),
         )
         with self._printing():
