@@ -25,8 +25,8 @@ class Reference:
     """A sample of m training rows, and how distances to them are measured.
 
     A squared distance is a sum over features, weighted by importance: of numbers the squared
-    difference in standard deviations, of categories 1 if they differ. If one of both rows misses
-    the feature it is 1, and 0.5 more of categories. A missing number is taken as the mean.
+    difference in standard deviations, of categories 1 if they differ and 0.5 if one is missing.
+    1 is added if one of both rows misses the feature. A missing number is taken as the mean.
 
     The dissimilarity of a row is the distance to the nearest row, divided by the mean distance
     between rows (Meyer and Pebesma, "Predicting into unknown space? Estimating the area of
