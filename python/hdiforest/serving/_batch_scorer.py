@@ -144,7 +144,7 @@ class BatchScorer:
         if isinstance(keep, str):
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
         if kind is not None:
-            check_choice("kind", kind, ("raw", *ENDS))
+            check_choice("kind", kind, (*ENDS, "raw"))
         if not isinstance(prefix, str):
             raise ValueError(f"prefix must be a text, got {prefix!r}")
         check_n_jobs(n_jobs)
