@@ -363,22 +363,6 @@ cdef inline int model_intervals(
         model, X, coverages, n_levels, kind, n_threads, intervals, &error), &error)
 
 
-cdef inline int model_predict(
-    const hdicore_model *model, const hdicore_rows *X, const double *by,
-    const double *other_means, const double *coverages, int64_t n_levels, int kind, int n_threads,
-    double *intervals, double *means,
-) except -1 nogil:
-    """Intervals as `model_intervals` gives them, with means (n_rows, n_outputs) beside.
-
-    Labels `by` (n_rows,) of groups and `other_means` (n_rows, n_outputs) where a calibration needs
-    them; these and `means` are NULL otherwise.
-    """
-    cdef hdicore_error error
-    return hdicore_check(hdicore_get_api().model_predict(
-        model, X, by, other_means, coverages, n_levels, kind, n_threads, intervals, means, &error),
-        &error)
-
-
 cdef inline int model_mean(
     const hdicore_model *model, const hdicore_rows *X, int n_threads, double *means
 ) except -1 nogil:
@@ -403,3 +387,19 @@ cdef inline hdicore_index *model_index(const hdicore_model *model) except NULL n
         with gil:
             raise MemoryError()
     return index
+
+
+cdef inline int model_predict(
+    const hdicore_model *model, const hdicore_rows *X, const double *by,
+    const double *other_means, const double *coverages, int64_t n_levels, int kind, int n_threads,
+    double *intervals, double *means,
+) except -1 nogil:
+    """Intervals as `model_intervals` gives them, with means (n_rows, n_outputs) beside.
+
+    Labels `by` (n_rows,) of groups and `other_means` (n_rows, n_outputs) where a calibration needs
+    them; these and `means` are NULL otherwise.
+    """
+    cdef hdicore_error error
+    return hdicore_check(hdicore_get_api().model_predict(
+        model, X, by, other_means, coverages, n_levels, kind, n_threads, intervals, means, &error),
+        &error)

@@ -148,7 +148,7 @@ def _calibration(parts: Parts, stored: dict[str, Any], postprocess: PostProcess)
         shares, scores = stored["distribution"]
         distribution = PredictiveDistribution(shares, scores, postprocess)
     about = facts["n"], facts["confidence"], bool(facts["weighted"])
-    guarantee = printable(facts["guarantee"])
+    guarantee = printable(facts.get("guarantee", ""))
     others = groups, distribution, recent
     return Calibration(stored["method"], levels, postprocess, *about, *others, guarantee=guarantee)
 
@@ -179,7 +179,7 @@ def _cross_calibration(
     weights = parts.optional("weights", "float64", shape)
     of_folds = None if weights is None else tuple(np.split(np.array(weights), ends))
     about = postprocess, bool(facts["grouped"]), stored["method"]
-    guarantee = printable(facts["guarantee"])
+    guarantee = printable(facts.get("guarantee", ""))
     calibration = CrossCalibration(levels, tuple(scores), *about, of_folds, guarantee)
     if _stored_levels(calibration) != stored["levels"]:
         raise ValueError("its numbers are not those of its scores")

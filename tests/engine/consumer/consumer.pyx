@@ -164,8 +164,12 @@ cdef class Model:
                 double[:, :, :, ::1] ends, double[:, ::1] means):
         cdef const double[::1] labels = by
         cdef const double[:, ::1] others = other_means
-        cdef const double *given_by = NULL if by is None else &labels[0]
-        cdef const double *given_means = NULL if other_means is None else &others[0, 0]
+        cdef const double *given_by = NULL
+        cdef const double *given_means = NULL
+        if by is not None:
+            given_by = &labels[0]
+        if other_means is not None:
+            given_means = &others[0, 0]
         cdef hc.hdicore_rows rows = hc.hdicore_rows(
             n_rows=X.shape[0], n_features=X.shape[1], floats=NULL, doubles=&X[0, 0])
         with nogil:

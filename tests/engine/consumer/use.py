@@ -211,7 +211,7 @@ def calibrated_models(module):
             path, by = Path(folder, name), new_labels if "groups" in name else None
             fitted.save(path)
             model, others = module.Model(bytes(path), 1), None
-            centred = fitted._fitted.centred
+            centred = fitted._fitted.calibrated.centred
             if centred is not None and centred.share > 0:
                 others = np.ascontiguousarray(centred.mean.predict(new, 1)[:, np.newaxis])
             n_outputs = model.shape()[1]
