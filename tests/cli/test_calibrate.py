@@ -471,7 +471,7 @@ def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
         ),
         (
             ["--mean", "boosting", "--calibrate", "none"],
-            "--mean must not be given with --calibrate none",
+            "--mean needs --calibrate oob or split or cv\\+, got --calibrate none",
         ),
         (["--calibrate", "cv+", "--folds", "1"], "a whole number from 2 on"),
         (["--folds", 3], r"--folds needs --calibrate cv\+, got --calibrate oob"),

@@ -423,6 +423,11 @@ def test_refused_calibrations():
         ((X_NEW, Y_NEW), {"base": ("hdi", 80)}, "level must be above 0 and below 1"),
         ((X_NEW, None), {}, "X and y must be given with method='split'"),
         ((X_NEW, Y_NEW), {"method": "oob"}, "method must be 'split' for a LeafModel, got 'oob'"),
+        (
+            (X_NEW, Y_NEW),
+            {"method": Split(objective="width")},
+            "objective must be 'balanced' for a LeafModel, whose base is given, got 'width'",
+        ),
         ((None, None), {}, "X and y must be given with method='split'"),
     ]
     for arguments, options, message in wrong:

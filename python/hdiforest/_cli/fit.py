@@ -91,17 +91,17 @@ def _check_calibration(options: Any) -> None:
     """Raise UsageError if options of the calibration do not go together."""
     method = options.calibrate
     needs = {"groups": ["cv+", "split"], "folds": ["cv+"], "by": ["oob", "split"], "order": ["oob"]}
+    needs["mean"] = ["oob", "split", "cv+"]
     if options.objective != OutOfBag.objective:
-        needs["objective"] = ["oob", "split", "cv+"]
+        needs["objective"] = needs["mean"]
     for name, methods in needs.items():
         if getattr(options, name) is not None and method not in methods:
             needed = f"--calibrate {' or '.join(methods)}"
             raise UsageError(f"--{name} needs {needed}, got --calibrate {method}")
     if options.mean is not None and options.weights != "all":
         raise UsageError(f"--mean needs --weights all, got --weights {options.weights}")
-    for name in ("coverage", "mean"):
-        if method == "none" and getattr(options, name) is not None:
-            raise UsageError(f"--{name} must not be given with --calibrate none")
+    if method == "none" and options.coverage is not None:
+        raise UsageError("--coverage must not be given with --calibrate none")
 
 
 def _training_table(options: Any) -> TrainingTable:

@@ -248,6 +248,9 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         if method not in (None, "split") and not isinstance(method, Split):
             raise ValueError(f"method must be 'split' for a LeafModel, got {method!r}")
         how = cast("Split", resolve_method(method or "split", X, y))
+        if how.objective != Split.objective:
+            must = f"objective must be {Split.objective!r} for a LeafModel"
+            raise ValueError(f"{must}, whose base is given, got {how.objective!r}")
         coverages, targets = checks.checked_coverages(coverage), checks.check_targets("y", y)
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
