@@ -30,7 +30,7 @@ def columns_of_diagnosis(
     of_folds: Sequence[NDArray[Any]] = (),
     labels: NDArray[Any] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns of `hdiforest.inspection.diagnose` of rows; see `predict_calibrated`.
+    """Return the columns of `hdiforest.inspection.diagnose` of rows; see `IntervalQuery`.
 
     Without the `labels` of their groups, if these are needed, the quantile is that of all rows.
     """
