@@ -21,6 +21,23 @@ namespace {
 using namespace arguments;
 
 Interpolation interpolation_of(int number) {
+    constexpr auto same = [](Interpolation ours, hdicore_interpolation theirs) {
+        return static_cast<int>(ours) == static_cast<int>(theirs);
+    };
+    static_assert(
+        same(Interpolation::inverted_cdf, hdicore_inverted_cdf) &&
+        same(Interpolation::averaged_inverted_cdf, hdicore_averaged_inverted_cdf) &&
+        same(Interpolation::linear, hdicore_linear) &&
+        same(Interpolation::lower, hdicore_lower_atom) &&
+        same(Interpolation::higher, hdicore_higher_atom) &&
+        same(Interpolation::midpoint, hdicore_midpoint) &&
+        same(Interpolation::nearest, hdicore_nearest) &&
+        same(Interpolation::closest_observation, hdicore_closest_observation) &&
+        same(Interpolation::interpolated_inverted_cdf, hdicore_interpolated_inverted_cdf) &&
+        same(Interpolation::hazen, hdicore_hazen) &&
+        same(Interpolation::weibull, hdicore_weibull) &&
+        same(Interpolation::median_unbiased, hdicore_median_unbiased) &&
+        same(Interpolation::normal_unbiased, hdicore_normal_unbiased));
     return one_of<Interpolation>(number, hdicore_normal_unbiased, "interpolation");
 }
 
