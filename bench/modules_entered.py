@@ -47,7 +47,7 @@ N_IMPORTS = 5
 
 def module_paths(tree: Path) -> dict[str, Path]:
     """Return the files of the user layer by the names of their modules."""
-    root = revisions.packages_of(tree)
+    root = tree / "python"
     return {
         ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
         for path in sorted((root / PACKAGE).rglob("*.py"))
@@ -300,7 +300,7 @@ def result_of(tree: Path, *arguments: str | Path) -> Any:
 
 def measure_imports(tree: Path) -> dict[str, str]:
     """Return modules of ours, milliseconds, and whether scikit-learn was loaded."""
-    folder = revisions.packages_of(tree) / PACKAGE
+    folder = tree / "python" / PACKAGE
     has_serving = (folder / "serving").exists() or (folder / "serving.py").exists()
     figures = {}
     for name, statement in IMPORTS.items():

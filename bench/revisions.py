@@ -11,12 +11,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 KEEP = ROOT / "build" / "revisions"
-WORKTREE = "WORKTREE"  # the package that is installed: of an editable one the files as they stand
+WORKTREE = "WORKTREE"  # the files as they stand, with the engine that was compiled last
 
 Process = subprocess.Popen[str]
 
@@ -52,7 +51,10 @@ def compile_engine(tree: Path) -> None:
 def built_tree(revision: str) -> Path:
     """Folder with the files of a commit and its compiled engine."""
     if revision == WORKTREE:
-        return Path(find_spec("hdicore").origin).parents[1]
+        # Without it Python would import what is installed, and its times would bear the wrong name.
+        if not list((ROOT / "python" / "hdicore").glob("_core.*[od]")):
+            raise NoSuchTreeError(f"{ROOT} has no compiled engine; run pip install -e . there.")
+        return ROOT
     tree = KEEP / commit_of(revision)
     if not tree.exists():
         KEEP.mkdir(parents=True, exist_ok=True)
@@ -64,14 +66,9 @@ def built_tree(revision: str) -> Path:
     return tree
 
 
-def packages_of(tree: Path) -> Path:
-    """Return the folder of a tree that holds the packages."""
-    return tree / "python" if (tree / "python").is_dir() else tree
-
-
 def start(tree: Path, *arguments: str | Path, **environment: str) -> Process:
     """Start Python in a fresh process that imports the package from `tree`."""
-    paths = os.pathsep.join(map(str, (ROOT / "bench" / "startup", packages_of(tree), tree)))
+    paths = os.pathsep.join(map(str, (ROOT / "bench" / "startup", tree / "python", tree)))
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": paths} | environment,

@@ -66,25 +66,32 @@ class HeaderText {
     std::string_view left_;
 };
 
+// What stands behind `name` in facts of an older file, which were JSON within JSON.
+std::string_view older_fact(std::string_view header, std::string_view name) {
+    const std::string start = "\\\"" + std::string(name) + "\\\": ";
+    const std::size_t at = header.find(start);
+    if (at == header.npos) return "?";
+    HeaderText value(header.substr(at + start.size()));
+    value.skip("\\\"");
+    return value.left().substr(0, value.left().find_first_of("\\,}"));
+}
+
 // Refuses versions of the format that are not this one.
-void check_version(std::string_view written) {
+void check_version(std::string_view written, std::string_view header) {
     HeaderText versions(written);
     const auto word = [&] { return versions.take([](char c) { return c > ' ' && c <= '~'; }); };
-    const std::string_view format = word();
+    const bool is_older = written.starts_with("{");
+    const auto format = is_older ? older_fact(header, "format_version") : word();
     versions.skip(" ");
-    const std::string_view writer = word();
+    const auto writer = is_older ? older_fact(header, "hdicore") : word();
     if (format == std::to_string(format_version) && !writer.empty() && versions.skip(" ") &&
         !word().empty() && versions.left().empty()) {
         return;
     }
-    const bool is_older = written.starts_with("{");
-    refuse((is_older ? "the file has an older format"
-                     : "the file has format " + printable(format) + ", written by hdicore " +
-                           printable(writer)) +
-           ", and this version reads format " + std::to_string(format_version) +
+    refuse("the file has format " + printable(format) + ", written by hdicore " +
+           printable(writer) + ", and this version reads format " + std::to_string(format_version) +
            " of model files: " +
-           (is_older ? "make it again, or read it with the version that wrote it"
-                     : "upgrade hdicore"));
+           (is_older ? "make it again, or read it with that version" : "upgrade hdicore"));
 }
 
 // The next array, whose data is a part of `content`.
@@ -189,7 +196,7 @@ TensorFile TensorFile::read(std::shared_ptr<const FileBytes> bytes, bool verifie
     }
     if (found != "hdicore_model") damaged("it holds other tensors");
     header.expect(R"(":")");
-    check_version(header.take([](char c) { return c >= ' ' && c != '"' && c != '\\'; }));
+    check_version(header.take([](char c) { return c >= ' ' && c != '"' && c != '\\'; }), text);
     header.expect(R"("})");
     TensorFile file{std::move(bytes), {}};
     while (header.skip(R"(,")")) {

@@ -24,9 +24,11 @@ from hdiforest.exceptions import ModelReplacedError
 from ..cli.calls import run
 from ..model_files import (
     NUMBER_NAMES,
+    headed,
     rewritten,
     with_array,
     with_facts,
+    with_metadata,
     with_number,
     with_text,
     with_value,
@@ -220,10 +222,6 @@ def test_missing_file(tmp_path):
         HDIForestRegressor.load(tmp_path / "nothing")
     with pytest.raises(FileNotFoundError, match="there is no model file"):
         HDIForestRegressor.load(tmp_path)
-
-
-def headed(text):
-    return struct.pack("<Q", len(text)) + text
 
 
 @pytest.mark.parametrize(
@@ -513,15 +511,6 @@ def test_hostile_outputs(tmp_path, change, message):
         return
     with pytest.raises(ValueError, match=message):
         HDIForestRegressor.load(path)
-
-
-def with_metadata(path, value):
-    """Put another value behind the key of a file, as who wrote another version of it."""
-    whole = path.read_bytes()
-    start = 8 + struct.unpack("<Q", whole[:8])[0]
-    text = whole[8:start].decode()
-    own = re.sub('"hdicore_model":"[^"]*"', lambda _: f'"hdicore_model":{json.dumps(value)}', text)
-    path.write_bytes(headed(own.encode()) + whole[start:])
 
 
 def test_newer_versions(path):

@@ -21,7 +21,14 @@ from hdiforest.monitoring import recalibrate
 from hdiforest.serving._parts import Origin, Parts, as_facts, as_text
 from hdiforest.serving._serialization import from_arrays
 
-from ...model_files import arrays_of, rewritten, with_array, with_text, with_value
+from ...model_files import (
+    arrays_of,
+    rewritten,
+    with_array,
+    with_metadata,
+    with_text,
+    with_value,
+)
 from ...oracle import ROOT, families, leaf_sizes, run
 from ..fuzz import corpus
 from ..fuzz.engine import COMPILER, SANITIZE, SOURCES
@@ -271,6 +278,17 @@ def test_arrays_that_are_not_known_of_a_calibration_are_refused(files, ask, tmp_
     assert "calibration.widths, which this version does not know" in found.message
     with pytest.raises(ValueError, match=r"calibration\.widths"):
         HDIForestRegressor.load(path)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_older_formats_name_their_version(version, files, ask, tmp_path):
+    path = tmp_path / "model"
+    shutil.copy(files("leaf_5"), path)
+    facts = {"format_version": version, "hdicore": "0.0.9", "weights": "all"}
+    with_metadata(path, json.dumps({"facts": facts, "sha256": "0"}))
+    (answer,) = ask([path], NEW, LEVELS)
+    assert f"has format {version}, written by hdicore 0.0.9, " in answer.message
+    assert answer.message.endswith("make it again, or read it with that version")
 
 
 def test_some_calibrations_have_residuals(files):
