@@ -127,6 +127,15 @@ py::array_t<T> integers(py::handle object, const char* name) {
     return checked(as_c_array<std::int64_t>(array));
 }
 
+inline py::array_t<bool> truths(py::handle object, const char* name) {
+    const py::array array = as_array(object);
+    if (array.dtype().kind() != 'b') {
+        throw py::value_error(std::string(name) + " must be an array of booleans, got dtype " +
+                              std::string(py::str(array.dtype())));
+    }
+    return as_c_array<bool>(array);
+}
+
 template <class T>
 std::span<const T> span_of(const py::array_t<T>& array) {
     return {array.data(), static_cast<std::size_t>(array.size())};

@@ -10,6 +10,7 @@ namespace {
 
 // What all ways to build an index have in common.
 struct Options {
+    const py::object& event;
     const py::object& sample_weight;
     bool keep_row_weights;
     bool pooled;
@@ -37,6 +38,11 @@ class Arguments {
         rows.y = {targets_.data(), static_cast<std::size_t>(targets_.shape(0)),
                   scalar_output ? 1 : static_cast<std::size_t>(targets_.shape(1))};
         rows.pooled = options.pooled;
+        if (!options.event.is_none()) {
+            events_ = truths(options.event, "event");
+            check_shape(events_, "event", {targets_.shape(0)});
+            rows.event = span_of(events_);
+        }
         if (!options.sample_weight.is_none()) {
             weights_ = reals(options.sample_weight, "sample_weight");
             check_shape(weights_, "sample_weight", {targets_.shape(0)});
@@ -58,6 +64,7 @@ class Arguments {
 
   private:
     py::array_t<double> targets_;
+    py::array_t<bool> events_;
     py::array_t<double> weights_;
     py::array_t<std::int64_t> sizes_;
 };
@@ -125,28 +132,32 @@ void add_block(const py::handle& item, const TrainingRows& rows, std::size_t fir
 
 }  // namespace
 
-BoundIndex from_numbers(const py::object& leaves, const py::object& y, const py::object& counts,
-                        const py::object& sample_weight, const py::object& n_leaves,
-                        bool keep_row_weights, bool pooled, const py::object& max_samples_leaf,
-                        const py::object& seed, const py::object& n_threads) {
-    return make_index(leaves, y, counts, n_leaves, false,
-                      {sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
+BoundIndex from_numbers(const py::object& leaves, const py::object& y, const py::object& event,
+                        const py::object& counts, const py::object& sample_weight,
+                        const py::object& n_leaves, bool keep_row_weights, bool pooled,
+                        const py::object& max_samples_leaf, const py::object& seed,
+                        const py::object& n_threads) {
+    return make_index(
+        leaves, y, counts, n_leaves, false,
+        {event, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
 }
 
-BoundIndex from_leaves(const py::object& leaves, const py::object& y, const py::object& counts,
-                       const py::object& sample_weight, bool keep_row_weights, bool pooled,
-                       const py::object& max_samples_leaf, const py::object& seed,
-                       const py::object& n_threads) {
-    return make_index(leaves, y, counts, py::none(), true,
-                      {sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
+BoundIndex from_leaves(const py::object& leaves, const py::object& y, const py::object& event,
+                       const py::object& counts, const py::object& sample_weight,
+                       bool keep_row_weights, bool pooled, const py::object& max_samples_leaf,
+                       const py::object& seed, const py::object& n_threads) {
+    return make_index(
+        leaves, y, counts, py::none(), true,
+        {event, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
 }
 
 BoundIndex from_blocks(const py::object& blocks, const py::object& y, const py::object& n_leaves,
-                       const py::object& sample_weight, bool keep_row_weights, bool pooled,
-                       const py::object& max_samples_leaf, const py::object& seed,
-                       const py::object& n_threads) {
+                       const py::object& event, const py::object& sample_weight,
+                       bool keep_row_weights, bool pooled, const py::object& max_samples_leaf,
+                       const py::object& seed, const py::object& n_threads) {
     const Arguments given(
-        y, n_leaves, {sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
+        y, n_leaves,
+        {event, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
     Interruption interruption(pending_signals());
     const auto make_builder = [&] {
         const py::gil_scoped_release no_gil;

@@ -31,6 +31,9 @@ BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
     held.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets", copy);
     held.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets", copy);
     held.atoms = adopt<double>(entry(arrays, "atoms"), "atoms", copy);
+    if (arrays.contains("events")) {
+        held.events = adopt<std::uint8_t>(entry(arrays, "events"), "events", copy);
+    }
     held.tree_begin = adopt<offset_t>(entry(arrays, "tree_begin"), "tree_begin", copy);
     held.leaf_begin = adopt<std::uint32_t>(entry(arrays, "leaf_begin"), "leaf_begin", copy);
     adopt_either<std::uint16_t, rank_t>(arrays, "ranks", copy, held.ranks);
@@ -81,6 +84,7 @@ py::dict to_arrays(const py::object& self) {
             }
         },
         held.copies);
+    if (held.censored()) arrays["events"] = view_of(held.events, self);
     if (held.leaf_mask.size() > 0) arrays["seen"] = view_of(held.leaf_mask, self);
     if (held.pooled) arrays["pooled"] = py::array_t<std::uint8_t>(0);
     return arrays;
@@ -144,6 +148,7 @@ void register_leaf_index(py::module_& module) {
     Stub::nbytes(cls, [](const BoundIndex& i) { return i.current().nbytes(); });
     Stub::scalar_output(cls, [](const BoundIndex& i) { return i.scalar_output; });
     Stub::pooled(cls, [](const BoundIndex& i) { return i.current().arrays().pooled; });
+    Stub::censored(cls, [](const BoundIndex& i) { return i.current().arrays().censored(); });
     register_queries<Stub>(cls);
     Stub::spread_and_mass(cls, &spread_and_mass);
     cls.def("__hdicore_index__", &c_index, "Capsule \"hdicore.index\" of this index, for C.")

@@ -65,6 +65,7 @@ class _LeafIndexArrays(TypedDict):
     copies: NotRequired[NDArray[np.uint8] | NDArray[np.uint32]]
     seen: NotRequired[NDArray[np.uint64]]  # a bit a leaf, or none if all exist
     pooled: NotRequired[NDArray[np.uint8]]  # (0,) if leaves are pooled
+    events: NotRequired[NDArray[np.uint8]]  # (n_atoms,) of a censored index
 
 class _Instructions(TypedDict):
     used: str
@@ -378,6 +379,9 @@ class LeafIndex:
         Leaf of each training row in each tree, counted from 0.
     y : (n,) or (n, n_outputs) float
         Finite targets. With one dimension, results have no axis for outputs.
+    event : (n,) bool, optional
+        Whether the event came at time `y`. Where it is false, it had not come yet: the row is
+        censored. See Notes.
     counts : (n, n_trees) int, optional
         How often a row counts in a tree: bootstrap multiplicities, or 0 to leave it out.
     sample_weight : (n,) float, optional
@@ -406,6 +410,12 @@ class LeafIndex:
     Immutable, and therefore safe to share between threads. Building is O(n_outputs * n * (log n +
     n_trees)).
 
+    With `event` the distribution is that of the time of the event, by the estimator of Kaplan and
+    Meier (1958) with the weights of the rows. At equal times events come before censored rows. Mass
+    that no event takes lies beyond the last time. Ends and quantiles that are not reached are
+    infinite. Lower ends are at most the last time that has weight. There is one output, without a
+    mean, priced intervals, regions, pooled leaves and rows to leave out.
+
     Queries take a training row to leave out of each row as `leave_out`. It must lie, once, in each
     leaf of the row. In `leaves`, -1 stands for a tree in which it does not. It needs
     ``keep_row_weights``.
@@ -423,6 +433,7 @@ class LeafIndex:
         leaves: ArrayLike,
         y: ArrayLike,
         *,
+        event: ArrayLike | None = None,
         counts: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         n_leaves: ArrayLike | None = None,
@@ -437,6 +448,7 @@ class LeafIndex:
         leaves: ArrayLike,
         y: ArrayLike,
         *,
+        event: ArrayLike | None = None,
         counts: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         keep_row_weights: bool = False,
@@ -458,6 +470,8 @@ class LeafIndex:
             float type and memory layout. Memory grows with the largest id of each tree.
         y : (n,) or (n, n_outputs) float
             Finite targets.
+        event : (n,) bool, optional
+            Whether the event came at time `y`; see the class.
         counts : (n, n_trees) int, optional
             How often a row counts in a tree.
         sample_weight : (n,) float, optional
@@ -500,6 +514,7 @@ class LeafIndex:
         y: ArrayLike,
         n_leaves: ArrayLike,
         *,
+        event: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         keep_row_weights: bool = False,
         pooled: bool = False,
@@ -522,6 +537,8 @@ class LeafIndex:
             Finite targets.
         n_leaves : (n_trees,) int
             Leaves of each tree.
+        event : (n,) bool, optional
+            Whether the event came at time `y`; see the class.
         sample_weight : (n,) float, optional
             Weight of each row, times its counts.
         keep_row_weights : bool, default=False
@@ -645,6 +662,10 @@ class LeafIndex:
     @property
     def pooled(self) -> bool:
         """Whether leaves count by their size."""
+
+    @property
+    def censored(self) -> bool:
+        """Whether targets are times of an event that is censored in some rows."""
 
     def __getstate__(self) -> tuple[_LeafIndexArrays, bool]: ...
     def __reduce__(self) -> tuple[Any, ...]: ...

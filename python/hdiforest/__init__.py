@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hdiforest.displays import MonitorDisplay as MonitorDisplay
     from hdiforest.displays import PITDisplay as PITDisplay
     from hdiforest.displays import WidthDisplay as WidthDisplay
+    from hdiforest.survival import HDISurvivalForest as HDISurvivalForest
 
 # The public names and where they are; type checkers read the imports above. Each is imported when
 # it is asked for, so that `hdiforest.serving` does without scikit-learn.
@@ -32,6 +33,7 @@ _HOMES = {
     "ForestSearchOOB": "hdiforest._estimators.forest_search",
     "ExplanationDisplay": "hdiforest.displays",
     "HDIForestRegressor": "hdiforest._estimators.hdi_forest",
+    "HDISurvivalForest": "hdiforest.survival",
     "IntervalDisplay": "hdiforest.displays",
     "LeafModel": "hdiforest._estimators.leaf_model",
     "MonitorDisplay": "hdiforest.displays",
@@ -58,6 +60,7 @@ _ROOMS = (
     "monitoring",
     "regions",
     "serving",
+    "survival",
 )
 
 __all__ = sorted(_HOMES)

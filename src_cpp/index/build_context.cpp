@@ -14,6 +14,9 @@ BuildContext::BuildContext(const TrainingRows& training_rows, bool keeps_row_wei
       n_threads(threads),
       interruption(interrupted) {
     check_number_of_trees(rows.n_trees);
+    if (keep_row_weights && !rows.event.empty()) {
+        refuse("event must not be given with keep_row_weights");
+    }
     if (keep_row_weights && rows.max_samples_leaf > 0) {
         refuse(
             "max_samples_leaf must not be given with keep_row_weights: a row that was not kept in "

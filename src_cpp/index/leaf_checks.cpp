@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -93,13 +94,25 @@ void check_offsets(std::span<const offset_t> offsets, std::size_t last, bool str
     }
 }
 
-void check_atoms(std::span<const double> atoms) {
+// Of a censored index: events first, then the censored rows of their time.
+void check_events(const LeafIndexArrays& arrays, std::size_t n_outputs) {
+    const auto [atoms, events] = std::pair(arrays.atoms.view(), arrays.events.view());
+    bool proper = events.size() == atoms.size() && n_outputs == 1 && !arrays.pooled &&
+                  std::ranges::find(events, 1) != events.end();
+    for (const std::uint8_t event : events) proper &= event <= 1;
+    if (!proper) refuse("events is damaged: it must be 0 or 1 for each atom of the one output");
+}
+
+void check_atoms(std::span<const double> atoms, std::span<const std::uint8_t> events) {
     if (atoms.size() > std::numeric_limits<rank_t>::max()) {
         refuse("atoms is damaged: an output must have fewer than 2**32");
     }
     // Whoever lies between finite ones is finite.
     bool proper = std::isfinite(atoms.front()) && std::isfinite(atoms.back());
-    for (std::size_t k = 1; k < atoms.size(); ++k) proper &= atoms[k] > atoms[k - 1];
+    for (std::size_t k = 1; k < atoms.size(); ++k) {
+        const bool is_pair = !events.empty() && events[k - 1] > events[k];
+        proper &= atoms[k] > atoms[k - 1] || (is_pair && atoms[k] == atoms[k - 1]);
+    }
     if (!proper) refuse("atoms is damaged: targets must be finite and ascending");
 }
 
@@ -188,7 +201,10 @@ void check_sizes(const LeafTable& table) {
     if (table.has_leaf_mask() && arrays.leaf_mask.size() != (n_leaves + 63) / 64) {
         refuse("seen must have a bit for each leaf, 64 to an element");
     }
-    for (std::size_t o = 0; o < table.n_outputs(); ++o) check_atoms(table.atoms(o));
+    if (arrays.censored()) check_events(arrays, table.n_outputs());
+    for (std::size_t o = 0; o < table.n_outputs(); ++o) {
+        check_atoms(table.atoms(o), arrays.events.view());
+    }
 }
 
 LeafSizes check_leaves(const LeafTable& table, unsigned n_threads, Interruption& interruption) {

@@ -169,6 +169,7 @@ LeafIndexArrays LeafStorage::take_arrays(BuildContext& context, const StorageFor
     arrays.leaf_offsets = take(context.leaf_offsets);
     arrays.atom_offsets = take(context.atom_offsets);
     arrays.atoms = take(context.atoms);
+    arrays.events = take(context.orders.front().events);
     arrays.tree_begin = take(tree_begin_);
     arrays.leaf_begin = take(leaf_begin_);
     entries_.move_to(arrays, format, context.interruption);

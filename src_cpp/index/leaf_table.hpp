@@ -30,7 +30,10 @@ struct LeafIndexArrays {
         leaf_offsets;  // (n_trees + 1,) leaves of tree t: [leaf_offsets[t], leaf_offsets[t + 1])
     Array<offset_t> atom_offsets;  // (n_outputs + 1,) atoms of output o, into `atoms`
     Array<double> atoms;           // distinct targets of each output, ascending
-    Array<offset_t> tree_begin;    // (n_outputs * n_trees + 1,) entries of output o, tree t
+    // (n_atoms,) 1 where the event came at an atom, 0 where rows are censored, which follow the
+    // event of their time. Or empty: targets are not censored.
+    Array<std::uint8_t> events;
+    Array<offset_t> tree_begin;  // (n_outputs * n_trees + 1,) entries of output o, tree t
     // (n_outputs * (n_leaves + n_trees),) entries of leaf l of tree t, counted from tree_begin of
     // (o, t), are [leaf_begin[s + l], leaf_begin[s + l + 1]) with
     // s = o * (n_leaves + n_trees) + leaf_offsets[t] + t.
@@ -50,6 +53,7 @@ struct LeafIndexArrays {
     bool pooled = false;
 
     bool uniform() const noexcept { return units.index() == 0; }
+    bool censored() const noexcept { return events.size() > 0; }
 };
 
 // Kept only on request, to leave a row out of its own leaves exactly.
@@ -120,8 +124,9 @@ class LeafTable {
     }
     std::size_t nbytes() const noexcept {
         std::size_t n = arrays_.leaf_offsets.nbytes() + arrays_.atom_offsets.nbytes() +
-                        arrays_.atoms.nbytes() + arrays_.tree_begin.nbytes() +
-                        arrays_.leaf_begin.nbytes() + arrays_.leaf_mask.nbytes();
+                        arrays_.atoms.nbytes() + arrays_.events.nbytes() +
+                        arrays_.tree_begin.nbytes() + arrays_.leaf_begin.nbytes() +
+                        arrays_.leaf_mask.nbytes();
         const auto add = [&n](const auto& values) { n += values.nbytes(); };
         std::visit(add, arrays_.ranks);
         with_array(arrays_.units, add);

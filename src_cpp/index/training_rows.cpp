@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -79,6 +80,12 @@ void check_sizes(const TrainingRows& rows) {
         refuse("y must hold fewer than 2**32 rows");
     }
     if (rows.n_outputs() < 1) refuse("y must hold at least one output");
+    if (!rows.event.empty()) {
+        if (rows.n_outputs() > 1 || rows.pooled) refuse("event needs one output, not pooled");
+        if (std::ranges::none_of(rows.event, std::identity())) {
+            refuse("event must be true for one row at least: all rows are censored");
+        }
+    }
     if (!rows.n_leaves.empty() && rows.n_leaves.size() != rows.n_trees) {
         refuse("n_leaves must give one number for each of " + std::to_string(rows.n_trees) +
                " trees, got " + std::to_string(rows.n_leaves.size()));
@@ -147,6 +154,7 @@ TargetOrder::TargetOrder(std::size_t n_rows) {
 
 void TargetOrder::assign(const TrainingRows& in, std::size_t output, Interruption& interruption) {
     const auto y = [&](std::uint32_t row) { return in.y(row, output); };
+    const auto is_event = [&](std::uint32_t row) { return in.event.empty() || in.event[row]; };
     std::iota(rows.begin(), rows.end(), 0u);
     for (const std::uint32_t row : rows) {
         if (!std::isfinite(y(row))) refuse("y[" + std::to_string(row) + "] is not finite");
@@ -154,11 +162,16 @@ void TargetOrder::assign(const TrainingRows& in, std::size_t output, Interruptio
     std::uint32_t n_compared = 0;
     std::stable_sort(rows.begin(), rows.end(), [&](std::uint32_t a, std::uint32_t b) {
         if (++n_compared % 65536 == 0) interruption.check();
-        return y(a) < y(b);
+        return y(a) < y(b) || (y(a) == y(b) && is_event(a) && !is_event(b));
     });
     for (const std::uint32_t row : rows) {
-        // + 0.0 makes one atom of -0.0 and 0.0 whichever comes first.
-        if (atoms.empty() || atoms.back() != y(row)) atoms.push_back(y(row) + 0.0);
+        const bool is_new = atoms.empty() || atoms.back() != y(row) ||
+                            (!in.event.empty() && (events.back() != 0) != is_event(row));
+        if (is_new) {
+            // + 0.0 makes one atom of -0.0 and 0.0 whichever comes first.
+            atoms.push_back(y(row) + 0.0);
+            if (!in.event.empty()) events.push_back(is_event(row));
+        }
         ranks.push_back(static_cast<rank_t>(atoms.size() - 1));
     }
 }

@@ -18,7 +18,9 @@ struct TrainingRows {
     // Leaf of each row in each tree, (n_rows, n_trees). Like `counts`, not read if blocks of trees
     // are given.
     Matrix<const leaf_t> leaves{};
-    Matrix<const double> y{};                  // (n_rows, n_outputs) finite
+    Matrix<const double> y{};  // (n_rows, n_outputs) finite
+    // (n_rows,) whether y is the time of the event, not one at which it had not come yet; or none.
+    std::span<const bool> event{};
     Matrix<const std::int32_t> counts{};       // (n_rows, n_trees) times a row counts, or none: 1
     std::span<const double> sample_weight{};   // (n_rows,) weight of each row, or none: 1
     std::span<const std::int64_t> n_leaves{};  // (n_trees,), or none: largest leaf given + 1
@@ -86,11 +88,12 @@ std::int64_t checked_n_leaves(const TrainingRows& rows, std::size_t tree, std::i
 // The row weights as whole numbers, (n_rows,), or none. Rows count up to `max_count` times.
 std::vector<count_t> checked_row_weights(const TrainingRows& rows, std::int32_t max_count);
 
-// The rows of one output in ascending order of y.
+// The rows of one output in ascending order of y, events before others of their time.
 struct TargetOrder {
-    std::vector<std::uint32_t> rows;  // (n_rows,)
-    std::vector<rank_t> ranks;        // (n_rows,) rank of rows[p]
-    std::vector<double> atoms;        // (n_atoms,)
+    std::vector<std::uint32_t> rows;   // (n_rows,)
+    std::vector<rank_t> ranks;         // (n_rows,) rank of rows[p]
+    std::vector<double> atoms;         // (n_atoms,)
+    std::vector<std::uint8_t> events;  // (n_atoms,) or none; see LeafIndexArrays
 
     // Makes room, so that sorting on another thread allocates nothing but a copy of the rows.
     explicit TargetOrder(std::size_t n_rows);

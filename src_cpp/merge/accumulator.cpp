@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "base/types.hpp"
+#include "pmf/kaplan_meier.hpp"
 
 namespace hdicore {
 
@@ -232,6 +233,12 @@ Pmf Accumulator::read(std::size_t output, std::size_t n_trees, RankBounds bounds
 Pmf Accumulator::read_empty() noexcept {
     n_atoms_ = 0;
     return {{}, {cumulative_, 1}, 0, index_.shift()};
+}
+
+Pmf Accumulator::to_survival(const Pmf& merged) noexcept {
+    return kaplan_meier({values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, ranks(),
+                        index_.arrays().events.view(), merged.n_trees,
+                        index_.tables().survival_rounding);
 }
 
 PartialPmf Accumulator::read_partial(std::size_t output, std::size_t n_trees,

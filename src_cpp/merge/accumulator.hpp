@@ -78,6 +78,10 @@ class Accumulator {
     // The same of a row to which no tree contributes.
     Pmf read_empty() noexcept;
 
+    // The distribution of the event's time, in place of the one read last, of a censored index.
+    // O(atoms).
+    Pmf to_survival(const Pmf& merged) noexcept;
+
     // The distribution in the ranges, which ascend and hold all that was added; all else is gaps.
     PartialPmf read_partial(std::size_t output, std::size_t n_trees,
                             std::span<const RankRange> ranges, double max_abs) noexcept;

@@ -26,6 +26,7 @@ Merger::Merger(const LeafIndex& index, const Request& request, Strategy strategy
 // The strategy that reads fewest entries, of those that are sufficient, asked for and probably
 // faster.
 Strategy Merger::first_choice(Strategy asked) const noexcept {
+    if (index_.arrays().censored()) return Strategy::whole;
     const bool sufficient = !needs_.every_atom && index_.tables().bucket_counts;
     const bool pays =
         needs_.few_buckets && index_.entries_per_leaf() >= kernels_.min_entries_for_buckets;
@@ -54,7 +55,9 @@ void Merger::evaluate(std::size_t output, RowSlices slices, std::size_t at) noex
         if (evaluate_partial(output, slices, at)) return;
         ++n_failed_;
     }
-    evaluate_pmf(merge_whole(accumulator_, output, slices), slices, RowCounts::none, at);
+    Pmf pmf = merge_whole(accumulator_, output, slices);
+    if (index_.arrays().censored()) pmf = accumulator_.to_survival(pmf);
+    evaluate_pmf(pmf, slices, RowCounts::none, at);
 }
 
 bool Merger::evaluate_partial(std::size_t output, RowSlices slices, std::size_t at) noexcept {

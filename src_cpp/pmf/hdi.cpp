@@ -106,8 +106,8 @@ Interval choose_tied(const StepFunction& steps, mass_t needed, double tied) noex
     };
     mass_t max_mass = 0;
     sweep_tied([&](std::size_t, std::size_t, mass_t mass) { max_mass = std::max(max_mass, mass); });
-    // Rounding leaves masses that are equal less than two units a tree apart.
-    const mass_t min_mass = max_mass - 2 * static_cast<mass_t>(steps.n_trees);
+    // Rounding leaves masses that are equal apart.
+    const mass_t min_mass = max_mass - steps.rounding;
     std::size_t n_tied = 0;
     Interval chosen{std::nan(""), std::nan("")};
     sweep_tied([&](std::size_t i, std::size_t j, mass_t mass) {
@@ -115,7 +115,9 @@ Interval choose_tied(const StepFunction& steps, mass_t needed, double tied) noex
     });
     if (n_tied == 1) return chosen;
 
-    const double median = values[steps.first_reaching(steps.needed(0.5))];
+    const std::size_t middle = steps.first_reaching(steps.needed(0.5));
+    if (middle == steps.size()) return chosen;
+    const double median = values[middle];
     if (std::isnan(median)) return {median, median};
     double nearest = infinity;
     sweep_tied([&](std::size_t i, std::size_t j, mass_t mass) {

@@ -19,7 +19,7 @@ inline constexpr double tie_tolerance = 0x1p-48;
 
 // Shortest interval between two atoms that holds at least `needed` units, 0 < needed <= total.
 // Among intervals of equal width (see tie_tolerance) the one with most mass (to two units a tree),
-// then with its midpoint nearest the lower weighted median, then the leftmost.
+// then with its midpoint nearest the lower weighted median, if that is an atom, then the leftmost.
 //
 // Algorithm 1 of Zhu, Lu, Chen (IJCAI 2019), eq. (19)-(21), with its threshold read as the
 // coverage, its indices kept in bounds, and prefix sums in place of a running one. O(atoms), two

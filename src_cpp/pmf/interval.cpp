@@ -16,11 +16,19 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double value_at(const Pmf& pmf, std::size_t atom) noexcept {
-    return pmf.values[atom];
+    return pmf.value(atom);
 }
 std::optional<double> value_at(const PartialPmf& pmf, std::size_t atom) noexcept {
     const double value = pmf.values[atom];
     return std::isnan(value) ? std::nullopt : std::optional(value);
+}
+
+// As value_at; behind the last atom a lower end is the horizon.
+double lower_end_at(const Pmf& pmf, std::size_t atom) noexcept {
+    return atom < pmf.size() ? pmf.values[atom] : pmf.horizon;
+}
+std::optional<double> lower_end_at(const PartialPmf& pmf, std::size_t atom) noexcept {
+    return value_at(pmf, atom);
 }
 
 Interval from_ends(double lower, double upper) noexcept {
@@ -41,11 +49,29 @@ std::optional<Interval> midway(const std::optional<Interval>& a,
 
 // Each struct reads its interval from a Pmf or PartialPmf, and says how much of one it needs.
 
-// The shortest closed interval that holds the coverage.
+// [largest atom such that the mass from it on holds the coverage, inf]
+struct Lower {
+    template <class AnyPmf>
+    static auto read(const AnyPmf& pmf, double coverage) noexcept {
+        // Last start with enough mass to its right.
+        const auto& masses = pmf.cumulative;
+        const auto beyond =
+            std::upper_bound(masses.begin(), masses.end(), pmf.whole() - pmf.needed(coverage));
+        const auto last = static_cast<std::size_t>(beyond - masses.begin()) - 1;
+        return from_ends(lower_end_at(pmf, last), infinity);
+    }
+    static double min_share(double coverage) noexcept { return coverage; }
+    static void mark(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept {
+        masses.mark_reaching(masses.needed(1) - masses.needed(coverage), marked);
+    }
+};
+
+// The shortest closed interval that holds the coverage; `Lower` if no finite one does.
 struct Hdi {
     template <class AnyPmf>
     static auto read(const AnyPmf& pmf, double coverage) noexcept {
-        return shortest_interval(pmf, pmf.needed(coverage));
+        const mass_t needed = pmf.needed(coverage);
+        return needed > pmf.total() ? Lower::read(pmf, coverage) : shortest_interval(pmf, needed);
     }
     static double min_share(double coverage) noexcept { return coverage; }
     static void mark(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept {
@@ -57,8 +83,8 @@ struct Hdi {
 struct EqualTailed {
     template <class AnyPmf>
     static auto read(const AnyPmf& pmf, double coverage) noexcept {
-        return from_ends(inverted_cdf(pmf, (1 - coverage) / 2),
-                         inverted_cdf(pmf, (1 + coverage) / 2));
+        const std::size_t lower = pmf.first_reaching(pmf.needed((1 - coverage) / 2));
+        return from_ends(lower_end_at(pmf, lower), inverted_cdf(pmf, (1 + coverage) / 2));
     }
     static double min_share(double coverage) noexcept {
         return min_share_of_inverted_cdf((1 + coverage) / 2);
@@ -66,23 +92,6 @@ struct EqualTailed {
     static void mark(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept {
         mark_inverted_cdf(masses, (1 - coverage) / 2, marked);
         mark_inverted_cdf(masses, (1 + coverage) / 2, marked);
-    }
-};
-
-// [largest atom such that the mass from it on holds the coverage, inf]
-struct Lower {
-    template <class AnyPmf>
-    static auto read(const AnyPmf& pmf, double coverage) noexcept {
-        // Last start with enough mass to its right.
-        const auto& masses = pmf.cumulative;
-        const auto beyond =
-            std::upper_bound(masses.begin(), masses.end() - 1, pmf.total() - pmf.needed(coverage));
-        const auto last = static_cast<std::size_t>(beyond - masses.begin()) - 1;
-        return from_ends(value_at(pmf, last), infinity);
-    }
-    static double min_share(double coverage) noexcept { return coverage; }
-    static void mark(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept {
-        masses.mark_reaching(masses.needed(1) - masses.needed(coverage), marked);
     }
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 
 #include "base/fixed_point.hpp"
@@ -19,18 +20,25 @@ struct StepFunction {
     std::span<const mass_t> cumulative;  // (n_atoms + 1,) cumulative[k] is the mass of the first k
     std::size_t n_trees;                 // trees that contribute, each 2^shift units
     int shift;
+    // Masses that are equal differ by no more than this: the rounding of units.
+    mass_t rounding = 2 * static_cast<mass_t>(n_trees);
+    // Mass of a censored target above all atoms, and the largest time that has weight, below it.
+    mass_t beyond = 0;
+    double horizon = 0;
 
     std::size_t size() const noexcept { return values.size(); }
     mass_t total() const noexcept { return cumulative.back(); }
+    mass_t whole() const noexcept { return total() + beyond; }
+    bool is_empty() const noexcept { return whole() == 0; }
 
-    // As required_units; with pooled leaves a tree contributes less than 2^shift units.
+    // As required_units; with pooled leaves a tree contributes less than 2^shift units, and masses
+    // of censored targets have units of their own.
     mass_t needed(double level) const noexcept {
-        const mass_t whole = static_cast<mass_t>(n_trees) << shift;
-        return total() == whole ? required_units(level, n_trees, shift) : needed_of_pool(level);
+        const mass_t of_trees = static_cast<mass_t>(n_trees) << shift;
+        return whole() == of_trees ? required_units(level, n_trees, shift) : needed_of_whole(level);
     }
 
-    // First atom up to which the mass is at least `units`, which is at most total(). O(log
-    // n_atoms).
+    // First atom up to which the mass is at least `units`, size() if there is none. O(log n_atoms).
     std::size_t first_reaching(mass_t units) const noexcept {
         const auto masses = cumulative.subspan(1);
         const auto at = std::lower_bound(masses.begin(), masses.end(), units);
@@ -45,10 +53,9 @@ struct StepFunction {
     }
 
   private:
-    mass_t needed_of_pool(double level) const noexcept {
-        if (level >= 1) return total();
-        const mass_t tolerance = 2 * static_cast<mass_t>(n_trees);
-        return std::max<mass_t>(1, std::llround(level * static_cast<double>(total())) - tolerance);
+    mass_t needed_of_whole(double level) const noexcept {
+        if (level >= 1) return whole();
+        return std::max<mass_t>(1, std::llround(level * static_cast<double>(whole())) - rounding);
     }
 };
 
@@ -61,6 +68,11 @@ struct Pmf : StepFunction {
         int shift, double observation = 0) noexcept
         : StepFunction{values, cumulative, n_trees, shift}, observation(observation) {}
 
+    // An atom, or infinity behind the last, where the mass beyond lies.
+    double value(std::size_t atom) const noexcept {
+        return atom < size() ? values[atom] : std::numeric_limits<double>::infinity();
+    }
+
     // Largest absolute value of an atom.
     double max_abs() const noexcept {
         return std::max(std::fabs(values.front()), std::fabs(values.back()));
@@ -71,13 +83,14 @@ struct Pmf : StepFunction {
         const auto above = inclusive ? std::upper_bound(values.begin(), values.end(), y)
                                      : std::lower_bound(values.begin(), values.end(), y);
         const auto n_below = static_cast<std::size_t>(above - values.begin());
-        return static_cast<double>(cumulative[n_below]) / static_cast<double>(total());
+        return static_cast<double>(cumulative[n_below]) / static_cast<double>(whole());
     }
 
     // Smallest atom whose cumulative mass exceeds the share u in [0, 1), O(log n_atoms): a draw,
-    // if u is uniform.
+    // if u is uniform. Infinite if there is none.
     double draw(double u) const noexcept {
-        const auto units = static_cast<mass_t>(u * static_cast<double>(total()));
+        const auto units = static_cast<mass_t>(u * static_cast<double>(whole()));
+        if (beyond > 0 && units >= total()) return value(size());
         const auto above = std::upper_bound(cumulative.begin() + 1, cumulative.end() - 1, units);
         return values[static_cast<std::size_t>(above - cumulative.begin()) - 1];
     }

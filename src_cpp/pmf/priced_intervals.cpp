@@ -46,7 +46,7 @@ class Search {
           block_(std::max<std::size_t>(16, (n_atoms_ + max_blocks - 1) / max_blocks)),
           n_blocks_((n_atoms_ + block_ - 1) / block_),
           needed_(needed),
-          slack_(2 * static_cast<mass_t>(steps.n_trees)),
+          slack_(steps.rounding),
           // Whole vectors, with the last price again.
           n_(n_lanes == 1 ? 1 : (prices.size() + 3) / 4 * 4),
           unit_(1 / static_cast<double>(steps.total())) {

@@ -13,14 +13,14 @@ double averaged_inverted_cdf(const Pmf& pmf, double level) noexcept {
     const mass_t needed = pmf.needed(level);
     const std::size_t k = pmf.first_reaching(needed);
     // F equals the level if it is within the tolerance of two units a tree on either side.
-    const mass_t exact = needed + 4 * static_cast<mass_t>(pmf.n_trees);
+    const mass_t exact = needed + 2 * pmf.rounding;
     const bool equal = level > 0 && k + 1 < pmf.size() && pmf.cumulative[k + 1] <= exact;
     return equal ? pmf.values[k] / 2 + pmf.values[k + 1] / 2 : pmf.values[k];
 }
 
 // Masses closer than this to a position are at it: the rounding of units.
 double rounding_of(const Pmf& pmf) noexcept {
-    return 2 * static_cast<double>(pmf.n_trees);
+    return static_cast<double>(pmf.rounding);
 }
 
 double closest_observation(const Pmf& pmf, double level) noexcept {
@@ -125,7 +125,7 @@ double quantile(const Pmf& pmf, double level, Interpolation interpolation) noexc
 }
 
 double inverted_cdf(const Pmf& pmf, double level) noexcept {
-    return pmf.values[pmf.first_reaching(pmf.needed(level))];
+    return pmf.value(pmf.first_reaching(pmf.needed(level)));
 }
 
 std::optional<double> inverted_cdf(const PartialPmf& pmf, double level) noexcept {

@@ -214,7 +214,7 @@ void mark(const BucketMasses& masses, const Request& request, BucketSet& marked)
 
 void read(const Pmf& pmf, const Request& request, std::size_t at, RegionSearch* search) noexcept {
     each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
-        if (pmf.size() == 0) {
+        if (pmf.is_empty()) {
             std::ranges::fill(statistic.results.row(at), nan);
             if constexpr (HasOthers<Statistic>) statistic.fill_others(at);
         } else if constexpr (std::is_same_v<Statistic, RegionRequest>) {

@@ -38,6 +38,7 @@ OutOfBagScorer::OutOfBagScorer(const OutOfBagRows& rows, std::shared_ptr<const L
       draw_weight_(rows.draw_weight.begin(), rows.draw_weight.end()),
       index_(std::move(index)) {
     if (index_->n_outputs() != 1) refuse("index must be of one output");
+    if (index_->arrays().censored()) refuse("index must not be of censored targets");
     if (!are_finite(y_)) refuse("y must be finite");
     if (!are_finite(draw_weight_) ||
         std::ranges::any_of(draw_weight_, [](double weight) { return weight < 0; })) {

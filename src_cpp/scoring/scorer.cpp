@@ -46,6 +46,7 @@ void score(const LeafIndex& index, const LeafSource& source,
            std::span<const std::uint32_t> leave_out, const Request& request,
            const Execution& execution) {
     check_leave_out(index, leave_out, source.n_rows());
+    check_censored(index, request);
     const std::span<const double> centres = request.intervals.centres;
     const bool copies = leave_out.empty() && is_copied(request);
     // Without its own row a leaf has another mean, which the merger finds.
@@ -93,6 +94,19 @@ void score(const LeafIndex& index, const LeafSource& source,
         };
     };
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);
+}
+
+void check_censored(const LeafIndex& index, const Request& request) {
+    if (!index.arrays().censored()) return;
+    if (!request.mean.is_empty()) {
+        refuse("the mean of censored targets is not known where events lie beyond the last time");
+    }
+    if (request.quantiles.interpolation != Interpolation::inverted_cdf) {
+        refuse("quantiles of censored targets are those of method 'inverted_cdf'");
+    }
+    if (!request.priced.is_empty() || !request.regions.is_empty()) {
+        refuse("an index of censored targets has no priced intervals and no regions");
+    }
 }
 
 void check_leave_out(const LeafIndex& index, std::span<const std::uint32_t> leave_out,

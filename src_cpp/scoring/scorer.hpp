@@ -28,6 +28,9 @@ void score(const LeafIndex& index, const LeafSource& source,
            std::span<const std::uint32_t> leave_out, const Request& request,
            const Execution& execution);
 
+// Throws std::invalid_argument if a censored index has no answer to the request.
+void check_censored(const LeafIndex& index, const Request& request);
+
 // Throws std::invalid_argument unless leave_out (n_rows,), if given, names training rows of an
 // index that kept their weights.
 void check_leave_out(const LeafIndex& index, std::span<const std::uint32_t> leave_out,

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/refusal.hpp"
+
 namespace hdicore {
 namespace {
 
@@ -192,6 +194,7 @@ class SpreadWorker {
 
 void find_spread(const LeafIndex& index, const LeafSource& source, const SpreadRequest& request,
                  const Execution& execution) {
+    if (index.arrays().censored()) refuse("leaves of censored targets have no mean to spread");
     const auto make_worker = [&](std::size_t max_rows) {
         const auto worker = std::make_shared<SpreadWorker>(index, source, request,
                                                            execution.interruption, max_rows);

@@ -161,6 +161,7 @@ USER_ROOMS = (
     "calibration",
     "serving",
     "_estimators",
+    "survival",
     "allocation",
     "regions",
     "inspection",

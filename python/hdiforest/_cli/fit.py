@@ -23,8 +23,10 @@ from hdiforest._cli.arguments import (
 )
 from hdiforest._cli.console import say, stages
 from hdiforest._cli.fit_report import Report, write_page
+from hdiforest._cli.fit_survival import check_survival, fit_survival
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._model.censoring import MIN_SAMPLES_LEAF
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import Roles, TrainingTable, read_training_tables
 from hdiforest._utils.checks import CallError, count_text, printable, size_text, time_text
@@ -47,10 +49,18 @@ def run_fit(options: Any) -> None:
             raise UsageError(f"the report {options.report} must not be the model file")
     _prepare_outputs(options, options.report)
     _check_calibration(options)
+    is_survival = options.event is not None
+    if is_survival:
+        check_survival(options)
+    if options.min_samples_leaf is None:
+        options.min_samples_leaf = MIN_SAMPLES_LEAF if is_survival else 5
     table = _training_table(options)
     is_ordered = options.order is not None or options.calibrate != "oob"
     columns = table.summary("" if is_ordered else "--order {} measures the coverage of later rows")
     say(f"Columns:\n{columns}\n")
+    if is_survival:
+        fit_survival(options, table)
+        return
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     grown = _given(options, "min_samples_leaf", "max_depth", "max_features", "max_samples")
     grown |= {"bootstrap": True, "random_state": options.seed, "n_jobs": options.jobs}
@@ -106,9 +116,9 @@ def _check_calibration(options: Any) -> None:
 
 def _training_table(options: Any) -> TrainingTable:
     """Read what the forest is fitted on; UsageError if it lacks what the calibration asks for."""
-    named = ("target", "drop", "sample_weight", "groups", "missing", "drop_missing_target")
+    named = ("target", "drop", "sample_weight", "groups", "event", "missing")
     roles = Roles(
-        **_given(options, *named),
+        **_given(options, *named, "drop_missing_target"),
         ids=options.id,
         categorical=[name for name in options.categorical if name != "auto"],
         written=written_form(options),

@@ -151,7 +151,9 @@ def checked_table_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
 
 
 def _require_distinct_targets(y: ArrayLike) -> None:
-    """Raise ValueError if two columns of targets have one name."""
+    """Raise ValueError if two columns of targets have one name, or y holds events and times."""
+    if getattr(getattr(y, "dtype", None), "names", None) is not None:
+        raise ValueError("y must be numbers, got a structured array; HDISurvivalForest takes it")
     for name, n in Counter(frame_of(y, "y").names or ()).items():
         if n > 1:
             raise ValueError(f"y must have columns of distinct names, got {n} columns {name!r}")

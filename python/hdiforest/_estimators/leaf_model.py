@@ -119,7 +119,13 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         """The training rows by leaf. It does not check whether its file has changed."""
         return self._fitted.index
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: Weights = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: Weights = None,
+        event: ArrayLike | None = None,
+    ) -> Self:
         """Index training rows by the leaves they lie in.
 
         Parameters
@@ -131,6 +137,9 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         sample_weight : (n,) array, optional
             Weights of the rows. None means equal weights. Every row counts in each of its leaves
             (the paper's definition).
+        event : (n,) bool array, optional
+            Whether the event came at the time y, which is censored elsewhere. Such a model has
+            intervals, quantiles and distribution functions, but no means and no calibration.
 
         Returns
         -------
@@ -138,11 +147,17 @@ class LeafModel(DistributionModel[IndexedLeaves]):
             The model itself. It refuses a new row in a leaf without a row of X. In that case X are
             not the rows of the fit, or the trees are of a kind that needs `n_leaves`.
         """
+        if getattr(getattr(y, "dtype", None), "names", None) is not None:
+            raise ValueError(
+                "y must be numbers, got a structured array; give its time as y and its event as "
+                "event, or use HDISurvivalForest.from_forest"
+            )
         leaves, n_threads = all_leaves(self.apply, X), thread_count(self.n_jobs)
         new_index: Callable[..., LeafIndex] = LeafIndex.from_leaves
         if self.n_leaves is not None:
             new_index = partial(LeafIndex, n_leaves=self.n_leaves)
-        index = new_index(leaves, y, sample_weight=sample_weight, n_threads=n_threads)
+        options: dict[str, Any] = {"event": event, "sample_weight": sample_weight}
+        index = new_index(leaves, y, **options, n_threads=n_threads)
         self._keep(IndexedLeaves(index, len(leaves), None, frame_of(y, "y").names))
         return self
 
@@ -243,6 +258,8 @@ class LeafModel(DistributionModel[IndexedLeaves]):
                 "mean must be None for a LeafModel, because it knows no tree; call "
                 "HDIForestRegressor().fit(X, y).calibrate(mean=...) with the rows of the fit"
             )
+        if leaves.index.censored:
+            raise ValueError("a LeafModel of censored targets has no calibration")
         if self.n_outputs_ > 1:
             raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
         if method not in (None, "split") and not isinstance(method, Split):
@@ -315,7 +332,9 @@ class LeavesOfRows(RowSource):
         self.model.counts_.add(counts)
         return answers
 
-    def calibrated_interval(self, coverage: Any, by: Any, _joint: bool, with_mean: bool) -> Array:
+    def calibrated_interval(
+        self, coverage: Any, by: Any, _joint: bool, with_mean: bool, _kind: str
+    ) -> Array:
         """Widen the base interval that all coverages have; of one output it is a box, too."""
         if by is not None:
             raise ValueError("by must be None: the calibration was not made by groups")
@@ -343,6 +362,7 @@ def from_leaves(
     y: ArrayLike,
     *,
     sample_weight: Weights = None,
+    event: ArrayLike | None = None,
     n_leaves: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> LeafModel:
@@ -358,6 +378,8 @@ def from_leaves(
         Targets of the rows, finite numbers.
     sample_weight : (n,) array, optional
         Weights of the rows. None means equal weights.
+    event : (n,) bool array, optional
+        Whether the event came at the time y. See `LeafModel.fit`.
     n_leaves : (n_trees,) int array, optional
         Number of leaves of each tree, if some leaves hold no training row. See `LeafModel`.
     n_jobs : int, default=None
@@ -380,7 +402,7 @@ def from_leaves(
     >>> bool((lower <= [3, 33]).all() and (upper >= [3, 33]).all())
     True
     """
-    return LeafModel(apply, n_leaves=n_leaves, n_jobs=n_jobs).fit(X, y, sample_weight)
+    return LeafModel(apply, n_leaves=n_leaves, n_jobs=n_jobs).fit(X, y, sample_weight, event)
 
 
 def from_index(

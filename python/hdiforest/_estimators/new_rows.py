@@ -49,7 +49,9 @@ class NewRows(RowSource):
 
         return self.by_block(answer, values)
 
-    def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
+    def calibrated_interval(
+        self, coverage: Any, by: Any, joint: bool, with_mean: bool, kind: str
+    ) -> Array:
         """Ask the calibration, with the rows for the forests of folds and their groups."""
         fitted, X, calibrated = self.fitted, self.X, predict.require_calibrated(self.fitted)
         positions = calibrated.result.positions(coverage)
@@ -57,7 +59,8 @@ class NewRows(RowSource):
             calibrated = predict.boxes_of(calibrated)
         is_grouped = by is not None or calibrated.groups is not None
         if not (with_mean or is_grouped) and is_plain(X, self.model, fitted):
-            return calibrated.intervals(IntervalQuery(X, positions, self.model._n_threads(len(X))))
+            n_threads = self.model._n_threads(len(X))
+            return calibrated.intervals(IntervalQuery(X, positions, n_threads, kind=kind))
         of_new_groups: list[NDArray[np.bool_]] = []
 
         def answer(block: Block, n_threads: int) -> Array:
@@ -67,7 +70,7 @@ class NewRows(RowSource):
             codes = calibrated.group_codes(block.rows, *block.per_row)
             if codes is not None:
                 of_new_groups.append(codes < 0)
-            query = IntervalQuery(block.rows, positions, n_threads, mean, of_folds, codes)
+            query = IntervalQuery(block.rows, positions, n_threads, mean, of_folds, codes, kind)
             ends = calibrated.intervals(query)
             return ends if mean is None else join_columns(mean, ends)
 

@@ -60,7 +60,9 @@ class OutOfBagRows(RowSource):
         per_row = () if values is None else (np.asarray(values),)
         return self._warned_of_nan(self.ask(query, *per_row))
 
-    def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
+    def calibrated_interval(
+        self, coverage: Any, by: Any, joint: bool, with_mean: bool, _kind: str
+    ) -> Array:
         """Widen the base intervals of each output."""
         calibrated = predict.require_calibrated(self.fitted)
         positions = calibrated.result.positions(coverage)

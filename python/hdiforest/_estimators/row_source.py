@@ -22,6 +22,7 @@ from hdiforest.calibration._predict import (
     AnyKind,
     KindRead,
     distributions_of,
+    is_calibrated_bound,
     readings_of_bounds,
     usual_kind,
 )
@@ -54,7 +55,9 @@ class RowSource(ABC):
         """Call a query of the forest's own distributions, with values of the rows."""
 
     @abstractmethod
-    def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:
+    def calibrated_interval(
+        self, coverage: Any, by: Any, joint: bool, with_mean: bool, kind: str
+    ) -> Array:
         """Return calibrated intervals; with the means in front as `join_columns` does."""
 
     @abstractmethod
@@ -77,6 +80,9 @@ def query_mean_and_intervals(
 ) -> Array:
     """Return means and intervals as `join_columns` does, from one pass over the leaves."""
     index = engine.index if isinstance(engine, Scorer) else engine
+    if index.censored:
+        median = engine.quantiles(rows, 0.5, **options)
+        return join_columns(median, engine.intervals(rows, coverage, kind, **options))
     mean = np.empty((len(rows),) if index.scalar_output else (len(rows), index.n_outputs))
     return join_columns(mean, engine.intervals(rows, coverage, kind, mean=mean, **options))
 
@@ -135,8 +141,8 @@ def _read_interval(
     coverage: Any, source: RowSource, kind: KindRead, by: Any, joint: bool, *, with_mean: bool
 ) -> Array:
     """Return intervals of rows; with the means in front as `join_columns` does."""
-    if kind == "calibrated":
-        return source.calibrated_interval(coverage, by, joint, with_mean)
+    if kind == "calibrated" or is_calibrated_bound(source.fitted.calibration, kind):
+        return source.calibrated_interval(coverage, by, joint, with_mean, kind)
     bounds = None
     if kind in ONE_SIDED:
         bounds = readings_of_bounds(source.fitted.calibration, kind, coverage)

@@ -109,6 +109,18 @@ class FittedForest:
             return self.scorer.index.intervals(leaves, levels, kinds, n_threads=n_threads)
         return self.scorer.intervals(X, levels, kinds, n_threads=n_threads)
 
+    def fill_mean(self, X: Rows, mean: Array, n_threads: int) -> None:
+        """Fill in what is predicted of rows (n,): the mean, or the median of censored targets."""
+        if self.is_censored:
+            mean[:] = self.scorer.quantiles(X, 0.5, n_threads=n_threads)
+        else:
+            self.scorer.mean(X, out=mean, n_threads=n_threads)
+
+    @property
+    def is_censored(self) -> bool:
+        """Whether targets are times of an event that is censored in some rows."""
+        return self.scorer.index.censored
+
     @property
     def calibration(self) -> Any:
         """The coverages of the calibration, as `calibration_` shows them; None: there is none."""
@@ -290,11 +302,12 @@ class IntervalQuery(NamedTuple):
     mean: Array | None = None  # (n,) that is filled with means
     of_folds: Sequence[Rows] = ()  # for the forest of each fold, if not X
     codes: NDArray[np.intp] | None = None  # (n,) by `Calibrated.group_codes`
+    kind: str = "calibrated"  # or "lower" or "upper", of tails
 
     def fill_mean(self, forest: FittedForest) -> None:
         """Fill the means, if they are asked for."""
         if self.mean is not None:
-            forest.scorer.mean(self.X, out=self.mean, n_threads=self.n_threads)
+            forest.fill_mean(self.X, self.mean, self.n_threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,6 +369,11 @@ class Calibrated(ABC):
     @property
     def folds(self) -> tuple[FittedForest, ...]:
         """The forests of folds, whose rows may come from steps of their own."""
+        return ()
+
+    @property
+    def censoring(self) -> tuple[FittedForest, ...]:
+        """The forest of the time of censoring, if targets are censored."""
         return ()
 
     @property

@@ -225,6 +225,11 @@ class OutOfBagIntervals:
             n_threads=self._n_threads,
         )
 
+    def leaves_without(self, rows: NDArray[np.intp]) -> Leaves:
+        """Return the leaves of some training rows, -1 in trees that drew them."""
+        drawn = cast("Counts", self.counts)[rows] > 0
+        return np.where(drawn, np.int32(-1), self.leaves[rows])
+
     def query_raw(
         self,
         query: Callable[..., Any],
@@ -237,7 +242,7 @@ class OutOfBagIntervals:
 
         It gets the index, leaves, the arguments, and the keywords ``leave_out`` and ``n_threads``.
         """
-        leaves = np.where(cast("Counts", self.counts)[rows] > 0, np.int32(-1), self.leaves[rows])
+        leaves = self.leaves_without(rows)
         # Where leaves count drawn rows only, none of a tree that did not draw a row counts it.
         left_out = None if self._weights in IN_BAG else rows
         options |= {"leave_out": left_out, "n_threads": self._n_threads}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
-from sklearn.ensemble._forest import ForestRegressor
+from sklearn.ensemble._forest import BaseForest, ForestRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
@@ -197,12 +197,34 @@ def forest_and_bags(estimator: Any, n: int, n_threads: int = 0) -> tuple[Forest,
     return _as_forest(grown, estimator.n_features_in_, n_threads), grown.bags(n)
 
 
+def survival_forest_and_bags(
+    estimator: Any, n: int, n_threads: int = 0
+) -> tuple[Forest, list[Any], Bags | None]:
+    """Compile a fitted forest of survival trees, or of any trees of scikit-learn's shape.
+
+    Also return its trees, and what they drew of n rows; None if each row once.
+    """
+    check_is_fitted(estimator)
+    is_forest = isinstance(estimator, BaseForest)
+    if not is_forest and not hasattr(estimator, "tree_"):
+        raise ValueError(
+            "forest must be one of survival trees, or a forest of scikit-learn, got "
+            f"{type(estimator).__name__}; from_leaves(..., event=event) takes others"
+        )
+    grown = (_read_trees if is_forest else _read_tree)(estimator)
+    if grown.n_rows is not None:
+        _check_number_of_rows(grown, n, None)
+    return _as_forest(grown, estimator.n_features_in_, n_threads), grown.members, grown.bags(n)
+
+
 def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
     """Return the function that reads an estimator of its type, or raise ValueError for others."""
     name = type(estimator).__name__
     if is_classifier(estimator):
         raise ValueError(f"estimator must be {_UNDERSTOOD}, got the classifier {name}")
     readers = [_READERS[kind] for kind in type(estimator).__mro__ if kind in _READERS]
+    if type(estimator).__module__.startswith("sksurv."):
+        raise ValueError(f"estimator is a survival forest, {name}; use HDISurvivalForest")
     if not readers:
         raise ValueError(
             f"estimator must be {_UNDERSTOOD}, got {name}; forests of other kinds can be used "

@@ -83,6 +83,8 @@ class TrainingRows:
     # Whether sample_weight multiplies the counts inside the trees, or decided how often rows were
     # drawn (bootstrapped forests since scikit-learn 1.9).
     counts_are_weighted: bool
+    # Whether the event came, (n,), of censored targets, which are times.
+    event: NDArray[np.bool_] | None = field(default=None, kw_only=True)
     # Raises ValueError unless the arrays of a file, at their first use, hold what they may.
     check: Callable[[], None] = field(default=lambda: None, repr=False, compare=False, kw_only=True)
 
@@ -93,15 +95,20 @@ class TrainingRows:
         counts_are_weighted: bool,
         check: Callable[[], None] = lambda: None,
     ) -> Self:
-        """Return rows from the arrays X, y, sample_weight and counts; the last two may be None."""
+        """Return rows from the arrays X, y, sample_weight, counts and event; some may be None."""
         weight, counts = arrays.get("sample_weight"), arrays.get("counts")
         bags = None if counts is None else Bags(counts.shape[1], lambda i, j: counts[:, i:j])
-        return cls(arrays["X"], arrays["y"], weight, bags, counts_are_weighted, check=check)
+        event = arrays.get("event")
+        event = None if event is None else event != 0
+        needed = arrays["X"], arrays["y"], weight, bags, counts_are_weighted
+        return cls(*needed, event=event, check=check)
 
     def arrays(self) -> dict[str, NDArray[Any] | None]:
         """Return what `from_arrays` takes."""
         counts = None if self.bags is None else self.bags.matrix()
-        return {"X": self.X, "y": self.y, "sample_weight": self.sample_weight, "counts": counts}
+        event = None if self.event is None else self.event.astype(np.uint8)
+        weight = self.sample_weight
+        return {"X": self.X, "y": self.y, "sample_weight": weight, "counts": counts, "event": event}
 
     @property
     def draw_weight(self) -> Array | None:
@@ -207,6 +214,7 @@ class TrainingRows:
             lambda: ((block.leaves, _counted(block.counts, weights)) for block in blocks()),
             self.y if targets is None else targets,
             forest.n_leaves,
+            event=self.event if targets is None else None,
             sample_weight=self.sample_weight_in(weights),
             keep_row_weights=keep_row_weights,
             **options,

@@ -45,13 +45,15 @@ class TrainingTable(NamedTuple):
     encoder: TableEncoder | None  # None: all columns are plain numbers, and none names the rows
     columns: dict[str, str]  # what became of them; see `described`
     has_target: NDArray[np.bool_]  # of each row that was given; others are left out
+    event: NDArray[np.bool_] | None = None  # (n,) whether the target is the time of an event
 
     def rows(self, chosen: NDArray[np.intp]) -> TrainingTable:
         """Return some of the rows."""
         weights = None if self.weights is None else self.weights[chosen]
         groups = None if self.groups is None else self.groups[chosen]
+        event = None if self.event is None else self.event[chosen]
         X, y = self.X.take(chosen), self.y[chosen]
-        return self._replace(X=X, y=y, weights=weights, groups=groups)
+        return self._replace(X=X, y=y, weights=weights, groups=groups, event=event)
 
     def summary(self, order: str = "") -> str:
         """Return what became of the columns as text; `order` says what to do with a date."""
@@ -70,6 +72,7 @@ class Roles:
     ids: Sequence[str] = ()  # no features either, but an encoder remembers them
     sample_weight: str | None = None
     groups: str | None = None
+    event: str | None = None  # whether it came at the time that the target is
     categorical: Categorical = "auto"  # see `hdiforest._tables.encoder.learn`
     missing: Sequence[str] = ()  # words of missing cells
     drop_missing_target: bool = False  # whether rows without a target are left out
@@ -89,16 +92,16 @@ class Roles:
     @property
     def special(self) -> set[str | None]:
         """Columns that are no features."""
-        return {*self.numbers, self.groups, *self.left_out}
+        return {*self.numbers, self.groups, self.event, *self.left_out}
 
     @property
     def left_out(self) -> set[str]:
         """Columns that need not be read."""
-        return {*self.drop, *self.ids} - set(self.numbers) - {self.groups}
+        return {*self.drop, *self.ids} - set(self.numbers) - {self.groups, self.event}
 
     def require(self, names: Sequence[str], source: str) -> None:
         """Raise TableError if columns with a role are not in a table, or twice."""
-        others = [*self.declared, *self.drop, *self.ids]
+        others = [*self.declared, *self.drop, *self.ids, *filter(None, [self.event])]
         faults, _ = column_faults(self.numbers, names, there=others)
         if faults:
             raise TableError(f"{source} has {faults}")
@@ -157,7 +160,8 @@ def _typed(
     Returns the columns that number the rows of each table, too. A TableError has columns if these
     may be read as text.
     """
-    declared = {name for name in (*roles.declared, roles.groups) if name is not None}
+    named = *roles.declared, roles.groups, roles.event
+    declared = {name for name in named if name is not None}
     numbers, texts, keys = {*roles.numbers} - as_text, declared | as_text, set[str]()
     tables, numbering = list[tuple[Path, Any]](), list[list[str]]()
     for open_one in opened:
@@ -238,6 +242,11 @@ def training_table(
     if numbers is None:
         numbers = row_numbers(raw, {*roles.special, *roles.declared})
     features = roles.features([name for name in names if name not in numbers], source)
+    event = (
+        None
+        if roles.event is None
+        else _events(raw[roles.event], f"{source}: event '{roles.event}'")
+    )
     groups = None if roles.groups is None else _group_numbers(raw, roles.groups, source)
     table = raw.select([i for i, name in enumerate(names) if name in set(features)])
     try:
@@ -261,7 +270,8 @@ def training_table(
     columns |= {title: listed(entries) for title, entries in lines.items() if entries}
     is_plain = set(encoder.number_columns) == set(encoder.columns)
     kept = None if is_plain and not (encoder.ids or encoder.missing) else encoder
-    return TrainingTable(with_names(X, features), y, weights, groups, kept, columns, has_target)
+    features_of_rows = with_names(X, features)
+    return TrainingTable(features_of_rows, y, weights, groups, kept, columns, has_target, event)
 
 
 def numbers_of(column: Any, what: str, written: Written, hint: str = "") -> Array:
@@ -286,6 +296,21 @@ def numbers_of(column: Any, what: str, written: Written, hint: str = "") -> Arra
         wrong = f"{count_rows(bad)} are not: row {first + 1} holds {cell}"
         raise TableError(f"{what} must be finite in every row, but {wrong}")
     return values
+
+
+# Words for an event that came, and for one that did not, beside booleans.
+_CAME = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def _events(column: Any, what: str) -> NDArray[np.bool_]:
+    """Return whether the event came in each row; TableError unless all cells say so."""
+    cells = plain(column.combine_chunks()).to_pylist()
+    texts = [f"{cell:g}" if isinstance(cell, float) else str(cell).lower() for cell in cells]
+    for row, text in enumerate(texts, 1):
+        if text not in _CAME:
+            got = f"row {row} holds {cells[row - 1]!r}"
+            raise TableError(f"{what} must be true or false, yes or no, or 1 or 0, but {got}")
+    return np.array([_CAME[text] for text in texts])
 
 
 def _group_numbers(raw: Any, name: str, source: str) -> NDArray[np.int64]:

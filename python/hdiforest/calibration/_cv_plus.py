@@ -200,7 +200,7 @@ class FoldIntervals(Calibrated):
 
     def intervals(self, query: IntervalQuery) -> Array:
         """Return the intervals of all forests, widened by the scores of all rows."""
-        X, positions, n_threads, _, of_folds, _ = query
+        X, positions, n_threads, _, of_folds, *_ = query
         query.fill_mean(self.forest)
         pairs = list(zip(self.folds, of_folds or [X] * len(self.folds), strict=True))
         intervals, k = np.empty((len(X), 2, positions.size)), int(positions.max()) + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from hdiforest._utils.kinds import ENDS, ONE_SIDED
 from hdiforest.calibration._distribution import PredictiveDistribution, Reading
 from hdiforest.calibration._outputs import OutputIntervals, calibrations_of
 from hdiforest.calibration._result import USUAL_COVERAGE, AnyCalibration
+from hdiforest.calibration._tails import TailCalibration
 
 KindRead = Literal["calibrated", Kind]
 AnyKind = Literal["raw", "calibrated", Kind]  # "raw" is "hdi"
@@ -63,18 +64,26 @@ def predict_mean_and_intervals(
 ) -> tuple[Array, Array]:
     """Return means (n,) and intervals (n, 2, k) of one target. See `IntervalQuery`."""
     mean = np.empty(len(X) if fitted.scorer.index.scalar_output else (len(X), 1))
-    if kind == "calibrated":
+    if kind == "calibrated" or is_calibrated_bound(fitted.calibration, kind):
         calibrated = require_calibrated(fitted)
         positions, codes = calibrated.result.positions(levels), calibrated.group_codes(X)
         intervals = calibrated.intervals(
-            IntervalQuery(X, positions, n_threads, mean, of_folds, codes)
+            IntervalQuery(X, positions, n_threads, mean, of_folds, codes, kind)
         )
     elif (bounds := readings_of_bounds(fitted.calibration, kind, levels)) is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
         intervals = read_distributions(fitted, X, bounds[0], n_threads)
     else:
-        intervals = fitted.scorer.intervals(X, levels, kind, mean=mean, n_threads=n_threads)
+        ends = None if fitted.is_censored else mean
+        intervals = fitted.scorer.intervals(X, levels, kind, mean=ends, n_threads=n_threads)
+        if ends is None:
+            fitted.fill_mean(X, mean.reshape(-1), n_threads)
     return mean.reshape(-1), intervals.reshape(len(X), 2, len(levels))
+
+
+def is_calibrated_bound(calibration: Any, kind: str) -> bool:
+    """Whether a kind has one end that the calibration itself gives, at its own coverages."""
+    return kind in ONE_SIDED and isinstance(calibration, TailCalibration)
 
 
 def require_calibrated(fitted: FittedForest) -> Calibrated:
@@ -144,7 +153,7 @@ def readings_of_bounds(
     calibration: AnyCalibration | None, kind: str, coverage: ArrayLike
 ) -> list[Reading] | None:
     """Return what reads one-sided intervals (n, 2[, k]) of each output; None: not calibrated."""
-    if calibration is None or kind not in ONE_SIDED:
+    if calibration is None or kind not in ONE_SIDED or is_calibrated_bound(calibration, kind):
         return None
     (end,) = ENDS[kind]
     distributions = distributions_of(calibration, "calibrated") or []

@@ -38,7 +38,7 @@ class WidenedIntervals(Calibrated):
 
     def intervals(self, query: IntervalQuery) -> Array:
         """Return the widened base intervals of rows."""
-        X, positions, n_threads, mean, _, codes = query
+        X, positions, n_threads, mean, _, codes, _ = query
         options: dict[str, Any] = {"n_threads": n_threads}
         groups = self.result.groups
         if groups is not None and codes is not None:

@@ -31,8 +31,10 @@ from hdiforest.calibration._result import (
     Recent,
     Step,
 )
+from hdiforest.calibration._tails import TailCalibration, TailLevel
 from hdiforest.serving._parts import Arrays, Facts, Parts, as_facts, as_written
 
+_TAIL_METHODS = ("oob", "split")
 _VERSION = 1  # of the array `numbers`, which the engine reads
 _METHODS = tuple(METHODS)  # by the numbers that files have
 _NO_GUARANTEE = "The file does not say what is promised."  # of commits before the first release
@@ -241,3 +243,26 @@ def _floats(facts: Facts) -> dict[str, Any]:
 
 def _float(number: Any) -> float | None:
     return None if number is None else float(number)
+
+
+def tail_arrays(calibration: TailCalibration) -> Arrays:
+    """Return what `tails_of` makes an equal calibration of."""
+    numbers = _TAIL_METHODS.index(calibration.method), calibration.n, calibration.n_events
+    return {
+        "numbers": np.array([*numbers, calibration.infinite], dtype=np.float64),
+        "levels": np.array(calibration.levels, dtype=np.float64),
+    }
+
+
+def tails_of(parts: Parts) -> TailCalibration:
+    """Return the calibration that `tail_arrays` took apart, or raise ValueError."""
+    method, n, n_events, infinite = parts.array("numbers", "float64", (4,)).tolist()
+    levels = parts.array("levels", "float64", (None, len(TailLevel._fields)))
+    parts.require_empty()
+    is_share = (levels > 0) & (levels <= 1)
+    if not (is_share[:, 0].all() and (is_share | np.isnan(levels)).all()):
+        raise ValueError("tails: levels must lie in (0, 1], or be NaN without an end")
+    if method not in (0, 1) or not (0 <= n_events <= n < 2**53 and 0 <= infinite <= 1):
+        raise ValueError("tails: numbers must be those of a calibration")
+    made = tuple(TailLevel(*level) for level in levels.tolist())
+    return TailCalibration(_TAIL_METHODS[int(method)], made, int(n), int(n_events), infinite)

@@ -23,12 +23,15 @@ from hdiforest.calibration._cv_plus import FoldIntervals
 from hdiforest.calibration._jackknife import JackknifeIntervals, JackknifePlus
 from hdiforest.calibration._outputs import OutputIntervals
 from hdiforest.calibration._result import Calibration, CrossCalibration
+from hdiforest.calibration._tails import TailIntervals
 from hdiforest.calibration._widened import WidenedIntervals
 from hdiforest.serving._calibrations import (
     boxes_arrays,
     boxes_of,
     calibration_arrays,
     calibration_of,
+    tail_arrays,
+    tails_of,
 )
 from hdiforest.serving._parts import (
     Arrays,
@@ -48,7 +51,7 @@ _KNOWN: dict[type, tuple[str, ...]] = {
     Forest: ("nodes", "tree_offsets", "leaf_nodes"),
     LeafIndex: (
         *("leaf_offsets", "atom_offsets", "atoms", "tree_begin", "leaf_begin", "ranks"),
-        *("units", "copies", "seen"),
+        *("units", "copies", "seen", "events"),
     ),
 }
 _WEIGHTINGS = tuple(WEIGHTINGS)
@@ -98,6 +101,8 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         n_outputs=0 if calibrated is None else len(calibrated.outputs),
     )
     not_in_c, is_steps = _not_in_c(encoder), isinstance(encoder, TableSteps)
+    if index.censored:
+        not_in_c = "of censored targets, which is not read from C"
     steps = None if encoder is None else as_facts(encoder.facts())
     named: dict[str, Any] = {
         "numbers": np.array(numbers, dtype=np.int64),
@@ -126,7 +131,9 @@ def _calibrated_arrays(calibrated: Calibrated) -> Parts:
     """Return what `_calibrated` makes an equal calibration of."""
     arrays: Arrays = {}
     objects: dict[str, Any] = {}
-    if isinstance(calibrated, OutputIntervals):
+    if isinstance(calibrated, TailIntervals):
+        arrays |= within("tails", tail_arrays(calibrated.result))
+    elif isinstance(calibrated, OutputIntervals):
         arrays |= within("boxes", boxes_arrays(calibrated.result))
     else:
         arrays |= within("calibration", calibration_arrays(calibrated.result))
@@ -139,7 +146,9 @@ def _calibrated_arrays(calibrated: Calibrated) -> Parts:
     if isinstance(calibrated, JackknifeIntervals):
         arrays |= within("jackknife.index", calibrated.index.arrays())
         arrays["jackknife.drawn"] = calibrated.drawn.astype(np.uint8)
-    for kind, forests in (("fold", calibrated.folds), ("output", calibrated.outputs)):
+    parts = {"fold": calibrated.folds, "output": calibrated.outputs}
+    parts["censoring"] = calibrated.censoring
+    for kind, forests in parts.items():
         for i, each in enumerate(forests):
             part = to_arrays(each, training_rows=False)
             arrays |= within(f"{kind}{i}", part.arrays)
@@ -206,6 +215,10 @@ def _calibrated(
     if outputs:
         boxes = boxes_of(parts.group("boxes"), outputs, forest.facts.target_names)
         return OutputIntervals(forest, boxes, outputs)
+    if parts.has("tails"):
+        has_censoring = parts.has("censoring0")
+        censoring = (_part(parts, "censoring0"),) if has_censoring else ()
+        return TailIntervals(forest, tails_of(parts.group("tails")), censoring)
     if not parts.has("calibration"):
         return None
     try:
@@ -289,6 +302,9 @@ def _training_rows(
     rows["y"] = stored.array("y", "float64", (n, *outputs))
     rows["sample_weight"] = stored.optional("sample_weight", "float64", (n,))
     rows["counts"] = stored.optional("counts", "uint8 uint16 uint32 uint64", (n, forest.n_trees))
+    rows["event"] = stored.optional("event", "uint8", (n,))
+    if index.censored != (rows["event"] is not None):
+        raise ValueError("training.event must be there if, and only if, the index has events")
     stored.require_empty()
     source, is_lazy = parts.origin
 

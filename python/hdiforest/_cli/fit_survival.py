@@ -1,0 +1,60 @@
+"""The subcommand fit with --event: from a table of times to a calibrated survival model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.model_selection import ShuffleSplit
+
+from hdiforest._cli.arguments import UsageError
+from hdiforest._cli.console import say, stages
+from hdiforest._model.censoring import as_target
+from hdiforest._utils.checks import count_text, printable, size_text
+from hdiforest.calibration._candidates import DEFAULT_COVERAGES
+from hdiforest.survival import HDISurvivalForest
+
+# Options that a survival forest does not understand.
+_REFUSED = ("by", "groups", "mean", "order", "report", "sample_weight", "diagnostics")
+_METHODS = ("oob", "split", "none")
+
+
+def check_survival(options: Any) -> None:
+    """Raise UsageError if options do not go with --event."""
+    for name in _REFUSED:
+        if getattr(options, name) not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} must not be given with --event")
+    if options.weights != "all":
+        raise UsageError("--weights must not be given with --event: leaves count drawn rows")
+    if options.calibrate not in _METHODS:
+        needed = "oob, split or none"
+        raise UsageError(f"--calibrate must be {needed} with --event, got {options.calibrate}")
+
+
+def fit_survival(options: Any, table: Any) -> None:
+    """Fit a survival forest to a `TrainingTable` with events, calibrate it, and write it."""
+    kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
+    names = "min_samples_leaf", "max_depth", "max_features", "max_samples"
+    grown = {name: getattr(options, name) for name in names}
+    grown |= {"bootstrap": True, "random_state": options.seed}
+    forest = kind(options.trees, n_jobs=options.jobs, **grown)
+    model = HDISurvivalForest(forest, n_jobs=options.jobs, random_state=options.seed)
+    rows: tuple[Any, ...] = ()
+    if options.calibrate == "split":
+        splitter = ShuffleSplit(1, test_size=1 / 5, random_state=options.seed)
+        kept, apart = next(splitter.split(table.y))
+        held_out, table = table.rows(apart), table.rows(kept)
+        rows = held_out.X, as_target(held_out.event, held_out.y)
+    with stages():
+        model.fit(table.X, as_target(table.event, table.y))
+        if options.calibrate != "none":
+            model.calibrate(*rows, coverage=options.coverage or DEFAULT_COVERAGES)
+    model._read_by(table.encoder)
+    model.save(options.output, training_rows=options.training_rows)
+    report = "" if options.calibrate == "none" else f"{model.calibration_!r}\n\n"
+    n_rows, n_events = count_text(len(table.y)), count_text(int(table.event.sum()))
+    size = size_text(options.output.stat().st_size)
+    say(
+        f"{options.trees:,} trees from {n_rows} rows with {n_events} events\n\n{report}"
+        f"Model written to {printable(options.output)} ({size})"
+    )
