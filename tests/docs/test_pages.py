@@ -96,18 +96,6 @@ def test_the_page_on_tables_runs(tmp_path, monkeypatch):
     assert (names["lower"] <= names["upper"]).all()
 
 
-def test_the_page_on_other_forests_runs(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("lightgbm")
-    pd = pytest.importorskip("pandas")
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "y"])
-    names = {"features": ["a", "b"], "train": table, "new": table[:5]}
-    on_clusters = text_of("other_forests").index("## lightgbm.dask")
-    assert run_blocks(text_of("other_forests")[:on_clusters], names, capsys) == 4
-    assert names["intervals"].shape == (5, 5)
-
-
 def sections_of_calls():
     """Text before the libraries, and the text and the table of calls of each library."""
     first, *sections = re.split(r"^## ", text_of("coming_from"), flags=re.M)
