@@ -5,13 +5,12 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ..oracle import ROOT, SKLEARN
 
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.M | re.S)
-PAGES = ("tour", "intervals", "honest", "choosing", "file_format", "production", "recipes")
+PAGES = ("tour", "intervals", "honest", "choosing", "file_format", "recipes")
 LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "crepes"}
 
 
@@ -54,6 +53,11 @@ def run_blocks(text, names, capsys):
 def test_code_of_a_page_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run_blocks(text_of(page), {}, capsys)
+
+
+def test_the_first_code_of_the_page_on_deploying_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run_blocks(text_of("deploy").partition("\n## ")[0], {}, capsys) == 1
 
 
 @pytest.mark.parametrize(
