@@ -55,7 +55,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxext.opengraph",
     # of this folder
-    "benchmark_pages",
     "command_pages",
     "mocked_classes",
     "name_links",
@@ -130,7 +129,6 @@ html_theme_options = {
         "*": ["page-toc", "edit-this-page"],
         "api/*": ["page-toc", "edit-this-page"],
         "api/generated/*": ["page-toc"],
-        "benchmarks/*": ["page-toc"],
         "command/*": ["page-toc"],
         "gallery/*": ["page-toc", "sg_download_links"],
     },

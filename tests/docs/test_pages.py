@@ -18,7 +18,6 @@ LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "
 NAMING = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "developers").glob("*.md")),
     *sorted((ROOT / "bench").rglob("README.md")),
 ]
 BASES = [ROOT / name for name in (".", "src_cpp", "src_cpp/include", "hdicore", "python", "tests")]
