@@ -515,10 +515,6 @@ def test_the_page_on_tables_runs(tmp_path, monkeypatch):
     columns = ["key", "prediction", "lower_0.9", "upper_0.9"]
     assert pq.read_table("intervals.parquet").schema.names == columns
     names = {"new": NEW}
-    code, fitted_already = re.findall(r"```python\n(.*?)```", page, re.S)
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
     exec(code, names)
     assert (names["lower"] <= names["upper"]).all()
-    X, y = np.arange(60.0).reshape(30, 2), np.arange(30.0)
-    forest = RandomForestRegressor(5, random_state=0).fit(X, y)
-    exec(fitted_already, {"forest": forest, "X_train": X, "y_train": y})
-    assert HDIForestRegressor.load("prices.hdi").n_training_rows_ == 30

@@ -561,8 +561,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         Every step and the sources: :doc:`/how_calibration_works`. What each method promises:
         :doc:`/guarantees`. A warning is given if intervals are infinite. A warning is also given if
         the coverage of later rows is more than four standard errors below the cross-check.
-        O(entries of its leaves + atoms log atoms) for
-        each row.
+        O(entries of its leaves + atoms log atoms) for each row.
 
         Examples
         --------
