@@ -10,7 +10,10 @@ import pytest
 from ..oracle import ROOT, SKLEARN
 
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.M | re.S)
-PAGES = ("tour", "intervals", "honest", "choosing", "file_format", "recipes")
+PAGES = (
+    *("tour", "calibrate", "groups", "guarantees", "later_rows", "intervals", "distributions"),
+    "file_format",
+)
 LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "crepes"}
 
 
