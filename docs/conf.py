@@ -113,7 +113,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
-html_sidebars = {"index": [], "install": [], "404": []}
+html_sidebars = {"**": ["sections"], "index": [], "404": []}
 html_theme_options = {
     "logo": {
         "text": "hdicore",
@@ -132,7 +132,7 @@ html_theme_options = {
         "command/*": ["page-toc"],
         "gallery/*": ["page-toc", "sg_download_links"],
     },
-    "header_links_before_dropdown": 5,
+    "navbar_center": ["navbar-sections"],
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "footer_start": ["copyright"],

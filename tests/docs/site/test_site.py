@@ -137,12 +137,12 @@ def test_a_published_site_tells_others_what_its_pages_are(site):
     assert "404.html" not in pages
 
 
-def test_boxes_of_the_chooser_lead_to_pages(site):
-    page = (site / "user_guide.html").read_text(encoding="utf-8")
-    (drawing,) = re.findall(r'<svg class="drawing".*?</svg>', page, re.DOTALL)
-    targets = re.findall(r'<a href="([^"#]*)', drawing)
-    assert len(targets) == 15
-    assert all((site / target).exists() for target in targets)
+def test_each_page_lists_all_pages_by_section(site):
+    page = (site / "speed.html").read_text(encoding="utf-8")
+    captions = re.findall(r'class="caption-text">([^<]*)<', page)
+    sections = ["Tutorials", "How-to", "Explanation", "Evidence", "Reference", "Project"]
+    assert captions == sections
+    assert re.findall(r'nav-internal" href="[^"]*">([^<]*)<', page)[: len(sections)] == sections
 
 
 def publish(*arguments):
