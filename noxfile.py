@@ -47,7 +47,7 @@ def tests(session: nox.Session) -> None:
 @nox.session(name="all")
 def everything(session: nox.Session) -> None:
     """Run all tests, one task after the other; what the workflow `nightly` runs."""
-    for name in ("tests", *MARKED, "skpro", "docs"):
+    for name in ("tests", *MARKED, "skpro", "docs", "prose"):
         if name != "paper":  # as bench, with PyTorch
             session.notify(name)
     if all(shutil.which(tool) for tool in CROSS_TOOLS):
@@ -234,3 +234,9 @@ def docs(session: nox.Session) -> None:
     session.run("pytest", "-m", "docs")
     # Without network there is nothing left to check; see docs/conf.py.
     session.run("sphinx-build", "-q", "-b", "linkcheck", "docs", "docs/_build/linkcheck")
+
+
+@nox.session(venv_backend="none")
+def prose(session: nox.Session) -> None:
+    """Measure how easily the pages read; `-- --worst 10` prints the worst sentences."""
+    session.run("python", "docs/prose.py", *session.posargs)

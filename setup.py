@@ -11,7 +11,7 @@ from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import setup
 
 # HDICORE_DEBUG=1 keeps symbols and assertions, HDICORE_SANITIZE=address,undefined instruments the
-# module (see docs/developers/tasks.md), HDICORE_COVERAGE=1 counts executed lines for gcov, and
+# module (see docs/developers.md), HDICORE_COVERAGE=1 counts executed lines for gcov, and
 # HDICORE_BUILD_JOBS is the number of compilers run at once.
 msvc = os.name == "nt"
 compile_args = [] if msvc else ["-O3", "-Wall", "-Wextra", "-Wpedantic"]

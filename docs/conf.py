@@ -55,7 +55,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxext.opengraph",
     # of this folder
-    "benchmark_pages",
     "command_pages",
     "mocked_classes",
     "name_links",
@@ -114,7 +113,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
-html_sidebars = {"index": [], "install": [], "404": []}
+html_sidebars = {"**": ["sections"], "index": [], "404": []}
 html_theme_options = {
     "logo": {
         "text": "hdicore",
@@ -130,11 +129,10 @@ html_theme_options = {
         "*": ["page-toc", "edit-this-page"],
         "api/*": ["page-toc", "edit-this-page"],
         "api/generated/*": ["page-toc"],
-        "benchmarks/*": ["page-toc"],
         "command/*": ["page-toc"],
         "gallery/*": ["page-toc", "sg_download_links"],
     },
-    "header_links_before_dropdown": 5,
+    "navbar_center": ["navbar-sections"],
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "footer_start": ["copyright"],

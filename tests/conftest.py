@@ -34,7 +34,7 @@ MARKERS = {
     "repository/test_wheels.py": "compiled",
     "repository/": "style",
 }
-# docs/developers/tasks.md says what each needs and how to run it.
+# docs/developers.md says what each needs and how to run it.
 TASKS = {*MARKERS.values(), "slow"} - {"engine"}
 # What no change of the package breaks for a user; `nox -s all` runs it at night.
 NIGHTLY = {"bench", "clusters", "cross", "docs", "peers"}

@@ -9,7 +9,7 @@ over intervals calibrated by objective "width", and over regions of one piece. L
 pad leaves to be gained in a model of widths, which needs no data.
 
 Results are kept, a file a data set, and those that are there are not made again; all takes about
-half an hour of one core. Prints the tables of docs/batch_setting.md.
+half an hour of one core. Prints tables of docs/coverage_and_width.md.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python bench/calibration/boosters.py [--sets NAME ...] [--quick]
 
-Prints the table of docs/other_forests.md: coverage, mean width and interval score at 0.90, the last
-two over those of `HDIForestRegressor().fit`. All have the same 3,000 training rows, or four fifths
-of a smaller set; what needs rows to calibrate with takes a quarter of them. One thread, two
+Prints a table of docs/coverage_and_width.md: coverage, mean width and interval score at 0.90, the
+last two over those of `HDIForestRegressor().fit`. All have the same 3,000 training rows, or four
+fifths of a smaller set; what needs rows to calibrate with takes a quarter of them. One thread, two
 splits, the settings of the libraries but 200 rounds at a rate of 0.1. About five minutes.
 """
 

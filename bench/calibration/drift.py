@@ -5,7 +5,7 @@
 Six data sets with an order: a forest of 300 trees is fitted to a random 4,000 of the first half of
 the rows, and calibrated. The second half comes in batches of 100: each is predicted at 0.90, and
 then taken in. Results are kept, a line a data set and method, and those that are there are not
-made again; all takes about three minutes. Prints the table of docs/time_series.md.
+made again; all takes about three minutes. Prints a table of docs/coverage_and_width.md.
 """
 
 from __future__ import annotations

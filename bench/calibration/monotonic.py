@@ -2,8 +2,9 @@
 
     python bench/calibration/monotonic.py [--quick]
 
-Prints the table of docs/monotonic.md, in a minute or two on two cores: means of three splits with
-2,000 training rows at most, random forests of 200 trees with one row and with five rows in a leaf.
+Prints a table of docs/coverage_and_width.md, in a minute or two on two cores: means of three
+splits with 2,000 training rows at most, random forests of 200 trees with one row and with five rows
+in a leaf.
 """
 
 from __future__ import annotations

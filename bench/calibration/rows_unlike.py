@@ -2,7 +2,7 @@
 
     python bench/calibration/rows_unlike.py [--quick]
 
-Prints the tables of docs/honest.md. Each forest has 300 trees, and 4,000 training rows at
+Prints tables of docs/coverage_and_width.md. Each forest has 300 trees, and 4,000 training rows at
 most. In time: fitted to a random part of the first four fifths, asked about the last fifth. By
 group: fitted to a random half of the rows, asked about the others. About ten minutes.
 """

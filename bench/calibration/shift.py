@@ -10,7 +10,7 @@ that a forest has, the area under the ROC curve (AUC) for "the calibrated 0.90 i
 measured, where coverage of the shifted rows is below 0.85.
 
 Results are kept, a file a data set, and those that are there are not made again; all takes about
-five minutes. Prints the table of docs/honest.md.
+five minutes. Prints a table of docs/coverage_and_width.md.
 """
 
 from __future__ import annotations

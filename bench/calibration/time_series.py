@@ -2,8 +2,8 @@
 
     python bench/calibration/time_series.py [--quick]
 
-Prints the table of docs/time_series.md. Each forest has 300 trees, and a random 4,000 of the first
-four fifths of the rows as training rows; it is asked about the last fifth. "Newest fifth"
+Prints a table of docs/coverage_and_width.md. Each forest has 300 trees, and a random 4,000 of the
+first four fifths of the rows as training rows; it is asked about the last fifth. "Newest fifth"
 calibrates by the newest fifth of the training rows, which the forest is not fitted to. About three
 minutes.
 """

@@ -2,8 +2,9 @@
 
     python bench/tables/category_order.py [--quick]
 
-Prints the table of docs/tables.md, in about a minute on two cores. Codes are learned on two
-thirds of the rows; calibrated intervals of 90 % are measured out of bag, and on the other third.
+Prints a table of docs/coverage_and_width.md, in about a minute on two cores. Codes are learned on
+two thirds of the rows; calibrated intervals of 90 % are measured out of bag, and on the other
+third.
 """
 
 from __future__ import annotations

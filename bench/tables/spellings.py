@@ -2,10 +2,10 @@
 
     python bench/tables/spellings.py [--quick]
 
-Prints the table of docs/tables.md, in some minutes. The target follows the column, as a date a
-season. A forest is fitted on 600 rows from a CSV, a Parquet file, JSON lines and a frame of pandas,
-and predicts 400 later rows, with values that most training rows do not have. Coverage and width
-are those of calibrated 90 % intervals.
+Prints a table of docs/coverage_and_width.md, in some minutes. The target follows the column, as a
+date a season. A forest is fitted on 600 rows from a CSV, a Parquet file, JSON lines and a frame of
+pandas, and predicts 400 later rows, with values that most training rows do not have. Coverage and
+width are those of calibrated 90 % intervals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads what the benchmarks write: their pages, and tables in them."""
+"""Reads tables of the reports that the benchmarks write."""
 
 import re
 from fnmatch import fnmatch

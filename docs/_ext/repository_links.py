@@ -1,10 +1,8 @@
-"""Turns links to files outside docs/ into links to pages made of them, or to the repository."""
+"""Turns links to files outside docs/ into links to the repository."""
 
 import re
 
-from benchmark_pages import PAGE_OF
-
-OWN_PAGES = {"CHANGELOG.md": "changelog.md", **PAGE_OF}
+OWN_PAGES = {"CHANGELOG.md": "changelog.md"}
 
 
 def _rewrite(app, name, source):

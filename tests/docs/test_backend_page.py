@@ -12,11 +12,28 @@ from threadpoolctl import threadpool_limits
 from ..oracle import ROOT
 
 PAGE = (ROOT / "docs" / "backend.md").read_text(encoding="utf-8")
-SECTIONS = re.split(r"^##+ ", PAGE, flags=re.M)[1:]
+FIRST, *SECTIONS = re.split(r"^##+ ", PAGE, flags=re.M)
+CODE = re.compile(r"```python\n(.*?)```", re.S)
 RECIPES = {
-    section.partition("\n")[0]: code[1]
-    for section in SECTIONS
-    if (code := re.search(r"```python\n(.*?)```", section, re.S))
+    section.partition("\n")[0]: code[1] for section in SECTIONS if (code := CODE.search(section))
+}
+# Calls of the table of libraries, and a forest for each.
+CALLS = dict(re.findall(r"^\| ([\w-]+) \| `(from_leaves\(.*?\))` \|", PAGE, re.M))
+FORESTS = {
+    "LightGBM": (
+        "lightgbm",
+        "LGBMRegressor(boosting_type='rf', colsample_bytree=0.7, min_child_samples=5, verbose=-1)",
+    ),
+    "XGBoost": (
+        "xgboost",
+        "XGBRFRegressor(max_depth=8, subsample=1, colsample_bynode=0.5, reg_lambda=0,"
+        " min_child_weight=5)",
+    ),
+    "CatBoost": (
+        "catboost",
+        "CatBoostRegressor(iterations=100, verbose=False, allow_writing_files=False)",
+    ),
+    "scikit-learn": ("sklearn.ensemble", "GradientBoostingRegressor(max_depth=4, random_state=0)"),
 }
 
 
@@ -36,14 +53,13 @@ def recipe(monkeypatch):
     return module
 
 
-def run_recipe(title, rows, recipe):
+def run(code, rows, recipe):
     names = vars(recipe)
     names.update(rows)
-    library = re.findall(r"^import (lightgbm|xgboost|catboost|treelite)", RECIPES[title], re.M)
-    for name in library:
-        pytest.importorskip(name)
+    for library in re.findall(r"^import (lightgbm|treelite)", code, re.M):
+        pytest.importorskip(library)
     with threadpool_limits(1):  # their threads spin for minutes where the processors are busy
-        exec(RECIPES[title], names)
+        exec(code, names)
     return names
 
 
@@ -53,27 +69,22 @@ def test_the_example_in_cython_is_shown_as_it_is():
     assert file.endswith(shown)
 
 
-def test_there_is_a_recipe_for_each_library():
+def test_there_is_a_call_or_a_recipe_for_each_library():
+    assert list(CALLS) == list(FORESTS)
     assert list(RECIPES) == [
-        "LightGBM",
-        "XGBoost",
-        "CatBoost",
-        "scikit-learn's gradient boosting",
-        "treelite",
-        "quantile-forest, from what it stores",
-        "Larger leaves from the same trees",
-        "Intervals of the training rows",
+        "Any library with leaves",
+        "quantile-forest",
+        "Larger leaves",
+        "Training rows",
         "Calibrated intervals",
-        "Intervals at a price",
-        "Regions of several pieces",
-        "Instructions of the processor",
+        "A budget of width",
+        "Regions",
+        "Instruction sets",
     ]
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # their own about names of features
-@pytest.mark.parametrize("title", list(RECIPES)[:5])
-def test_recipes_give_intervals_and_models_that_can_be_pickled(title, rows, recipe):
-    names = run_recipe(title, rows, recipe)
+def check_intervals(names):
+    """Check what a recipe leaves: intervals of a model that can be pickled."""
     lower, upper = np.moveaxis(names["intervals"], 1, 0)
     assert names["intervals"].shape == (500, 2, 2)
     assert np.all(lower <= upper)
@@ -83,12 +94,41 @@ def test_recipes_give_intervals_and_models_that_can_be_pickled(title, rows, reci
     np.testing.assert_array_equal(found, names["intervals"])
     coverage = np.mean((lower <= names["y_new"][:, None]) & (names["y_new"][:, None] <= upper), 0)
     assert coverage[0] < coverage[1]
-    if "forest" not in names:  # boosted trees promise nothing
-        return
-    # Where leaves predict the mean of all training rows in them, so do we.
+    return coverage
+
+
+def check_forest(names):
+    """Check that leaves which predict the mean of all training rows in them do so here."""
+    coverage = check_intervals(names)
     expected = names["forest"].predict(names["X_new"])
     np.testing.assert_allclose(names["model"].predict(names["X_new"]), expected, atol=2e-6)
     assert np.all(np.abs(coverage - [0.8, 0.9]) < 0.1)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # their own about names of features
+@pytest.mark.parametrize("library", list(FORESTS))
+def test_calls_give_intervals_and_models_that_can_be_pickled(library, rows, recipe):
+    module, forest = FORESTS[library]
+    pytest.importorskip(module)
+    code = f"""
+from functools import partial
+import {module} as library
+from hdiforest import from_leaves
+forest = library.{forest}.fit(X_train, y_train)
+model = {CALLS[library]}
+intervals = model.predict_interval(X_new, coverage=[0.8, 0.9])
+"""
+    names = run(code, rows, recipe)
+    if library in ("LightGBM", "XGBoost"):  # boosted trees promise nothing
+        check_forest(names)
+    else:
+        check_intervals(names)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("code", [CODE.search(FIRST)[1], RECIPES["Any library with leaves"]])
+def test_recipes_give_intervals_and_models_that_can_be_pickled(code, rows, recipe):
+    check_forest(run(code, rows, recipe))
 
 
 def test_one_boosted_tree_predicts_the_mean_of_its_leaves(rows):
@@ -116,7 +156,7 @@ def test_quantile_forest_from_its_stored_leaves(most, rows, recipe):
     forest = quantile_forest.RandomForestQuantileRegressor(
         50, min_samples_leaf=5, max_samples_leaf=most, random_state=0
     ).fit(X, y)
-    names = run_recipe("quantile-forest, from what it stores", rows, recipe)
+    names = run(RECIPES["quantile-forest"], rows, recipe)
     predictor = names["Predictor"](forest)
     levels = [0.05, 0.31, 0.5, 0.95]
     for interpolation in ("linear", "lower", "higher", "midpoint"):
@@ -132,8 +172,11 @@ def test_quantile_forest_from_its_stored_leaves(most, rows, recipe):
     assert np.diff(intervals).mean() < wider.mean() * 1.02
 
 
-def test_larger_leaves_are_those_shown(rows, recipe):
-    names = run_recipe("Larger leaves from the same trees", rows, recipe)
+def test_code_of_the_engine_runs_in_order():
+    names = {}
+    for section in SECTIONS[SECTIONS.index(next(s for s in SECTIONS if s.startswith("Larger"))) :]:
+        for code in CODE.findall(section):
+            exec(code, names)
     assert names["larger"].n_leaves.tolist() == [2]
 
 

@@ -86,12 +86,17 @@ def test_docstrings(name):
 @pytest.mark.peers
 def test_the_page_on_forests_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pytest.importorskip("quantile_forest")
+    pytest.importorskip("lightgbm")
+    pd = pytest.importorskip("pandas")
     page = (ROOT / "docs" / "forests.md").read_text(encoding="utf-8")
-    names = {}
+    rows = np.random.default_rng(0).normal(size=(300, 3))
+    table = pd.DataFrame(rows, columns=["a", "b", "y"])
+    names = {"features": ["a", "b"], "train": table, "new": table[:5]}
     for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(code, names)
-    assert np.isfinite(names["model"].predict_interval(names["table"])).all()
+    assert names["intervals"].shape == (5, 5)
+    assert np.isfinite(names["around"].predict_interval(names["new"][["a", "b"]])).all()
+    assert names["loaded"].n_training_rows_ == 300
 
 
 @pytest.mark.usefixtures("agg")

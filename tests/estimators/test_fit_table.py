@@ -3,7 +3,6 @@
 import json
 import pickle
 import re
-import shlex
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from hdiforest.serving import BatchScorer
 
 from ..cli.calls import failure, run
 from ..model_files import facts_of, rewritten, with_facts
-from ..oracle import ROOT, blocks_of
+from ..oracle import blocks_of
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -503,22 +502,3 @@ def test_rows_without_a_target_are_left_out_if_asked(tmp_path, capsys):
 def test_words_that_are_none(missing):
     with pytest.raises(ValueError, match="missing must be a list of words and numbers, got"):
         fit_table(TRAIN, "price", missing=missing, **OPTIONS)
-
-
-def test_the_page_on_tables_runs(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    TRAIN.to_csv("sales.csv", index=False)
-    NEW.to_csv("new.csv", index=False)
-    for line in re.findall(r"^hdiforest (fit|score)(.*)$", page, re.M):
-        assert run(shlex.split(" ".join(line))) == 0
-    columns = ["key", "prediction", "lower_0.9", "upper_0.9"]
-    assert pq.read_table("intervals.parquet").schema.names == columns
-    names = {"new": NEW}
-    code, fitted_already = re.findall(r"```python\n(.*?)```", page, re.S)
-    exec(code, names)
-    assert (names["lower"] <= names["upper"]).all()
-    X, y = np.arange(60.0).reshape(30, 2), np.arange(30.0)
-    forest = RandomForestRegressor(5, random_state=0).fit(X, y)
-    exec(fitted_already, {"forest": forest, "X_train": X, "y_train": y})
-    assert HDIForestRegressor.load("prices.hdi").n_training_rows_ == 30

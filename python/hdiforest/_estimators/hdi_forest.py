@@ -92,7 +92,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         The training rows of a leaf that count. "all" counts every row (the paper's definition).
         "inbag" counts a row as often as the tree's bootstrap drew it. "oob" counts the rows that
         the tree did not draw. "monotonic" is "inbag" for forests with ``monotonic_cst``, with
-        targets moved within the bounds of leaves (:doc:`/monotonic`).
+        targets moved within the bounds of leaves (:doc:`/forests`).
     calibration : "auto", bool, float or sequence of floats, default="auto"
         Coverages that `fit` calibrates by the method "oob". True means the default coverages of
         `calibrate` for which there are enough rows. "auto" means the same, but gives a warning in
@@ -545,7 +545,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             "boosting" is a ridge regression and boosted trees of its residuals. A regressor is
             cloned and fitted, in five folds and on all rows, as arrays. A fitted model in a
             FrozenEstimator is taken as it is, and must not know the rows of the fit
-            (:doc:`/other_forests`). Needs ``weights="all"``.
+            (:doc:`/forests`). Needs ``weights="all"``.
         random_state : int, RandomState or None, default=None
             Seed of folds, of the choice among too many rows, and of the forests and regressors that
             are fitted for the calibration and have no seed. None means 0, so that a calibration
@@ -558,10 +558,10 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
 
         Notes
         -----
-        Every step, the guarantees and the sources: :doc:`/calibration`. A warning is given if
-        intervals are infinite. A warning is also given if the coverage of later rows is more than
-        four standard errors below the cross-check. O(entries of its leaves + atoms log atoms) for
-        each row.
+        Every step and the sources: :doc:`/how_calibration_works`. What each method promises:
+        :doc:`/guarantees`. A warning is given if intervals are infinite. A warning is also given if
+        the coverage of later rows is more than four standard errors below the cross-check.
+        O(entries of its leaves + atoms log atoms) for each row.
 
         Examples
         --------
@@ -723,7 +723,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
 
         The file is memory-mapped, and processes that load it share its pages. Everything is checked
         before it is used. If the file is written to in place, reading the model raises OSError. A
-        file that is renamed over it changes nothing (:doc:`/production`). See `save` for an
+        file that is renamed over it changes nothing (:doc:`/deploy`). See `save` for an
         example.
 
         Parameters

@@ -93,7 +93,7 @@ class LeafModel(DistributionModel[IndexedLeaves]):
     A model can be pickled if `apply` can.
 
     Boosted trees give wide intervals, because rows in one of their leaves are no sample of a
-    distribution (:doc:`/other_forests`).
+    distribution (:doc:`/forests`).
 
     Examples
     --------
@@ -165,7 +165,7 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         """Write the index of the training rows and the calibration to a file in safetensors format.
 
         The file does not hold `apply`. Save the forest with its own library
-        (:doc:`/other_forests`).
+        (:doc:`/forests`).
 
         Parameters
         ----------

@@ -298,7 +298,7 @@ def from_lightgbm(
     ----------
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
         The fitted model, a forest (``boosting_type="rf"``). Boosted trees get a warning
-        (:doc:`/other_forests`). If it was stopped early, its trees up to the best iteration are
+        (:doc:`/forests`). If it was stopped early, its trees up to the best iteration are
         used.
     X : rows as LightGBM predicts them
         Training rows. Columns of categories are read in the way of the library.
@@ -348,7 +348,7 @@ def from_xgboost(
     ----------
     booster : xgboost.Booster or fitted xgboost.XGBModel
         The fitted model, a forest (XGBRFRegressor). Boosted trees get a warning
-        (:doc:`/other_forests`). Leaf ids must be below 2**24.
+        (:doc:`/forests`). Leaf ids must be below 2**24.
     X : rows as xgboost.DMatrix takes them, or a DMatrix
         Training rows.
     y : (n,) or (n, n_outputs) array
@@ -388,7 +388,7 @@ def from_catboost(
     Parameters
     ----------
     booster : fitted catboost.CatBoost
-        The fitted model. CatBoost makes boosted trees, which get a warning (:doc:`/other_forests`).
+        The fitted model. CatBoost makes boosted trees, which get a warning (:doc:`/forests`).
         Leaves of symmetric trees without a row of X say nothing about new rows.
     X : rows as CatBoost predicts them, or a catboost.Pool
         Training rows.

@@ -60,7 +60,7 @@ def allocate_coverage(
     least sum of u_i - l_i such that the mean of P(l_i <= Y <= u_i | x_i) is at least `coverage`.
 
     All rows have one price, width for mass. An interval is extended as long as that is cheap, so
-    that the density at the ends is about the same in all rows (:doc:`/batch_setting`). The bound is
+    that the density at the ends is about the same in all rows (:doc:`/distributions`). The bound is
     certified: no intervals with this mean mass have a total width below it. O(entries of the leaves
     + atoms) for each row and pass over the rows.
 

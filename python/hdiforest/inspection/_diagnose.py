@@ -71,8 +71,8 @@ def diagnose(
     Notes
     -----
     Only ``dissimilarity`` and ``out_of_range`` recognise rows that the forest does not know
-    (:doc:`/honest`). Nothing is promised for flagged rows. Features are counted behind the steps
-    before the forest.
+    (:doc:`/guarantees`). Nothing is promised for flagged rows. Features are counted behind the
+    steps before the forest.
 
     Examples
     --------

@@ -220,7 +220,7 @@ class CoverageMonitor:
 
     For "drift" all is well if the rows are exchangeable. The evidence uses ranks of the distances
     of targets from raw intervals, among the distances of new rows. The ranks begin with the first
-    200 rows (:doc:`/time_series`).
+    200 rows (:doc:`/later_rows`).
 
     Examples
     --------

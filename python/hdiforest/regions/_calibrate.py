@@ -190,7 +190,7 @@ def calibrate_region(
     Notes
     -----
     Calibrated regions are shorter than intervals if modes are several noise widths apart given the
-    features, and rarely otherwise (:doc:`/batch_setting`).
+    features, and rarely otherwise (:doc:`/distributions`).
 
     Examples
     --------

@@ -1,6 +1,7 @@
-"""Recipes in docs/engines.md, run on local clusters of two processes: the command's numbers.
+"""Recipes of the pages on many rows and on deploying, run on local clusters of two processes.
 
-Each recipe is run as it stands, in a script of its own between a cluster's start and its end.
+Each runs as it stands, in a script of its own between a cluster's start and its end, and gives the
+command's numbers.
 """
 
 import re
@@ -27,10 +28,10 @@ from .local import (
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 pytest.importorskip("safetensors")
-PAGE = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
+PAGES = [(ROOT / "docs" / f"{page}.md").read_text("utf-8") for page in ("many_rows", "deploy")]
 RECIPES = {
     section.partition("\n")[0]: re.findall(r"```python\n(.*?)```", section, re.S)
-    for section in re.split(r"^## ", PAGE, flags=re.M)[1:]
+    for section in re.split(r"^###? ", "\n".join(PAGES), flags=re.M)
 }
 N = 2000
 
@@ -67,10 +68,11 @@ def assert_as_the_command(folder, name):
 
 
 def test_there_is_a_recipe_for_each_engine():
-    counts = {title: len(recipes) for title, recipes in RECIPES.items()}
-    assert counts == {
-        "Dask": 2, "Ray Data": 1, "Spark": 2, "Polars": 1, "DuckDB": 1, "MLflow": 2, "FastAPI": 1,
+    expected = {
+        "BatchScorer": 1, "Dask": 2, "Ray Data": 1, "Spark": 2, "Polars": 1, "DuckDB": 1,
+        "FastAPI": 1, "MLflow": 2,
     }  # fmt: skip
+    assert {title: len(RECIPES[title]) for title in expected} == expected
 
 
 DASK_CHECKS = """
@@ -124,7 +126,10 @@ def test_spark(folder):
     assert_as_the_command(folder, "of_sql")
 
 
-@pytest.mark.parametrize(("title", "library"), [("Polars", "polars"), ("DuckDB", "duckdb")])
+@pytest.mark.parametrize(
+    ("title", "library"),
+    [("BatchScorer", "pyarrow"), ("Polars", "polars"), ("DuckDB", "duckdb")],
+)
 def test_streams(title, library, folder):
     pytest.importorskip(library)
     run_script(folder, RECIPES[title][0])

@@ -1,4 +1,4 @@
-"""Recipes in docs/other_forests.md run, those of Dask and Spark on clusters of two processes."""
+"""Recipes for forests of other libraries run, on clusters of Dask and Spark of two processes."""
 
 import re
 import shutil
@@ -14,10 +14,10 @@ from .local import DASK_END, DASK_START, SPARK_OPTIONS, SPARK_START, run_script
 pd = pytest.importorskip("pandas")
 pytest.importorskip("lightgbm")
 pytest.importorskip("safetensors")
-PAGE = (ROOT / "docs" / "other_forests.md").read_text(encoding="utf-8")
+PAGES = [(ROOT / "docs" / f"{page}.md").read_text("utf-8") for page in ("forests", "many_rows")]
 RECIPES = {
-    section.partition("\n")[0]: "".join(re.findall(r"```python\n(.*?)```", section, re.S))
-    for section in re.split(r"^##? ", PAGE, flags=re.M)[1:]
+    section.partition("\n")[0]: re.findall(r"```python\n(.*?)```", section, re.S)
+    for section in re.split(r"^###? ", "\n".join(PAGES), flags=re.M)
 }
 
 
@@ -27,17 +27,6 @@ def rows(n, seed):
     return table.assign(y=table["a"] + 0.5 * rng.normal(size=n), id=np.arange(n))
 
 
-def test_there_is_a_recipe_for_each_library():
-    assert [title for title, recipe in RECIPES.items() if recipe] == [
-        "Forests of other libraries",
-        "I have a booster",
-        "Files",
-        "lightgbm.dask",
-        "xgboost.dask",
-        "Spark MLlib",
-    ]
-
-
 def test_lightgbm_and_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train, new = rows(600, 0), rows(200, 1)
@@ -45,8 +34,8 @@ def test_lightgbm_and_files(tmp_path, monkeypatch):
         table["colour"] = pd.Categorical(np.resize(["red", "green", "blue"], len(table)))
     names = {"train": train, "new": new, "features": ["a", "b", "colour"]}
     with threadpool_limits(1):
-        exec(RECIPES["Forests of other libraries"], names)
-        exec(RECIPES["Files"], names)
+        exec(RECIPES["LightGBM, XGBoost and CatBoost"][0], names)
+        exec(RECIPES["Files"][1], names)
         found = names["intervals"]
         inside = (found["lower_0.9"] <= new["y"]) & (new["y"] <= found["upper_0.9"])
         assert 0.8 < inside.mean() <= 1
@@ -86,7 +75,7 @@ def test_dask(tmp_path):
     recipes = [
         part
         for library in ("lightgbm.dask", "xgboost.dask")
-        for part in (RECIPES[library], f"check({library!r}, model)")
+        for part in (*RECIPES[library], f"check({library!r}, model)")
     ]
     print(run_script(tmp_path, DASK_START, DASK_ROWS, DASK_CHECKS, *recipes, DASK_END, timeout=900))
 
@@ -114,5 +103,5 @@ def test_spark(tmp_path):
         pytest.skip("needs Java")
     rows(6000, 0).to_parquet(tmp_path / "train.parquet")
     rows(4000, 1).to_parquet(tmp_path / "new.parquet")
-    parts = [SPARK_START, SPARK_ROWS, RECIPES["Spark MLlib"], SPARK_CHECKS, "spark.stop()"]
+    parts = [SPARK_START, SPARK_ROWS, *RECIPES["Spark MLlib"], SPARK_CHECKS, "spark.stop()"]
     print(run_script(tmp_path, *parts, timeout=900, **SPARK_OPTIONS))

@@ -13,7 +13,7 @@ import pytest
 from ...oracle import ROOT, run
 from .public_names import PACKAGES, exported
 
-WRITTEN = ("_build", "benchmarks", "command", "gallery", "generated")  # folders that a build makes
+WRITTEN = ("_build", "command", "gallery", "generated")  # folders that a build makes
 
 
 @pytest.fixture(scope="module")
@@ -131,18 +131,18 @@ def test_a_published_site_tells_others_what_its_pages_are(site):
     (picture,) = re.findall(rf'property="og:image" content="{start}([^"]*)"', page)
     assert (site / picture).exists()
     pages = re.findall(rf"<loc>{start}([^<]*)</loc>", (site / "sitemap.xml").read_text())
-    assert {"index.html", "user_guide.html", "glossary.html"} <= set(pages)
+    assert {"index.html", "tour.html", "glossary.html"} <= set(pages)
     assert all((site / name).exists() for name in pages)
     assert (site / "404.html").exists()
     assert "404.html" not in pages
 
 
-def test_boxes_of_the_chooser_lead_to_pages(site):
-    page = (site / "user_guide.html").read_text(encoding="utf-8")
-    (drawing,) = re.findall(r'<svg class="drawing".*?</svg>', page, re.DOTALL)
-    targets = re.findall(r'<a href="([^"#]*)', drawing)
-    assert len(targets) == 15
-    assert all((site / target).exists() for target in targets)
+def test_each_page_lists_all_pages_by_section(site):
+    page = (site / "speed.html").read_text(encoding="utf-8")
+    captions = re.findall(r'class="caption-text">([^<]*)<', page)
+    sections = ["Tutorials", "How-to", "Explanation", "Evidence", "Reference", "Project"]
+    assert captions == sections
+    assert re.findall(r'nav-internal" href="[^"]*">([^<]*)<', page)[: len(sections)] == sections
 
 
 def publish(*arguments):

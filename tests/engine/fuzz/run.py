@@ -119,7 +119,7 @@ def build(targets: Sequence[str]) -> dict[str, list[str]]:
             script = str(HERE / f"{MODEL_FILES}.py")
             commands[MODEL_FILES] = [sys.executable, script, "-max_len=16384"]
     if not commands:
-        raise CannotRunError("nothing can be run; see docs/developers/tasks.md for what to install")
+        raise CannotRunError("nothing can be run; see docs/developers.md for what to install")
     return commands
 
 
