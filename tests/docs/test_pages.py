@@ -11,7 +11,7 @@ from ..oracle import ROOT, SKLEARN
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.M | re.S)
 PAGES = (
     *("tour", "calibrate", "groups", "guarantees", "later_rows", "intervals", "distributions"),
-    "file_format",
+    *("file_format", "survival"),
 )
 LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "crepes"}
 

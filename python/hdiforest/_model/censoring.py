@@ -13,10 +13,8 @@ from hdicore import Scorer
 from hdiforest._model.fitted import FitFacts, FittedForest
 from hdiforest._model.sklearn_forest import leaf_nodes, survival_forest_and_bags
 from hdiforest._model.training_rows import TrainingRows, TreeBlock
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Events
 from hdiforest._utils.hints import digest_of
-
-Events = NDArray[np.bool_]
 
 MIN_SAMPLES_LEAF = 10  # so that a leaf holds a curve
 

@@ -11,6 +11,7 @@ from hdicore import BaseKind as BaseKind
 from hdicore import Kind as Kind
 
 Array = NDArray[np.float64]
+Events = NDArray[np.bool_]  # whether the event came, of censored targets
 Weights = ArrayLike | None  # of rows
 # The discontinuous and the continuous ones of Hyndman and Fan (1996), and numpy's others.
 _Discontinuous = Literal["inverted_cdf", "averaged_inverted_cdf", "closest_observation"]

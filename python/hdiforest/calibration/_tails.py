@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hdiforest._model.censoring import Events
 from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
 from hdiforest._model.out_of_bag import MIN_OOB_TREES, OutOfBagIntervals
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Events
 from hdiforest.calibration._result import CalibrationResult
 
 LEAST_AT_RISK = 0.05  # chance not to be censored yet up to which an upper end is claimed
