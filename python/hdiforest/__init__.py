@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hdiforest.displays import MonitorDisplay as MonitorDisplay
     from hdiforest.displays import PITDisplay as PITDisplay
     from hdiforest.displays import WidthDisplay as WidthDisplay
-    from hdiforest.survival import HDISurvivalForest as HDISurvivalForest
+    from hdiforest.survival._forest import HDISurvivalForest as HDISurvivalForest
 
 # The public names and where they are; type checkers read the imports above. Each is imported when
 # it is asked for, so that `hdiforest.serving` does without scikit-learn.
@@ -33,7 +33,7 @@ _HOMES = {
     "ForestSearchOOB": "hdiforest._estimators.forest_search",
     "ExplanationDisplay": "hdiforest.displays",
     "HDIForestRegressor": "hdiforest._estimators.hdi_forest",
-    "HDISurvivalForest": "hdiforest.survival",
+    "HDISurvivalForest": "hdiforest.survival._forest",
     "IntervalDisplay": "hdiforest.displays",
     "LeafModel": "hdiforest._estimators.leaf_model",
     "MonitorDisplay": "hdiforest.displays",

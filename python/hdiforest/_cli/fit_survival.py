@@ -12,7 +12,7 @@ from hdiforest._cli.console import say, stages
 from hdiforest._model.censoring import as_target
 from hdiforest._utils.checks import count_text, printable, size_text
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES
-from hdiforest.survival import HDISurvivalForest
+from hdiforest.survival._forest import HDISurvivalForest
 
 # Options that a survival forest does not understand.
 _REFUSED = ("by", "groups", "mean", "order", "report", "sample_weight", "diagnostics")

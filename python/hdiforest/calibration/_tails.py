@@ -20,16 +20,49 @@ _CELLS_AT_ONCE = 1 << 22
 
 
 class TailLevel(NamedTuple):
-    """The quantiles that are the ends of intervals of one coverage; NaN: no end is claimed."""
+    """The levels of the quantiles that are the ends of intervals of one coverage.
+
+    NaN means that no end is claimed.
+
+    Parameters
+    ----------
+    coverage : float
+        The share of event times to cover.
+    lower : float
+        Level of the lower end of an interval with two ends.
+    upper : float
+        Level of the upper end of an interval with two ends.
+    lower_bound : float
+        Level of a bound from below.
+    upper_bound : float
+        Level of a bound from above.
+
+    Examples
+    --------
+    >>> from hdiforest.survival import TailLevel
+    >>> TailLevel(0.8, 0.1, 0.9, 0.2, 0.8).of("lower")
+    (0.2, nan)
+    """
 
     coverage: float
-    lower: float  # of intervals with two ends
+    lower: float
     upper: float
-    lower_bound: float  # of intervals with one end
+    lower_bound: float
     upper_bound: float
 
     def of(self, kind: str) -> tuple[float, float]:
-        """Return the levels of both ends of a kind: "calibrated", "lower" or "upper"."""
+        """Return the levels of both ends of a kind of interval.
+
+        Parameters
+        ----------
+        kind : {"calibrated", "lower", "upper"}
+            The kind.
+
+        Returns
+        -------
+        tuple of two floats
+            The levels of the lower and the upper end.
+        """
         if kind == "calibrated":
             return self.lower, self.upper
         return (self.lower_bound, np.nan) if kind == "lower" else (np.nan, self.upper_bound)
@@ -55,13 +88,13 @@ class TailCalibration(CalibrationResult):
     Examples
     --------
     >>> import numpy as np
-    >>> from hdiforest.survival import HDISurvivalForest
+    >>> from hdiforest import HDISurvivalForest
     >>> random = np.random.default_rng(0)
     >>> X = random.normal(size=(300, 2))
     >>> time, until = np.exp(X[:, 0]), random.exponential(3, 300)
     >>> pairs = list(zip(time <= until, np.minimum(time, until)))
     >>> y = np.array(pairs, dtype=[("event", bool), ("time", float)])
-    >>> HDISurvivalForest(random_state=0).fit(X, y).calibrate().calibration_.n
+    >>> HDISurvivalForest(random_state=0).fit(X, y).calibrate(coverage=0.8).calibration_.n
     300
     """
 

@@ -1,6 +1,5 @@
-"""Shortest intervals for times to an event, from forests of censored targets."""
+"""Shortest intervals for times to an event: the class, and what its calibration gives."""
 
 from hdiforest.calibration._tails import TailCalibration, TailLevel
-from hdiforest.survival._forest import HDISurvivalForest
 
-__all__ = ["HDISurvivalForest", "TailCalibration", "TailLevel"]
+__all__ = ["TailCalibration", "TailLevel"]

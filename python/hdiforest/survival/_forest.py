@@ -87,7 +87,7 @@ class HDISurvivalForest(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from hdiforest.survival import HDISurvivalForest
+    >>> from hdiforest import HDISurvivalForest
     >>> random = np.random.default_rng(0)
     >>> X = random.normal(size=(300, 2))
     >>> time, until = np.exp(X[:, 0]), random.exponential(3, 300)

@@ -17,6 +17,7 @@ PACKAGES = [
         "hdiforest.exceptions",
         "hdiforest.inspection",
         "hdiforest.metrics",
+        "hdiforest.survival",
         "hdiforest.monitoring",
         "hdiforest.regions",
         "hdiforest.serving",
