@@ -315,7 +315,7 @@ class LeavesOfRows(RowSource):
         self.model.counts_.add(counts)
         return answers
 
-    def calibrated_interval(self, coverage: Any, by: Any, _joint: bool, with_mean: bool) -> Array:
+    def calibrated_interval(self, coverage: Any, by: Any, joint: bool, with_mean: bool) -> Array:  # noqa: ARG002
         """Widen the base interval that all coverages have; of one output it is a box, too."""
         if by is not None:
             raise ValueError("by must be None: the calibration was not made by groups")

@@ -109,7 +109,7 @@ class FittedForest:
             return self.scorer.index.intervals(leaves, levels, kinds, n_threads=n_threads)
         return self.scorer.intervals(X, levels, kinds, n_threads=n_threads)
 
-    @property
+    @cached_property
     def calibration(self) -> Any:
         """The coverages of the calibration, as `calibration_` shows them; None: there is none."""
         return None if self.calibrated is None else self.calibrated.result
