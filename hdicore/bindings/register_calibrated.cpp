@@ -132,9 +132,18 @@ BoundCross make_cross(const py::object& scores, const py::object& needed,
             py::make_tuple(copied(scores), copied(needed), postprocess, copied(weights))};
 }
 
-std::vector<std::size_t> positions_of(const py::object& object, std::size_t n_levels) {
+// Of one coverage, which has no axis in a result, or of several.
+struct Positions {
+    std::vector<std::size_t> values;
+    Shape axis;
+};
+
+Positions positions_of(const py::object& object, std::size_t n_levels) {
     const auto asked = integers<std::int64_t>(object, "positions");
-    check_ndim(asked, "positions", 1);
+    if (asked.ndim() > 1) {
+        throw py::value_error("positions must have shape () or (p,), got " +
+                              shape_text(shape_of(asked)));
+    }
     std::vector<std::size_t> at;
     for (const std::int64_t position : span_of(asked)) {
         if (position < 0 || position >= static_cast<std::int64_t>(n_levels)) {
@@ -144,12 +153,12 @@ std::vector<std::size_t> positions_of(const py::object& object, std::size_t n_le
         at.push_back(static_cast<std::size_t>(position));
     }
     if (at.empty()) throw py::value_error("positions must be one or more");
-    return at;
+    return {std::move(at), {asked.shape(), asked.shape() + asked.ndim()}};
 }
 
 py::array_t<double> widen_by_folds(const BoundCross& self, const py::object& given,
                                    const py::object& positions, const py::object& n_threads) {
-    const std::vector<std::size_t> at = positions_of(positions, self.engine.n_levels());
+    const auto [at, axis] = positions_of(positions, self.engine.n_levels());
     const auto ends = reals(given, "ends");
     const auto n_folds = static_cast<py::ssize_t>(self.engine.n_folds());
     const auto n_lowest = static_cast<py::ssize_t>(*std::ranges::max_element(at)) + 1;
@@ -159,8 +168,9 @@ py::array_t<double> widen_by_folds(const BoundCross& self, const py::object& giv
                               ", n, 2, m), m 1 or at least " + std::to_string(n_lowest) + ", got " +
                               shape_text(shape_of(ends)));
     }
-    py::array_t<double> result(
-        {ends.shape(1), py::ssize_t{2}, static_cast<py::ssize_t>(at.size())});
+    Shape shape{ends.shape(1), 2};
+    shape.insert(shape.end(), axis.begin(), axis.end());
+    py::array_t<double> result(shape);
     const Matrix<const double> of_folds(ends.data(),
                                         static_cast<std::size_t>(n_folds * ends.shape(1)),
                                         static_cast<std::size_t>(2 * ends.shape(3)));
@@ -365,7 +375,7 @@ py::array_t<double> calibrated(const BoundCalibrated& self, const py::object& X,
     Query query(*self.scorer, X, py::none(), n_threads);
     const auto n = static_cast<py::ssize_t>(query.n_rows());
     const auto n_levels = static_cast<py::ssize_t>(self.calibration.levels.size());
-    const auto at = positions_of(positions, self.calibration.levels.size());
+    const auto [at, axis] = positions_of(positions, self.calibration.levels.size());
     CalibratedRequest request{.positions = at, .centres = span_of(self.centres)};
     py::array_t<double> of_rows(0), added(0), means(0);
     if (!q_hat.is_none()) {
@@ -386,9 +396,84 @@ py::array_t<double> calibrated(const BoundCalibrated& self, const py::object& X,
         check_disjoint(means, "mean", self.centres, "centres");
         request.mean = mutable_span_of(means);
     }
-    py::array_t<double> result({n, py::ssize_t{2}, static_cast<py::ssize_t>(at.size())});
+    Shape shape{n, 2};
+    shape.insert(shape.end(), axis.begin(), axis.end());
+    py::array_t<double> result(shape);
     request.results = flat_matrix(result, 2 * at.size());
     query.calibrate(self.calibration, request);
+    return result;
+}
+
+std::vector<const BoundCalibrated*> outputs_of(const py::object& scorers) {
+    std::vector<const BoundCalibrated*> outputs;
+    for (const py::handle each : scorers) {
+        outputs.push_back(
+            &held<BoundCalibrated>(py::reinterpret_borrow<py::object>(each), "scorers"));
+        if (outputs.back()->calibration.levels.size() != outputs[0]->calibration.levels.size()) {
+            throw py::value_error("scorers must be of the same coverages");
+        }
+    }
+    if (outputs.empty()) throw py::value_error("scorers must be one or more");
+    return outputs;
+}
+
+// What is given of the rows of each of d outputs; empty of those, or all, that are None.
+std::vector<py::array_t<double>> of_outputs(const py::object& given, const char* name,
+                                            std::size_t d, const std::vector<py::ssize_t>& shape) {
+    std::vector<py::array_t<double>> arrays(d, py::array_t<double>(0));
+    if (given.is_none()) return arrays;
+    if (py::len(given) != d) {
+        throw py::value_error(std::string(name) + " must be one for each of " + std::to_string(d) +
+                              " scorers, got " + std::to_string(py::len(given)));
+    }
+    for (std::size_t o = 0; o < d; ++o) {
+        const py::object own = given[py::int_(o)];
+        if (own.is_none()) continue;
+        arrays[o] = reals(own, name);
+        check_shape(arrays[o], name, shape);
+    }
+    return arrays;
+}
+
+// Scorers of one forest share the leaves of rows, some rows at a time, so that memory stays flat.
+py::array_t<double> intervals_of_outputs(const py::object& scorers, const py::object& X,
+                                         const py::object& positions, const py::object& q_hat,
+                                         const py::object& shifts, const py::object& n_threads) {
+    constexpr std::size_t rows_at_once = std::size_t{1} << 16;
+    const std::vector<const BoundCalibrated*> outputs = outputs_of(scorers);
+    const std::size_t n_levels = outputs[0]->calibration.levels.size(), d = outputs.size();
+    const auto [at, axis] = positions_of(positions, n_levels);
+    py::array rows;
+    const std::size_t n = row_matrix(X, rows).n_rows();
+    const auto size = static_cast<py::ssize_t>(n);
+    const auto of_rows = of_outputs(q_hat, "q_hat", d, {size, static_cast<py::ssize_t>(n_levels)});
+    const auto added = of_outputs(shifts, "shifts", d, {size});
+    Shape shape{size, static_cast<py::ssize_t>(d), 2};
+    shape.insert(shape.end(), axis.begin(), axis.end());
+    py::array_t<double> result(shape);
+    const Engine<Forest>& trees = outputs[0]->scorer->forest_engine;
+    for (std::size_t begin = 0; begin == 0 || begin < n; begin += rows_at_once) {
+        const std::size_t end = std::min(n, begin + rows_at_once);
+        const py::object some =
+            rows[py::slice(static_cast<py::ssize_t>(begin), static_cast<py::ssize_t>(end), 1)];
+        const py::object leaves =
+            outputs[0]->scorer->forest.attr("leaves")(some, py::arg("n_threads") = n_threads);
+        for (std::size_t o = 0; o < d; ++o) {
+            const BoundScorer& scorer = *outputs[o]->scorer;
+            Query query = scorer.forest_engine == trees
+                              ? Query(scorer.bound_index, leaves, py::none(), n_threads)
+                              : Query(scorer, some, py::none(), n_threads);
+            CalibratedRequest request{.positions = at, .centres = span_of(outputs[o]->centres)};
+            if (of_rows[o].size() > 0) {
+                request.q_hat = {of_rows[o].data() + begin * n_levels, end - begin, n_levels};
+            }
+            if (added[o].size() > 0) request.shifts = span_of(added[o]).subspan(begin, end - begin);
+            const std::size_t width = 2 * at.size();  // of one output
+            request.results = {result.mutable_data() + (begin * d + o) * width, end - begin,
+                               d * width};
+            query.calibrate(outputs[o]->calibration, request);
+        }
+    }
     return result;
 }
 
@@ -429,6 +514,7 @@ void register_calibrated(py::module_& module) {
     Scorer::init(scorer, constructor(&make_calibrated));
     Scorer::intervals(scorer, &calibrated);
     pickle<BoundCalibrated>(scorer);
+    stub::intervals_of_outputs(module, &intervals_of_outputs);
 }
 
 }  // namespace hdicore::bindings

@@ -1647,14 +1647,14 @@ class CrossCalibration:
         ends : (K, n, 2, m) float
             Lower and upper ends by the forest of each fold, for the lowest m coverages. With m = 1
             they serve all coverages.
-        positions : (p,) int
+        positions : () or (p,) int
             Positions of the wanted coverages, from 0 on.
         n_threads : int, default=0
             Number of threads. 0 means all that the process may use.
 
         Returns
         -------
-        (n, 2, p) float64
+        (n, 2) or (n, 2, p) float64
             Lower and upper ends. NaN if an end is NaN.
 
         Raises
@@ -1904,7 +1904,7 @@ class CalibratedScorer:
         ----------
         X : (n, n_features) float32 or float64
             Rows, cast to float32 for routing. NaN is allowed, infinity is not.
-        positions : (p,) int
+        positions : () or (p,) int
             Positions of the wanted coverages, from 0 on.
         q_hat : (n, k) float, optional
             Quantiles of each row, in place of the common ones.
@@ -1917,7 +1917,7 @@ class CalibratedScorer:
 
         Returns
         -------
-        (n, 2, p) float64
+        (n, 2) or (n, 2, p) float64
             Lower and upper ends. NaN for rows to which no tree contributes.
 
         Raises
@@ -1927,6 +1927,44 @@ class CalibratedScorer:
         """
 
     def __reduce__(self) -> tuple[type[CalibratedScorer], tuple[object, ...]]: ...
+
+def intervals_of_outputs(
+    scorers: Sequence[CalibratedScorer],
+    X: ArrayLike,
+    positions: ArrayLike,
+    *,
+    q_hat: Sequence[ArrayLike | None] | None = None,
+    shifts: Sequence[ArrayLike | None] | None = None,
+    n_threads: int = 0,
+) -> _Floats:
+    """Return calibrated intervals of several outputs of the same rows.
+
+    Parameters
+    ----------
+    scorers : list of d CalibratedScorer
+        A scorer of each output, of the same number k of coverages. Scorers of one `Forest` share
+        the leaves of the rows, which are found once.
+    X : (n, n_features) float32 or float64
+        Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+    positions : () or (p,) int
+        Positions of the wanted coverages, from 0 on.
+    q_hat : list of d (n, k) float or None, optional
+        Quantiles of each row for each output. None means the common ones.
+    shifts : list of d (n,) float or None, optional
+        Numbers to add to the centre of each row for each output.
+    n_threads : int, default=0
+        Number of threads. 0 means all that the process may use.
+
+    Returns
+    -------
+    (n, d, 2) or (n, d, 2, p) float64
+        What `CalibratedScorer.intervals` returns for each output.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape.
+    """
 
 def read_calibration(numbers: ArrayLike) -> dict[str, Any]:
     """Read the parts of a calibration from its array in a model file.

@@ -103,7 +103,7 @@ void RoutedRows::reserve(std::size_t n, RowBlock& block) const {
 }
 
 void RoutedRows::leaves(std::size_t begin, std::size_t end, RowBlock& block,
-                        const PackedLeaves* packed, Interruption& interruption) const {
+                        Interruption& interruption) const {
     const std::size_t n = end - begin;
     block.tiles.assign(rows_, begin, end);
     if (n > RowTiles::tile_rows) {
@@ -116,28 +116,24 @@ void RoutedRows::leaves(std::size_t begin, std::size_t end, RowBlock& block,
         keep_order(n, block);
     }
     make_room(forest_.n_trees() * block.stride(), block);
-    route_tiles(block, packed, interruption);
+    route_tiles(block, interruption);
 }
 
 void RoutedRows::route(std::size_t begin, std::size_t end, RowBlock& block,
                        Interruption& interruption) const {
     make_room(forest_.n_trees() * stride_of(end - begin), block);
     block.tiles.assign(rows_, begin, end);
-    route_tiles(block, nullptr, interruption);
+    route_tiles(block, interruption);
 }
 
-void RoutedRows::route_tiles(RowBlock& block, const PackedLeaves* packed,
-                             Interruption& interruption) const {
+void RoutedRows::route_tiles(RowBlock& block, Interruption& interruption) const {
     const std::size_t stride = stride_of(block.tiles.n_rows());
     // Few rows walk down many trees at once.
-    const bool by_tree = packed != nullptr && stride > RowTiles::tile_rows;
-    const std::size_t trees_at_once = by_tree ? 1 : (std::size_t{1} << 18) / stride + 1;
+    const std::size_t trees_at_once = (std::size_t{1} << 18) / stride + 1;
     for (std::size_t t = 0; t < forest_.n_trees(); t += trees_at_once) {
         interruption.check();
         const std::size_t last = std::min(t + trees_at_once, forest_.n_trees());
-        leaf_t* leaves = block.leaves.data() + t * stride;
-        forest_.route(block.tiles, t, last, leaves);
-        if (packed != nullptr) packed->pack(t, last, {leaves, (last - t) * stride});
+        forest_.route(block.tiles, t, last, block.leaves.data() + t * stride);
     }
 }
 
@@ -153,7 +149,7 @@ void GivenLeaves::reserve(std::size_t n, RowBlock& block) const {
 }
 
 void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
-                         const PackedLeaves* packed, Interruption& interruption) const {
+                         Interruption& interruption) const {
     interruption.check();
     const std::size_t m = index_.n_trees();
     const std::size_t n = end - begin;
@@ -191,7 +187,6 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
         leaf_t* leaves = block.leaves.data() + p;
         for (std::size_t t = 0; t < m; ++t) leaves[t * stride] = row[t];
     }
-    if (packed != nullptr) packed->pack(0, m, {block.leaves.data(), m * stride});
 }
 
 }  // namespace hdicore

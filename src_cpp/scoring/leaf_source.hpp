@@ -13,7 +13,6 @@
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
 #include "scoring/equal_rows.hpp"
-#include "scoring/packed_leaves.hpp"
 
 namespace hdicore {
 
@@ -30,7 +29,7 @@ struct RowBlock {
     // (n_places + 1,) the rows at place p are order[begins[p] : begins[p + 1]]
     std::vector<std::uint32_t> begins;
     // (n_trees, stride()) at least: those of a tree stand together; places that fill up the stride
-    // have any leaf. See LeafSource::leaves.
+    // have any leaf.
     std::vector<leaf_t> leaves;
     // Scratch memory of sources.
     std::vector<leaf_t> given;  // (n_rows, n_trees) copy of what the caller gave
@@ -71,10 +70,10 @@ class LeafSource {
     virtual std::size_t block_rows() const = 0;
     // Makes room for blocks of up to n rows, so that leaves() allocates nothing.
     virtual void reserve(std::size_t n, RowBlock& block) const = 0;
-    // The leaves of rows [begin, end) to `block`, packed, if `packed` is not null. Throws
-    // std::invalid_argument at rows that cannot be used. Called from many threads.
+    // The leaves of rows [begin, end) to `block`. Throws std::invalid_argument at rows that cannot
+    // be used. Called from many threads.
     virtual void leaves(std::size_t begin, std::size_t end, RowBlock& block,
-                        const PackedLeaves* packed, Interruption& interruption) const = 0;
+                        Interruption& interruption) const = 0;
 };
 
 // Rows walk down a forest.
@@ -84,7 +83,7 @@ class RoutedRows final : public LeafSource {
     std::size_t n_rows() const noexcept override { return rows_.n_rows(); }
     std::size_t block_rows() const override;
     void reserve(std::size_t n, RowBlock& block) const override;
-    void leaves(std::size_t begin, std::size_t end, RowBlock& block, const PackedLeaves* packed,
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block,
                 Interruption& interruption) const override;
     // Each row at a place of its own, in the order of the rows, which the block does not tell.
     void route(std::size_t begin, std::size_t end, RowBlock& block,
@@ -92,7 +91,7 @@ class RoutedRows final : public LeafSource {
 
   private:
     bool often_equal() const;
-    void route_tiles(RowBlock& block, const PackedLeaves* packed, Interruption& interruption) const;
+    void route_tiles(RowBlock& block, Interruption& interruption) const;
 
     const Forest& forest_;
     RowMatrix rows_;
@@ -108,7 +107,7 @@ class GivenLeaves final : public LeafSource {
     std::size_t n_rows() const noexcept override { return leaves_.rows(); }
     std::size_t block_rows() const noexcept override;
     void reserve(std::size_t n, RowBlock& block) const override;
-    void leaves(std::size_t begin, std::size_t end, RowBlock& block, const PackedLeaves* packed,
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block,
                 Interruption& interruption) const override;
 
   private:

@@ -11,17 +11,10 @@
 #include "base/interruption.hpp"
 #include "index/leaf_index.hpp"
 #include "scoring/leaf_source.hpp"
+#include "scoring/packed_leaves.hpp"
 #include "scoring/tile_slices.hpp"
 
 namespace hdicore {
-
-// The leaf of one row in each tree.
-struct RowLeaves {
-    const leaf_t* first;  // in tree 0
-    std::size_t stride;   // from tree to tree
-
-    leaf_t operator[](std::size_t tree) const noexcept { return first[tree * stride]; }
-};
 
 // Numbers of rows that have the same leaves, one at least.
 class SameRows {
@@ -40,8 +33,8 @@ class SameRows {
 // Scratch memory of one thread.
 class RowReader {
   public:
-    // For blocks of up to max_rows. Unless it needs leaves, `use` below must not look at them, nor
-    // at EntrySlice::leaf.
+    // For blocks of up to max_rows. Unless it needs leaves, `use` below must not look at
+    // EntrySlice::leaf.
     RowReader(const LeafIndex& index, const LeafSource& source, bool needs_leaves,
               Interruption& interruption, std::size_t max_rows)
         : index_(index),
@@ -55,23 +48,24 @@ class RowReader {
         if (!needs_leaves && max_rows > RowTiles::tile_rows) packed_ = PackedLeaves::of(index);
     }
 
-    // Calls use(rows, output, slices, next, leaves) for all rows of [begin, end) and each output,
-    // for rows together that are equal or at neighbouring places with the same leaves; `next` are
-    // the slices of those that follow, or none.
+    // Calls use(rows, output, slices, next) for all rows of [begin, end) and each output, for rows
+    // together that are equal or at neighbouring places with the same leaves; `next` are the slices
+    // of those that follow, or none.
     template <class Use>
     void read(std::size_t begin, std::size_t end, const Use& use) {
         find_leaves(begin, end);
         read_slices(begin, use);
     }
 
-    // The two parts of read().
+    // The two parts of read(). The second replaces the leaves of the block.
     const RowBlock& find_leaves(std::size_t begin, std::size_t end) {
-        source_.leaves(begin, end, block_, packed(), interruption_);
+        source_.leaves(begin, end, block_, interruption_);
         return block_;
     }
     template <class Use>
     void read_slices(std::size_t begin, const Use& use) {
-        const std::size_t stride = block_.stride();
+        const std::size_t stride = block_.stride(), n_trees = index_.n_trees();
+        if (packed_) packed_->pack(0, n_trees, {block_.leaves.data(), n_trees * stride});
         for (std::size_t first = 0; first < block_.n_places(); first += rows_at_once_) {
             const std::size_t n = std::min(rows_at_once_, block_.n_places() - first);
             for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
@@ -79,7 +73,8 @@ class RowReader {
                 if (moves_on) {
                     slices_.next_output(0);
                 } else {
-                    slices_.assign(o, block_.leaves.data() + first, stride, n, packed());
+                    slices_.assign(o, block_.leaves.data() + first, stride, n,
+                                   packed_ ? &*packed_ : nullptr);
                 }
                 std::size_t next_check = 0;
                 for (std::size_t k = 0, end = 0; k < n; k = end) {
@@ -88,19 +83,17 @@ class RowReader {
                         next_check = k + rows_between_checks_;
                     }
                     const std::size_t place = first + k;
-                    end = block_.end_of_same_leaves(place, first + n, index_.n_trees()) - first;
+                    end = block_.end_of_same_leaves(place, first + n, n_trees) - first;
                     if (moves_on && end < n) slices_.next_output(end);
                     const RowSlices next = end < n ? slices_.row(end) : RowSlices();
                     use(SameRows(begin, block_.rows_at(place, first + end)), o, slices_.row(k),
-                        next, RowLeaves{block_.leaves.data() + place, stride});
+                        next);
                 }
             }
         }
     }
 
   private:
-    const PackedLeaves* packed() const noexcept { return packed_ ? &*packed_ : nullptr; }
-
     // Rows of a tile that read about so many entries, at least one.
     std::size_t rows_of_entries(std::size_t n) const {
         const double each = index_.entries_per_leaf() * static_cast<double>(index_.n_trees()) + 1;

@@ -42,7 +42,7 @@ void for_each_pmf(const LeafIndex& index, const LeafSource& source,
         return [&, scratch](std::size_t begin, std::size_t end) {
             Accumulator& accumulator = scratch->accumulator;
             const auto answer = [&](SameRows rows, std::size_t output, RowSlices slices,
-                                    RowSlices next, RowLeaves) {
+                                    RowSlices next) {
                 accumulator.prefetch(next);
                 Pmf pmf = accumulator.read_empty();
                 if (leave_out.empty()) pmf = merge_whole(accumulator, output, slices);
@@ -131,22 +131,21 @@ void count_samples(const LeafIndex& index, const LeafSource& source, const Execu
         const auto reader =
             std::make_shared<RowReader>(index, source, false, execution.interruption, max_rows);
         return [&, reader](std::size_t begin, std::size_t end) {
-            reader->read(
-                begin, end,
-                [&](SameRows rows, std::size_t output, RowSlices slices, RowSlices, RowLeaves) {
-                    if (output > 0) return;
-                    std::size_t n = 0;
-                    for (const EntrySlice& slice : slices) {
-                        n += slice.n;
-                        if (!has_copies) continue;
-                        for (std::uint32_t e = 0; e < slice.n; ++e) {
-                            n += index.copies(slice.begin + e) - 1;
-                        }
-                    }
-                    for (std::size_t k = 0; k < rows.size(); ++k) {
-                        counts[rows[k]] = static_cast<std::int64_t>(n);
-                    }
-                });
+            reader->read(begin, end,
+                         [&](SameRows rows, std::size_t output, RowSlices slices, RowSlices) {
+                             if (output > 0) return;
+                             std::size_t n = 0;
+                             for (const EntrySlice& slice : slices) {
+                                 n += slice.n;
+                                 if (!has_copies) continue;
+                                 for (std::uint32_t e = 0; e < slice.n; ++e) {
+                                     n += index.copies(slice.begin + e) - 1;
+                                 }
+                             }
+                             for (std::size_t k = 0; k < rows.size(); ++k) {
+                                 counts[rows[k]] = static_cast<std::int64_t>(n);
+                             }
+                         });
         };
     };
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);

@@ -2,41 +2,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scoring/scorer.hpp"
 
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "base/refusal.hpp"
 #include "merge/merger.hpp"
+#include "scoring/row_centres.hpp"
 #include "scoring/row_means.hpp"
 #include "scoring/row_reader.hpp"
 
 namespace hdicore {
 namespace {
 
-// The mean of the numbers of a row's leaves; NaN where no tree contributes.
-double centre_of(const LeafIndex& index, std::span<const double> centres, RowLeaves leaves) {
-    double sum = 0, n = 0;
-    for (std::size_t t = 0; t < index.n_trees(); ++t) {
-        const leaf_t leaf = leaves[t];
-        if (leaf == no_leaf) continue;
-        const double centre = centres[static_cast<std::size_t>(index.arrays().leaf_offsets[t]) +
-                                      static_cast<std::size_t>(leaf)];
-        if (!std::isfinite(centre)) {
-            refuse("centres must be finite, but that of leaf " + std::to_string(leaf) +
-                   " of tree " + std::to_string(t) + " is not");
-        }
-        sum += centre;
-        ++n;
-    }
-    return sum / n;
-}
-
 // What one thread needs for what is asked.
 struct ScoreWorker {
     std::optional<Merger> merger;
     std::optional<RowMeans> means;
+    std::optional<RowCentres> centres;
     std::optional<RowReader> reader;
 };
 
@@ -62,16 +45,17 @@ void score(const LeafIndex& index, const LeafSource& source,
             worker->means.emplace(index, means, request.mean.results, execution.interruption,
                                   max_rows);
         }
-        const bool needs_leaves =
-            means_of_leaves || !centres.empty() || (merges && worker->merger->needs_leaves());
+        if (!centres.empty()) worker->centres.emplace(index, centres, max_rows);
+        const bool needs_leaves = merges && worker->merger->needs_leaves();
         worker->reader.emplace(index, source, needs_leaves, execution.interruption, max_rows);
         return [&, worker](std::size_t begin, std::size_t end) {
             const RowBlock& block = worker->reader->find_leaves(begin, end);
             if (worker->means) worker->means->find(begin, block);
+            if (worker->centres) worker->centres->find(block);
             if (!worker->merger) return;
             Merger& merger = *worker->merger;
             const auto answer = [&](SameRows rows, std::size_t output, RowSlices slices,
-                                    RowSlices next, RowLeaves leaves) {
+                                    RowSlices next) {
                 if (leave_out.empty()) merger.prefetch(next);
                 for (std::size_t k = 0; k < rows.size(); ++k) {
                     const std::size_t at = rows[k] * index.n_outputs() + output;
@@ -85,12 +69,10 @@ void score(const LeafIndex& index, const LeafSource& source,
                     } else {
                         merger.evaluate_without(output, slices, leave_out[rows[k]], at);
                     }
-                    if (!centres.empty()) {
-                        request.intervals.shift(at, centre_of(index, centres, leaves));
-                    }
                 }
             };
             worker->reader->read_slices(begin, answer);
+            if (worker->centres) worker->centres->shift(request.intervals, begin, block);
         };
     };
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);

@@ -131,7 +131,7 @@ class SpreadWorker {
     }
 
     void find(std::size_t begin, std::size_t end) {
-        source_.leaves(begin, end, block_, nullptr, interruption_);
+        source_.leaves(begin, end, block_, interruption_);
         for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
             const auto place = [&](std::size_t p) {
                 return (begin + block_.order[p]) * index_.n_outputs() + o;

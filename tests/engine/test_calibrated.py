@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdicore import CalibratedScorer, LeafIndex, PostProcess, PredictiveDistribution, Scorer
+from hdicore import (
+    CalibratedScorer,
+    LeafIndex,
+    PostProcess,
+    PredictiveDistribution,
+    Scorer,
+    intervals_of_outputs,
+)
 from hdicore._core import _set_block_rows
 
 from ..oracle import as_forest
@@ -82,6 +89,76 @@ def test_no_bit_depends_on_threads_blocks_or_the_other_rows(made):
     alone = [calibrated.intervals(X[[i]], [0, 1, 2])[0] for i in range(len(X))]
     assert np.array(alone).tobytes() == expected.tobytes()
     assert calibrated.intervals(X[:0], [1]).shape == (0, 2, 1)
+
+
+@pytest.fixture(scope="module")
+def outputs(made):
+    """Calibrated scorers of three outputs, of which the last has other trees."""
+    scorer, numbers, _ = made
+    pruned, _ = scorer.forest.prune(np.full(int(scorer.forest.n_leaves.sum()), 3), 20)
+    rows = np.random.default_rng(1).random((500, 3), dtype=np.float32)
+    index = LeafIndex(pruned.leaves(rows), rows[:, 0], n_leaves=pruned.n_leaves)
+    options = KINDS, LEVELS, Q_HAT, PostProcess(-2.0, 11.0)
+    return [
+        CalibratedScorer(scorer, *options),
+        CalibratedScorer(scorer, *options, numbers),
+        CalibratedScorer(Scorer(pruned, index), *options),
+    ]
+
+
+@pytest.mark.parametrize("positions", [[0, 1, 2], [2, 0], 1])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_outputs_have_the_intervals_of_their_scorers(made, outputs, positions, n_threads):
+    X, options = made[2], {"n_threads": n_threads}
+    q_hat, shifts = np.full((len(X), 3), 0.5), np.linspace(-1, 1, len(X))
+    for of_rows in (None, [None, q_hat, None]):
+        for added in (None, [shifts, None, 2 * shifts]):
+            found = intervals_of_outputs(
+                outputs, X, positions, q_hat=of_rows, shifts=added, **options
+            )
+            for o, scorer in enumerate(outputs):
+                given = {
+                    "q_hat": None if of_rows is None else of_rows[o],
+                    "shifts": None if added is None else added[o],
+                }
+                expected = scorer.intervals(X, positions, **given, **options)
+                assert found[:, o].tobytes() == expected.tobytes()
+    assert intervals_of_outputs(outputs, X[:0], [1]).shape == (0, 3, 2, 1)
+
+
+def test_many_rows_of_outputs_are_taken_in_parts(outputs):
+    X = np.random.default_rng(2).random((70_000, 3))
+    q_hat, shifts = np.random.default_rng(3).random((len(X), 3)), X[:, 0] - X[:, 1]
+    given = {"q_hat": [q_hat] * 3, "shifts": [shifts] * 3}
+    found = intervals_of_outputs(outputs, X, [1], **given)
+    for o, scorer in enumerate(outputs):
+        expected = scorer.intervals(X, [1], q_hat=q_hat, shifts=shifts)
+        assert found[:, o].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scorers": []}, "scorers must be one or more"),
+        ({"positions": [3]}, "positions must be from 0 to 2, got 3"),
+        ({"q_hat": [None]}, "q_hat must be one for each of 3 scorers, got 1"),
+        ({"q_hat": [None, [[1.0]], None]}, r"q_hat must have shape \(70, 3\)"),
+        ({"shifts": [None, None, [1.0]]}, r"shifts must have shape \(70,\)"),
+        ({"X": [[np.inf] * 3]}, "X"),
+        ({"X": np.zeros((0, 2))}, "X has 2 features"),
+    ],
+)
+def test_refused_queries_of_outputs(made, outputs, options, message):
+    with pytest.raises(ValueError, match=message):
+        intervals_of_outputs(**({"scorers": outputs, "X": made[2], "positions": 0} | options))
+
+
+def test_outputs_are_of_the_same_coverages(made, outputs):
+    other = CalibratedScorer(made[0], ["hdi"], [0.5], [0.1], PostProcess(0.0, 9.0))
+    with pytest.raises(ValueError, match="scorers must be of the same coverages"):
+        intervals_of_outputs([*outputs, other], made[2], 0)
+    with pytest.raises(TypeError, match="scorers must be a CalibratedScorer, got Scorer"):
+        intervals_of_outputs([made[0]], made[2], 0)
 
 
 def test_means_are_written_where_nothing_is_read(made):
@@ -206,7 +283,7 @@ def test_other_objects_are_no_parts(made):
         ({"positions": [3]}, "positions must be from 0 to 2, got 3"),
         ({"positions": [-1]}, "positions must be from 0 to 2, got -1"),
         ({"positions": []}, "positions must be one or more"),
-        ({"positions": 0}, "positions must have 1 dimensions"),
+        ({"positions": [[0]]}, r"positions must have shape \(\) or \(p,\), got \(1, 1\)"),
         ({"q_hat": [[1.0]]}, r"q_hat must have shape \(70, 3\)"),
         ({"shifts": [1.0]}, r"shifts must have shape \(70,\)"),
         ({"mean": np.empty(3)}, r"mean must have shape \(70,\)"),

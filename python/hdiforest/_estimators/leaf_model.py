@@ -333,7 +333,12 @@ class LeavesOfRows(RowSource):
         return answers
 
     def calibrated_interval(
-        self, coverage: Any, by: Any, _joint: bool, with_mean: bool, _kind: str
+        self,
+        coverage: Any,
+        by: Any,
+        joint: bool,  # noqa: ARG002
+        with_mean: bool,
+        kind: str,  # noqa: ARG002
     ) -> Array:
         """Widen the base interval that all coverages have; of one output it is a box, too."""
         if by is not None:

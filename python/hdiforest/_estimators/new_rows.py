@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.random import RandomState
@@ -20,7 +20,7 @@ from hdiforest._estimators.input_rows import (
     warn_of_new_groups,
 )
 from hdiforest._estimators.row_source import Query, Readings, RowSource, join_columns, query_of
-from hdiforest._model.fitted import FittedForest, IntervalQuery
+from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery
 from hdiforest._utils import Array
 from hdiforest._utils.hints import digest_of, warn_caller
 from hdiforest.calibration import _predict as predict
@@ -53,7 +53,8 @@ class NewRows(RowSource):
         self, coverage: Any, by: Any, joint: bool, with_mean: bool, kind: str
     ) -> Array:
         """Ask the calibration, with the rows for the forests of folds and their groups."""
-        fitted, X, calibrated = self.fitted, self.X, predict.require_calibrated(self.fitted)
+        # The kind says that there is one.
+        fitted, X, calibrated = self.fitted, self.X, cast("Calibrated", self.fitted.calibrated)
         positions = calibrated.result.positions(coverage)
         if joint:
             calibrated = predict.boxes_of(calibrated)

@@ -61,7 +61,12 @@ class OutOfBagRows(RowSource):
         return self._warned_of_nan(self.ask(query, *per_row))
 
     def calibrated_interval(
-        self, coverage: Any, by: Any, joint: bool, with_mean: bool, _kind: str
+        self,
+        coverage: Any,
+        by: Any,
+        joint: bool,
+        with_mean: bool,
+        kind: str,  # noqa: ARG002
     ) -> Array:
         """Widen the base intervals of each output."""
         calibrated = predict.require_calibrated(self.fitted)

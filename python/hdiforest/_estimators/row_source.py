@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 from hdicore import LeafIndex, Scorer
 from hdiforest._tables import names as table_names
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import as_written, check_choice, check_flag
-from hdiforest._utils.kinds import ONE_SIDED
 from hdiforest.calibration import _distribution as distributions
 from hdiforest.calibration._predict import (
     AnyKind,
@@ -24,7 +23,6 @@ from hdiforest.calibration._predict import (
     distributions_of,
     is_calibrated_bound,
     readings_of_bounds,
-    usual_kind,
 )
 
 # What answers: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
@@ -102,56 +100,57 @@ def interval(
     source: RowSource, coverage: Any, kind: AnyKind | None, by: Any, joint: bool, output: Output
 ) -> Any:
     """Return intervals of rows; see `DistributionModel.predict_interval`."""
-    meant, coverage = _resolved_kind(source, kind), as_written(coverage)
-    check_choice("kind", meant, table_names.ENDS)
+    meant = _resolved_kind(source.fitted.calibration, kind)
     check_flag("joint", joint)
-    if meant != "calibrated" and (by is not None or joint):
+    if meant == "calibrated" or is_calibrated_bound(source.fitted.calibration, meant):
+        read = partial(source.calibrated_interval, by=by, joint=joint, kind=meant)
+    elif by is not None or joint:
         what = "joint must be False" if joint else "by must be None"
         needs = "only calibrated intervals have groups and boxes; call calibrate first"
         raise ValueError(f"{what} with kind={meant!r}: {needs}")
-    args = source, meant, by, joint
+    else:
+        read = partial(_read_interval, source, meant)
 
     def columns() -> Array:
         levels = np.atleast_1d(coverage)
-        values = _read_interval(levels, *args, with_mean=True)
+        values = read(levels, with_mean=True)
         ends = [end for _, end in table_names.ENDS[meant]]
         positions = [1 + 2 * j + end for j in range(len(levels)) for end in ends]
         return values[..., [0, *positions]]  # one-sided intervals have one column each
 
     if output == "numpy":
-        intervals = _read_interval(coverage, *args, with_mean=False)
+        intervals = read(coverage, with_mean=False)
     else:
+        coverage = as_written(coverage)
         names = partial(table_names.interval_names, meant, coverage)
         intervals = formatted(source, output, names, columns)
     source.warn_of_training_rows()
     return intervals
 
 
-def _resolved_kind(source: RowSource, kind: AnyKind | None) -> KindRead:
+def _resolved_kind(calibration: Any, kind: AnyKind | None) -> KindRead:
     """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
-    if not (kind is None or isinstance(kind, str)):
+    if kind is None:
+        return "hdi" if calibration is None else "calibrated"
+    if not isinstance(kind, str):
         raise ValueError(f"kind must be one word, for all coverages the same, got {kind!r}")
-    calibration = source.fitted.calibration
     if kind == "calibrated" and calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
-    return usual_kind(calibration, kind)
+    kind = "hdi" if kind == "raw" else kind
+    if kind != "calibrated":
+        check_choice("kind", kind, table_names.ENDS)
+    return kind
 
 
-def _read_interval(
-    coverage: Any, source: RowSource, kind: KindRead, by: Any, joint: bool, *, with_mean: bool
-) -> Array:
-    """Return intervals of rows; with the means in front as `join_columns` does."""
-    if kind == "calibrated" or is_calibrated_bound(source.fitted.calibration, kind):
-        return source.calibrated_interval(coverage, by, joint, with_mean, kind)
-    bounds = None
-    if kind in ONE_SIDED:
-        bounds = readings_of_bounds(source.fitted.calibration, kind, coverage)
+def _read_interval(source: RowSource, kind: Kind, coverage: Any, *, with_mean: bool) -> Array:
+    """Return intervals that are not calibrated; with the means in front as `join_columns` does."""
+    bounds = readings_of_bounds(source.fitted.calibration, kind, coverage)
     if bounds is not None:
         ends = source.read_bases(bounds)
         return join_columns(source.query(query_of("mean")), ends) if with_mean else ends
     if with_mean:
         return source.query(partial(query_mean_and_intervals, coverage=coverage, kind=kind))
-    return source.query(query_of("intervals", coverage, kind))
+    return source.query(query_of("intervals", as_written(coverage), kind))
 
 
 def quantiles(source: RowSource, levels: Any, kind: Any, interpolation: Any, output: Output) -> Any:

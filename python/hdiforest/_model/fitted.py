@@ -121,7 +121,7 @@ class FittedForest:
         """Whether targets are times of an event that is censored in some rows."""
         return self.scorer.index.censored
 
-    @property
+    @cached_property
     def calibration(self) -> Any:
         """The coverages of the calibration, as `calibration_` shows them; None: there is none."""
         return None if self.calibrated is None else self.calibrated.result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -70,14 +70,10 @@ class CentredForest:
         means = [self.mean.predict(X[begin : begin + _ROWS_AT_ONCE], n_threads) for begin in parts]
         return np.asarray(self.share * np.concatenate(means))
 
-    def read(self, query: Callable[..., Array], *args: Any, **options: Any) -> Array:
-        """Return the answer of a query of the scorer; its errors name the leaf means of a file."""
-        try:
-            return query(*args, **options)
-        except ValueError:
-            if self.lazy:
-                self._require_finite(f"{self.source}: ")
-            raise
+    def check_leaf_means(self) -> None:
+        """Raise ValueError that names those of a file, if a query has refused these."""
+        if self.lazy:
+            self._require_finite(f"{self.source}: ")
 
     def intervals(
         self,
@@ -94,7 +90,11 @@ class CentredForest:
         """
         source, rows = (self.scorer, X) if leaves is None else (self.scorer.index, leaves)
         options: dict[str, Any] = {"centres": self.centres, "n_threads": n_threads}
-        ends = self.read(source.intervals, rows, coverage, kinds, **options)
+        try:
+            ends = source.intervals(rows, coverage, kinds, **options)
+        except ValueError:
+            self.check_leaf_means()
+            raise
         if (shifts := self.shifts(X, n_threads)) is not None:
             ends += shifts[:, np.newaxis, np.newaxis]
         return ends

@@ -203,14 +203,13 @@ class FoldIntervals(Calibrated):
         X, positions, n_threads, _, of_folds, *_ = query
         query.fill_mean(self.forest)
         pairs = list(zip(self.folds, of_folds or [X] * len(self.folds), strict=True))
-        intervals, k = np.empty((len(X), 2, positions.size)), int(positions.max()) + 1
+        intervals, k = np.empty((len(X), 2, *positions.shape)), int(positions.max()) + 1
         step = max(1, _ENDS_AT_ONCE // len(self.folds))
         for begin in range(0, len(X), step):
             part = slice(begin, begin + step)
             ends = np.stack([_of_fold(fold, rows[part], k, n_threads) for fold, rows in pairs])
-            widened = self.result.engine.widen(ends, positions.reshape(-1), n_threads=n_threads)
-            intervals[part] = widened
-        return intervals.reshape(len(X), 2, *positions.shape)
+            intervals[part] = self.result.engine.widen(ends, positions, n_threads=n_threads)
+        return intervals
 
 
 def _of_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:

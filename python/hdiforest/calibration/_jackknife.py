@@ -135,7 +135,7 @@ class JackknifeIntervals(Calibrated):
         """Return the intervals of all forests, widened by the scores of all rows."""
         X, positions, n_threads, *_ = query
         query.fill_mean(self.forest)
-        intervals, m = np.empty((len(X), 2, positions.size)), len(self.drawn)
+        intervals, m = np.empty((len(X), 2, *positions.shape)), len(self.drawn)
         step = max(1, _MERGES_AT_ONCE // m)
         for begin in range(0, len(X), step):
             part = slice(begin, begin + step)
@@ -143,10 +143,8 @@ class JackknifeIntervals(Calibrated):
             masked = np.where(self.drawn[:, np.newaxis], np.int32(-1), leaves)
             ends = _read(self.index, masked.reshape(-1, masked.shape[2]), n_threads)
             of_rows = ends.reshape(m, -1, 2, 1)
-            intervals[part] = self.result.engine.widen(
-                of_rows, positions.reshape(-1), n_threads=n_threads
-            )
-        return intervals.reshape(len(X), 2, *positions.shape)
+            intervals[part] = self.result.engine.widen(of_rows, positions, n_threads=n_threads)
+        return intervals
 
 
 def _read(index: LeafIndex, leaves: NDArray[np.int32], n_threads: int) -> Array:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdicore import intervals_of_outputs
 from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
 from hdiforest._utils import Array
 from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._joint import calibrate_jointly
 from hdiforest.calibration._result import Calibration, JointCalibration
 from hdiforest.calibration._selection import Selected
+from hdiforest.calibration._widened import WidenedIntervals
 
 OfOutput = tuple[Candidates, Sequence[list[Selected]]]  # what boxes are made of
 
@@ -50,27 +52,32 @@ class OutputIntervals(Calibrated):
     def intervals(self, query: IntervalQuery) -> Array:
         """Return intervals (n, n_outputs, 2) or (n, n_outputs, 2, k) of rows."""
         query.fill_mean(self.forest)
-        of_part = query._replace(mean=None)
-        return np.stack([self._of(part).intervals(of_part) for part in self.outputs], axis=1)
+        engines = [part.engine for part in self._parts]
+        q_hat, shifts = zip(*(part.of_rows(query) for part in self._parts), strict=True)
+        options: Any = {"q_hat": q_hat, "shifts": shifts, "n_threads": query.n_threads}
+        try:
+            return intervals_of_outputs(engines, query.X, query.positions, **options)
+        except ValueError:
+            for part in self._parts:
+                part.check_leaf_means()
+            raise
+
+    @cached_property
+    def _parts(self) -> list[WidenedIntervals]:
+        return [cast("WidenedIntervals", part.calibrated) for part in self.outputs]  # by methods
 
     @cached_property
     def boxes(self) -> OutputIntervals:
         """The calibration with the sides of boxes, each of which holds all targets of a row."""
-        pairs = zip(self.outputs, self.result.boxes, strict=True)
-        sides = [(part, replace(self._of(part), result=calibration)) for part, calibration in pairs]
-        outputs = tuple(replace(part, calibrated=side) for part, side in sides)
-        return replace(
-            self, outputs=outputs, result=replace(self.result, outputs=self.result.boxes)
-        )
-
-    @staticmethod
-    def _of(part: FittedForest) -> Calibrated:
-        assert part.calibrated is not None  # by `__post_init__`
-        return part.calibrated
+        sides = map(lambda own, box: replace(own, result=box), self._parts, self.result.boxes)
+        pairs = zip(self.outputs, sides, strict=True)
+        outputs = tuple(replace(part, calibrated=side) for part, side in pairs)
+        result = replace(self.result, outputs=self.result.boxes)
+        return replace(self, outputs=outputs, result=result)
 
     def group_codes(self, X: Rows, labels: ArrayLike | None = None) -> NDArray[np.intp] | None:
         """Return the groups of rows, which are the same for all targets."""
-        return self._of(self.outputs[0]).group_codes(X, labels)
+        return self._parts[0].group_codes(X, labels)
 
     @property
     def groups(self) -> Any:
@@ -80,14 +87,12 @@ class OutputIntervals(Calibrated):
     @property
     def needs_labels(self) -> bool:
         """Whether the groups of new rows must be given, because no column of X holds them."""
-        return self._of(self.outputs[0]).needs_labels
+        return self._parts[0].needs_labels
 
     @property
     def why_not_out_of_bag(self) -> str | None:
         """Why the calibration has no intervals of training rows; None if it has."""
-        return next(
-            filter(None, (self._of(part).why_not_out_of_bag for part in self.outputs)), None
-        )
+        return next(filter(None, (part.why_not_out_of_bag for part in self._parts)), None)
 
 
 def calibrations_of(calibration: Any) -> list[Calibration]:

@@ -33,7 +33,9 @@ def resolve_kind_and_levels(
     level is 0.9, or the lowest calibrated coverage if 0.9 was not calibrated. Raises ValueError if
     the model is not calibrated for the levels.
     """
-    calibration, kind = fitted.calibration, usual_kind(fitted.calibration, kind)
+    calibration = fitted.calibration
+    if kind is None or kind == "raw":
+        kind = "hdi" if kind == "raw" or calibration is None else "calibrated"
     if kind != "calibrated":
         readings_of_bounds(calibration, kind, USUAL_COVERAGE)
         return kind, [USUAL_COVERAGE] if levels is None else list(levels)
@@ -45,13 +47,6 @@ def resolve_kind_and_levels(
         return kind, [next(usual, coverages[0])]
     calibration.positions(levels)
     return kind, list(levels)
-
-
-def usual_kind(calibration: AnyCalibration | None, kind: AnyKind | None) -> KindRead:
-    """Return the kind of intervals that is meant where none is named, or "raw"."""
-    if kind is None and calibration is not None:
-        return "calibrated"
-    return "hdi" if kind is None or kind == "raw" else kind
 
 
 def predict_mean_and_intervals(

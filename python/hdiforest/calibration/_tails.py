@@ -141,6 +141,11 @@ class TailIntervals(Calibrated):
         ends = self._ends(query.X, low, high, query.n_threads)
         return ends.reshape(len(query.X), 2, *query.positions.shape)
 
+    @property
+    def why_not_out_of_bag(self) -> str:
+        """Why there are no calibrated intervals of training rows."""
+        return "the model is of censored targets"
+
     def _ends(self, X: Rows, low: Array, high: Array, n_threads: int) -> Array:
         """Return quantiles at levels of both ends, (n, 2, k), 0 and infinite where they are NaN."""
         levels = np.nan_to_num(np.concatenate([low, high]))

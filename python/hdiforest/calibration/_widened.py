@@ -38,21 +38,31 @@ class WidenedIntervals(Calibrated):
 
     def intervals(self, query: IntervalQuery) -> Array:
         """Return the widened base intervals of rows."""
-        X, positions, n_threads, mean, _, codes, _ = query
-        options: dict[str, Any] = {"n_threads": n_threads}
-        groups = self.result.groups
-        if groups is not None and codes is not None:
-            options["q_hat"] = groups.quantiles(codes, self.result.q_hat)
-        columns, centred = positions.reshape(-1), self.centred
-        if centred is None:
-            means = None if mean is None else mean.reshape(-1)
-            ends = self.engine.intervals(X, columns, mean=means, **options)
-        else:
+        q_hat, shifts = self.of_rows(query)
+        options: dict[str, Any] = {"q_hat": q_hat, "shifts": shifts, "n_threads": query.n_threads}
+        if query.mean is not None and self.centred is None:
+            options["mean"] = query.mean.reshape(-1)
+        elif query.mean is not None:
             query.fill_mean(self.forest)
-            if centred.mean is not None:
-                options["shifts"] = centred.shifts(X, n_threads)
-            ends = centred.read(self.engine.intervals, X, columns, **options)
-        return ends.reshape(len(X), 2, *positions.shape)
+        try:
+            return self.engine.intervals(query.X, query.positions, **options)
+        except ValueError:
+            self.check_leaf_means()
+            raise
+
+    def of_rows(self, query: IntervalQuery) -> tuple[Array | None, Array | None]:
+        """Return quantiles of rows by their groups, and shifts by another mean; None: none."""
+        groups, centred, q_hat, shifts = self.result.groups, self.centred, None, None
+        if groups is not None and query.codes is not None:
+            q_hat = groups.quantiles(query.codes, self.result.q_hat)
+        if centred is not None and centred.mean is not None:
+            shifts = centred.shifts(query.X, query.n_threads)
+        return q_hat, shifts
+
+    def check_leaf_means(self) -> None:
+        """Raise ValueError that names the leaf means of a file, if these were refused."""
+        if self.centred is not None:
+            self.centred.check_leaf_means()
 
     @cached_property
     def engine(self) -> CalibratedScorer:
@@ -92,7 +102,7 @@ class WidenedIntervals(Calibrated):
         is_told = self.by is not None and self.by.function is not None
         return self.groups is not None and self.groups.feature is None and not is_told
 
-    @property
+    @cached_property
     def groups(self) -> Groups | None:
         """The groups of rows that have quantiles of their own, if there are some."""
         return self.result.groups

@@ -231,13 +231,13 @@ class NotedLeaves final : public LeafSource {
     std::size_t n_rows() const noexcept override { return given_.n_rows(); }
     std::size_t block_rows() const noexcept override { return 1; }
     void reserve(std::size_t n, RowBlock& block) const override { given_.reserve(n, block); }
-    void leaves(std::size_t begin, std::size_t end, RowBlock& block, const PackedLeaves* packed,
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block,
                 Interruption& interruption) const override {
         {
             const std::lock_guard lock(mutex_);
             threads_.insert(std::this_thread::get_id());
         }
-        given_.leaves(begin, end, block, packed, interruption);
+        given_.leaves(begin, end, block, interruption);
     }
     const std::set<std::thread::id>& threads() const { return threads_; }
 
