@@ -6,6 +6,7 @@ import tomllib
 from glob import glob
 from pathlib import Path
 from runpy import run_path
+from typing import Any
 
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext, naive_recompile
 from setuptools import setup
@@ -42,27 +43,61 @@ def for_the_index(page: str) -> str:
     return re.sub(r"(\]\()(?!https?:)", rf"\1https://github.com/{files}/", page)
 
 
+sources = sorted(glob("src_cpp/*/*.cpp") + glob("hdicore/bindings/*.cpp"))
 headers = sorted(glob("src_cpp/**/*.h*", recursive=True) + glob("hdicore/bindings/*.hpp"))
-stub_headers: list[str] = []  # of hdicore/bindings alone
+parts: dict[str, list[str]] = {}  # what each source that is compiled is made of
+
+# Of classes with members of types that no other file knows.
+ROOM = """\
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+"""
 
 
 def needs_recompile(obj: str, source: str) -> bool:
-    """Whether a source or any header is newer than the object made of it."""
-    of_stub = stub_headers if source.startswith("hdicore") else []
-    return any(naive_recompile(obj, path) for path in (source, *headers, *of_stub))
+    """Whether a part of a source or any header is newer than the object made of it."""
+    return any(naive_recompile(obj, path) for path in (source, *parts[source], *headers))
+
+
+def join_rooms(folder: Path) -> None:
+    """Write a source that includes all of a room: headers take most of the time of each file.
+
+    Kernels stay apart, as each has instructions of its own.
+    """
+    for path in map(Path, sources):
+        is_kernel = path.parent.name == "kernels"
+        room = path if is_kernel else folder / f"{path.parent.name}.cpp"
+        parts.setdefault(str(room), []).append(str(path))
+    for room, paths in parts.items():
+        text = ROOM + "".join(f'#include "{Path(path).resolve().as_posix()}"\n' for path in paths)
+        if room not in paths and not (Path(room).exists() and Path(room).read_text() == text):
+            Path(room).write_text(text)
 
 
 class BuildCore(build_ext):
     """Writes the header of names, arguments and docstrings, and ships that of the C table."""
 
     def build_extensions(self) -> None:
-        """Compile with the header in the folder of the objects."""
-        header = Path(self.build_temp, "stub.hpp")
-        run_path("hdicore/bindings/stub_header.py")["write"](
-            Path("python/hdicore/_core.pyi"), header
-        )
-        stub_headers.append(str(header))
+        """Compile the rooms with the header in the folder of the objects."""
+        folder = Path(self.build_temp)
+        write_header = run_path("hdicore/bindings/stub_header.py")["write"]
+        write_header(Path("python/hdicore/_core.pyi"), folder / "stub.hpp")
+        join_rooms(folder)
+        parts[str(folder / "bindings.cpp")].append(str(folder / "stub.hpp"))
+        self.extensions[0].sources = list(parts)
         self.compiler.add_include_dir(self.build_temp)
+        if not msvc:
+            compile_room = self.compiler._compile
+
+            def compile_one(obj: str, source: str, *options: Any) -> None:
+                """Compile bindings, which hold no loop that takes time, in less of it."""
+                *others, flags, macros = options
+                if Path(source).stem == "bindings":
+                    flags = ["-O1" if flag == "-O3" else flag for flag in flags]
+                compile_room(obj, source, *others, flags, macros)
+
+            self.compiler._compile = compile_one
         super().build_extensions()
 
     def run(self) -> None:
@@ -74,8 +109,8 @@ class BuildCore(build_ext):
 
 core = Pybind11Extension(
     "hdicore._core",
-    sorted(glob("src_cpp/*/*.cpp") + glob("hdicore/bindings/*.cpp")),
-    include_dirs=["src_cpp", "src_cpp/include"],
+    sources,
+    include_dirs=["src_cpp", "src_cpp/include", "hdicore/bindings"],
     depends=[*headers, "python/hdicore/_core.pyi", "hdicore/bindings/stub_header.py"],
     cxx_std=20,
     extra_compile_args=compile_args,

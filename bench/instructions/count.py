@@ -145,7 +145,7 @@ MACHINES = {
         ("-static",),
         "qemu-aarch64",
         under_qemu,
-        ("portable", "neon"),
+        ("portable",),
         build_plugin,
     ),
 }

@@ -81,8 +81,8 @@ Nodes adopt_nodes(const py::array& nodes, bool copy) {
     return adopt<std::uint32_t, NarrowNode>(nodes, "nodes", copy, 2);
 }
 
-BoundForest from_arrays(const py::dict& arrays, const py::object& n_features, bool copy,
-                        const py::object& source, bool lazy) {
+BoundForest forest_from_arrays(const py::dict& arrays, const py::object& n_features, bool copy,
+                               const py::object& source, bool lazy) {
     std::string name = source_text(source);
     Nodes nodes = adopt_nodes(entry(arrays, "nodes"), copy);
     auto tree_offsets = adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets", copy);
@@ -94,11 +94,11 @@ BoundForest from_arrays(const py::dict& arrays, const py::object& n_features, bo
                              std::move(name), checks_of(lazy), 1, interruption))};
 }
 
-BoundForest from_state(const py::tuple& state) {
-    return from_arrays(state[0].cast<py::dict>(), state[1], true, py::none(), false);
+BoundForest forest_from_state(const py::tuple& state) {
+    return forest_from_arrays(state[0].cast<py::dict>(), state[1], true, py::none(), false);
 }
 
-py::dict to_arrays(const py::object& self) {
+py::dict arrays_of_forest(const py::object& self) {
     const Forest& forest = validated(self.cast<const BoundForest&>().engine);
     py::dict arrays;
     std::visit(
@@ -208,7 +208,7 @@ py::array_t<double> gains_of_splits(const BoundForest& self, const py::object& l
     return py::array_t<double>(static_cast<py::ssize_t>(gains.size()), gains.data());
 }
 
-py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
+py::array_t<std::int64_t> leaves_per_tree_of(const BoundForest& self) {
     const Forest& forest = self.current();
     py::array_t<std::int64_t> result(static_cast<py::ssize_t>(forest.n_trees()));
     for (std::size_t t = 0; t < forest.n_trees(); ++t) {
@@ -224,8 +224,8 @@ void register_forest(py::module_& module) {
     py::class_<BoundForest> cls(module, Stub::name, Stub::doc);
     Stub::init(cls, constructor(&make_forest));
     Stub::from_trees(cls, &from_trees);
-    Stub::from_arrays(cls, &from_arrays);
-    Stub::arrays(cls, &to_arrays);
+    Stub::from_arrays(cls, &forest_from_arrays);
+    Stub::arrays(cls, &arrays_of_forest);
     Stub::apply(cls, [](const BoundForest& self, const py::object& X, const py::object& n_threads,
                         const py::object& out) { return route(self, X, true, n_threads, out); });
     Stub::leaves(cls, [](const BoundForest& self, const py::object& X, const py::object& n_threads,
@@ -235,16 +235,17 @@ void register_forest(py::module_& module) {
     Stub::split_gains(cls, &gains_of_splits);
     Stub::n_trees(cls, [](const BoundForest& f) { return f.current().n_trees(); });
     Stub::n_features(cls, [](const BoundForest& f) { return f.current().n_features(); });
-    Stub::n_leaves(cls, &leaves_per_tree);
+    Stub::n_leaves(cls, &leaves_per_tree_of);
     Stub::leaf_nodes(cls, [](const py::object& self) {
         return view_of(validated(self.cast<const BoundForest&>().engine).leaf_nodes(), self);
     });
     Stub::nbytes(cls, [](const BoundForest& f) { return f.current().nbytes(); });
     cls.def("__getstate__",
             [](const py::object& self) {
-                return py::make_tuple(to_arrays(self), self.attr("n_features"));
+                return py::make_tuple(arrays_of_forest(self), self.attr("n_features"));
             })
-        .def("__setstate__", constructor(&from_state), py::detail::is_new_style_constructor())
+        .def("__setstate__", constructor(&forest_from_state),
+             py::detail::is_new_style_constructor())
         .def("__reduce__", &reduced);
 }
 

@@ -20,7 +20,7 @@ py::array_t<double> copied(std::span<const double> numbers) {
     return py::array_t<double>(static_cast<py::ssize_t>(numbers.size()), numbers.data());
 }
 
-py::object levels_of(const StoredCalibration& found) {
+py::object stored_levels(const StoredCalibration& found) {
     py::list levels;
     for (const CalibratedLevel& own : found.levels) {
         const auto& kind = *std::ranges::find(kinds(), own.kind, &KindOfInterval::kind);
@@ -54,7 +54,7 @@ py::dict read_calibration(const py::object& given) {
             py::make_tuple(found.lattice->base, found.lattice->step, found.lattice->slack);
     }
     parts["targets"] = copied(found.targets);
-    parts["levels"] = levels_of(found);
+    parts["levels"] = stored_levels(found);
     parts["groups"] = groups_of(found);
     parts["distribution"] = py::none();
     if (!found.distribution_levels.empty()) {

@@ -1398,7 +1398,7 @@ def instructions() -> _Instructions:
         ``used`` is a str: the widest available instructions, or the ones that the environment
         variable ``HDICORE_INSTRUCTIONS`` named when hdicore was imported. An unknown name is an
         `ImportError`. ``available`` is a tuple of str: the names that the variable may have on the
-        machine, widest last, out of ``portable``, ``neon``, ``avx2`` and ``avx512``.
+        machine, widest last, out of ``portable``, ``avx2`` and ``avx512``.
     """
 
 def kinds() -> dict[str, _KindFacts]:

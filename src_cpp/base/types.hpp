@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -25,6 +26,9 @@ using rank_t = std::uint32_t;   // an atom: position of a target among the disti
 using mass_t = std::int64_t;    // weight in units; a tree that contributes has 2^shift of them
 using count_t = std::uint64_t;  // weight of training rows before it is shared out, a whole number
 using offset_t = std::int64_t;  // start of a half-open range in a flat array
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // In place of a leaf: the tree does not contribute to this row.
 inline constexpr leaf_t no_leaf = -1;

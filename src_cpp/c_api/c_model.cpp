@@ -1,6 +1,5 @@
 // c_api/c_model.cpp: models of files for C; checks what comes from there, and calls the model
 // SPDX-License-Identifier: BSD-3-Clause
-#include <limits>
 #include <memory>
 #include <new>
 
@@ -74,7 +73,7 @@ std::int64_t hdicore_model_n_coverages(const hdicore_model* model) {
 double hdicore_model_coverage(const hdicore_model* model, std::int64_t position) {
     const auto levels = model->engine.levels();
     if (position < 0 || static_cast<std::size_t>(position) >= levels.size()) {
-        return std::numeric_limits<double>::quiet_NaN();
+        return hdicore::nan;
     }
     return levels[static_cast<std::size_t>(position)].coverage;
 }

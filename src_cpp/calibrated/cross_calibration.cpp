@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -15,9 +14,6 @@
 namespace hdicore {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-// Of the additions between a target and an end, relative to both.
-constexpr double allowance = 4 * std::numeric_limits<double>::epsilon();
 // A step halves the difference, which begins below 2^54 times that at which it is small enough.
 constexpr int max_steps = 54;
 constexpr double rounding_of_sums = 1 + 1e-6;  // which depend on the order of weights

@@ -14,11 +14,10 @@
 namespace hdicore {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = 1e-9;  // of a level that should equal a known one
-constexpr double allowance = 16 * std::numeric_limits<double>::epsilon();  // quantile to level
-constexpr double huge = 1e300;  // infinite points are moved here
+constexpr double level_allowance =
+    16 * std::numeric_limits<double>::epsilon();  // quantile to level
+constexpr double huge = 1e300;                    // infinite points are moved here
 
 constexpr std::array<double, n_base_levels> known = [] {
     std::array<double, n_base_levels> levels{};
@@ -130,7 +129,7 @@ double PredictiveDistribution::cdf(BaseQuantiles base, double y, bool inclusive)
     const double scale =
         std::max({std::fabs(base.front()), std::fabs(base.back()), std::fabs(finite)});
     // What rounding may have taken from a quantile, or added to it.
-    const double moved = finite + (inclusive ? 1 : -1) * (scale * allowance);
+    const double moved = finite + (inclusive ? 1 : -1) * (scale * level_allowance);
     const double score = score_of_target(base, moved, postprocess_, !inclusive);
     const std::size_t at =
         inclusive ? first_above(scores_, score) : first_not_below(scores_, score);

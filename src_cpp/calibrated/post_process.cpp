@@ -4,17 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/refusal.hpp"
 
 namespace hdicore {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding_of_places = 1e-6;
-// Of the operations between a score and an end, relative to both.
-constexpr double allowance = 4 * std::numeric_limits<double>::epsilon();
 
 // NaN if one is; the second of equal ones.
 double least(double a, double b) noexcept {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -18,6 +19,9 @@ struct Lattice {
 
     double place(double value) const noexcept { return (value - base) / step; }
 };
+
+// Of the operations between a score or a target and an end, relative to both.
+inline constexpr double allowance = 4 * std::numeric_limits<double>::epsilon();
 
 // Both ends moved outwards by q, with an allowance for the rounding of a score. At 0 nothing moves.
 Interval widened(Interval base, double q) noexcept;

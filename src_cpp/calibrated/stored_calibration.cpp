@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <set>
 #include <string>
 
@@ -67,7 +66,7 @@ CalibratedLevel next_level(Numbers& numbers) {
     level.q_hat = numbers.next();
     if (!in_open_unit(level.coverage)) refuse("coverage must be in (0, 1)");
     if (!in_open_unit(level.level)) refuse("level must be in (0, 1)");
-    if (!(level.q_hat > -std::numeric_limits<double>::infinity())) {
+    if (!(level.q_hat > -infinity)) {
         refuse("q_hat must be a number or infinite");
     }
     return level;
@@ -76,7 +75,6 @@ CalibratedLevel next_level(Numbers& numbers) {
 CalibrationGroups next_groups(Numbers& numbers, double feature, std::size_t n_groups,
                               std::size_t n_levels) {
     enum LabelKind : std::size_t { number, missing, text };
-    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     std::optional<std::size_t> place;
     if (feature != -1) {
         constexpr double most = 1 << 30;

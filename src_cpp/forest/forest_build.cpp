@@ -16,15 +16,15 @@
 namespace hdicore {
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr auto too_low = -std::numeric_limits<float>::infinity();
 
 // Largest finite float32 not above t. For finite float32 x, x <= t and x <= float_at_most(t) agree;
 // it is finite for t = inf so that NaN, whose key is that of inf, still lies above it.
 float float_at_most(double t) noexcept {
     if (t >= std::numeric_limits<float>::max()) return std::numeric_limits<float>::max();
-    if (t < std::numeric_limits<float>::lowest()) return -infinity;
+    if (t < std::numeric_limits<float>::lowest()) return too_low;
     const auto nearest = static_cast<float>(t);
-    return static_cast<double>(nearest) > t ? std::nextafterf(nearest, -infinity) : nearest;
+    return static_cast<double>(nearest) > t ? std::nextafterf(nearest, too_low) : nearest;
 }
 
 // Scratch memory of one thread, for trees of up to n nodes.

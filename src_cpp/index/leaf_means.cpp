@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <variant>
 
 #include "base/parallel.hpp"
@@ -50,7 +49,7 @@ MeanScale::MeanScale(double least, double largest, std::size_t n_trees, int shif
 }
 
 double MeanScale::mean(const MeanSum& sum) const noexcept {
-    if (sum.units == 0) return std::numeric_limits<double>::quiet_NaN();
+    if (sum.units == 0) return nan;
     const double trees = std::ldexp(static_cast<double>(sum.units), -shift_);
     const double found = from_ + static_cast<double>(sum.steps) / trees * step_;
     return std::clamp(std::ldexp(std::min(found, scaled(largest_)), exponent_), least_, largest_);

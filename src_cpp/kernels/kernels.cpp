@@ -15,7 +15,6 @@ namespace hdicore {
 // Each is defined in the file of its name; null if the processor lacks these instructions.
 const Kernels* avx2_kernels() noexcept;
 const Kernels* avx512_kernels() noexcept;
-const Kernels* neon_kernels() noexcept;
 
 std::span<const Kernels* const> available_kernels() {
     static const auto available = [] {
@@ -24,8 +23,6 @@ std::span<const Kernels* const> available_kernels() {
         for (const Kernels* kernels : {avx2_kernels(), avx512_kernels()}) {
             if (kernels != nullptr) found.push_back(kernels);
         }
-#elif defined(__aarch64__) && defined(__GNUC__)
-        found.push_back(neon_kernels());
 #endif
         return found;
     }();

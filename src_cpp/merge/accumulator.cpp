@@ -287,7 +287,7 @@ void Accumulator::append_atoms(std::size_t output, rank_t first, rank_t last) no
 
 void Accumulator::append_gap(mass_t upto) noexcept {
     if (upto == cumulative_[n_atoms_]) return;
-    values_[n_atoms_++] = std::numeric_limits<double>::quiet_NaN();
+    values_[n_atoms_++] = nan;
     cumulative_[n_atoms_] = upto;
 }
 

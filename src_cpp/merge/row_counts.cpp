@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <utility>
 
 namespace hdicore {
@@ -32,7 +31,7 @@ double RowCounts::observation(const Pmf& pmf, std::span<const rank_t> ranks, Row
             return pooled ? before + n : std::max(before, n);
         });
     }
-    double smallest = std::numeric_limits<double>::infinity();
+    double smallest = infinity;
     for (std::size_t k = 0; k < ranks.size(); ++k) {
         const auto mass = static_cast<double>(pmf.cumulative[k + 1] - pmf.cumulative[k]);
         const std::int64_t n = std::exchange(counts_[ranks[k]], 0);

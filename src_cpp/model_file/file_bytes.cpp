@@ -92,7 +92,7 @@ std::vector<std::byte> copy_of(int descriptor, std::size_t n_bytes) {
     std::vector<std::byte> bytes(n_bytes);
     std::size_t n_read = 0;
     while (n_read < n_bytes) {
-        const ssize_t n = read(descriptor, bytes.data() + n_read, n_bytes - n_read);
+        const ssize_t n = ::read(descriptor, bytes.data() + n_read, n_bytes - n_read);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) cannot("read", reason());
         if (n == 0) cannot("read", "it ends too early");

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "pmf/hdi.hpp"
 
@@ -84,7 +83,7 @@ void BucketMasses::mark_shortest(mass_t units, BucketSet& marked) const noexcept
     std::array<std::uint16_t, n_fine_buckets + 1> far;
     std::size_t first = 0;
     while (below_[first + 1] == 0) ++first;
-    double shortest = std::numeric_limits<double>::infinity();
+    double shortest = infinity;
     std::size_t end = first;  // of the buckets in which a window may start
     std::size_t n = first;
     for (; end <= n_; ++end) {

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace hdicore {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The first position in [at, end) at which before(k) does not hold, or `end`; it holds up to some
 // position. If it fails at others too, some of these are passed by, but only positions below one at

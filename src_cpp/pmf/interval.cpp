@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
 
 #include "pmf/quantile.hpp"
 
 namespace hdicore {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double value_at(const Pmf& pmf, std::size_t atom) noexcept {
     return pmf.value(atom);

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
+
+#include "base/types.hpp"
 
 namespace hdicore {
 namespace {
@@ -15,7 +16,7 @@ constexpr double rounding = 1e-9;  // of (m + 1) (1 - miss), which may be a whol
 double quantile_of(const std::vector<double>& sorted, double miss) noexcept {
     const auto m = static_cast<double>(sorted.size());
     const double rank = std::max(1.0, std::ceil((m + 1) * (1 - miss) - rounding));
-    if (rank > m) return std::numeric_limits<double>::infinity();
+    if (rank > m) return infinity;
     return sorted[static_cast<std::size_t>(rank) - 1];
 }
 

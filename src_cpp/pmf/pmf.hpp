@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <span>
 
 #include "base/fixed_point.hpp"
@@ -70,7 +69,7 @@ struct Pmf : StepFunction {
 
     // An atom, or infinity behind the last, where the mass beyond lies.
     double value(std::size_t atom) const noexcept {
-        return atom < size() ? values[atom] : std::numeric_limits<double>::infinity();
+        return atom < size() ? values[atom] : infinity;
     }
 
     // Largest absolute value of an atom.

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 namespace hdicore {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The worth of an atom at each price is price * share - value. These loops become vector
 // instructions, and keep what they had where the worth is NaN.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace hdicore {
@@ -154,7 +153,6 @@ void RegionSearch::at_price(double price, Choice& found) noexcept {
 // The number of pieces of most surplus, n at most; ties: most mass, then fewest pieces.
 template <std::size_t n>
 std::size_t RegionSearch::scan(double price) noexcept {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
     // Of p + 1 pieces, of which the last is open or all are closed.
     std::array<double, n> open, shut;
     std::array<mass_t, n> open_mass{}, shut_mass{};
@@ -275,7 +273,7 @@ void RegionSearch::polish(Choice& choice) const noexcept {
 RegionSearch::Piece RegionSearch::shortest(std::size_t begin, std::size_t end,
                                            mass_t needed) const noexcept {
     Piece best{begin, end - 1};
-    double least = std::numeric_limits<double>::infinity();
+    double least = infinity;
     for (std::size_t i = begin, j = begin; i < end; ++i) {
         while (j < end && cumulative_[j + 1] - cumulative_[i] < needed) ++j;
         if (j == end) break;

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <type_traits>
 
 namespace hdicore {
 namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Whether a statistic can be read from a distribution with gaps.
 template <class Statistic>

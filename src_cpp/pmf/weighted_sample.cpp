@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -74,7 +73,7 @@ void WeightedSample::assign(std::span<const double> values, std::span<const doub
     cumulative_.resize(values_.size() + 1);
     cumulative_[0] = 0;
     apportion(whole_, wide_shift, 0, cumulative_.data() + 1);
-    observation_ = std::numeric_limits<double>::infinity();
+    observation_ = infinity;
     for (std::size_t k = 0; k < values_.size(); ++k) {
         const auto mass = static_cast<double>(cumulative_[k + 1]);
         observation_ = std::min(observation_, mass / static_cast<double>(copies_[k]));

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <memory>
 #include <type_traits>
 #include <variant>
@@ -16,8 +15,6 @@
 
 namespace hdicore {
 namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // The atoms [first, end) of an interval.
 struct RankRange {

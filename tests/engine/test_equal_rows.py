@@ -8,8 +8,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
-from hdicore import LeafIndex, Scorer, _reference
+from hdicore import LeafIndex, Scorer
 
+from .. import reference
 from ..oracle import as_forest
 
 RNG = np.random.default_rng(0)
@@ -124,9 +125,9 @@ def test_equal_rows_have_the_answers_of_the_definition(name):
     X = draw_rows("missing", 60)
     found, quantiles = scorer.intervals(X, 0.8), scorer.quantiles(X, 0.3)
     for i, query in enumerate(scorer.forest.leaves(X)):
-        atoms = _reference.merge(leaves, y, query)
-        assert tuple(found[i]) == _reference.hdi(atoms, 0.8)
-        assert quantiles[i] == _reference.quantile(atoms, 0.3)
+        atoms = reference.merge(leaves, y, query)
+        assert tuple(found[i]) == reference.hdi(atoms, 0.8)
+        assert quantiles[i] == reference.quantile(atoms, 0.3)
 
 
 @pytest.mark.parametrize("name", ONE_OUTPUT)

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from hdicore import _reference, find_mismatch
+from hdicore import find_mismatch
 from hdicore.monotonic import bounds_of_leaves
 
+from .. import reference
 from ..oracle import as_forest, bag_counts
 
 N = 60
@@ -55,7 +56,7 @@ def defined(trees, leaves, targets, *, counts=None, sample_weight=None, in_float
         weights = drawn if sample_weight is None else drawn * sample_weight
         if in_float32:
             weights = weights.astype(np.float32).astype(float)
-        difference = _reference.find_mismatch(tree, own, drawn, weights, targets)
+        difference = reference.find_mismatch(tree, own, drawn, weights, targets)
         if difference is not None:
             return k, difference
     return None

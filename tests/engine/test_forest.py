@@ -7,8 +7,9 @@ import pytest
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-from hdicore import Forest, _reference
+from hdicore import Forest
 
+from .. import reference
 from ..oracle import as_forest, damaged, random_tree, renumbered, tree_of_nested
 
 STUMP = [[1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, -2.0, -2.0], [0, 0, 0]]
@@ -127,7 +128,7 @@ def test_extreme_thresholds_and_values_follow_the_reference():
     fields = [np.concatenate(columns) for columns in zip(*trees, strict=True)]
     forest = Forest(*fields, np.cumsum([0, *(len(tree[0]) for tree in trees)]), 3)
     X = rng.choice(np.array(values, dtype=np.float32), (200, 3))
-    expected = np.stack([_reference.apply_tree(*tree, X) for tree in trees], axis=1)
+    expected = np.stack([reference.apply_tree(*tree, X) for tree in trees], axis=1)
     np.testing.assert_array_equal(forest.apply(X), expected)
     np.testing.assert_array_equal(forest.apply(X.astype(np.float64)), expected)
 
@@ -302,7 +303,7 @@ def test_random_changes_of_children_are_refused_or_still_a_proper_tree():
         accepted += 1
         X = rng.choice([-1, 0.5, 2, np.nan], (5, 2))
         np.testing.assert_array_equal(
-            forest.apply(X, n_threads=1)[:, 0], _reference.apply_tree(*both, *rest, X)
+            forest.apply(X, n_threads=1)[:, 0], reference.apply_tree(*both, *rest, X)
         )
     assert 0 < accepted < 1000
 

@@ -27,7 +27,7 @@ def environment(name):
 def test_what_is_used_is_available():
     found = hdicore.instructions()
     assert found["available"][0] == "portable"
-    assert set(found["available"]) <= {"portable", "neon", "avx2", "avx512"}
+    assert set(found["available"]) <= {"portable", "avx2", "avx512"}
     assert found["used"] in found["available"]
 
 
@@ -47,7 +47,7 @@ def test_an_unknown_name_is_refused_in_one_sentence_that_lists_all(name):
 
 def test_instructions_of_other_processors_are_refused():
     available = hdicore.instructions()["available"]
-    for name in {"portable", "neon", "avx2", "avx512"} - set(available):
+    for name in {"portable", "avx2", "avx512"} - set(available):
         assert f"got '{name}'" in run_python(ASKED, env=environment(name))
 
 

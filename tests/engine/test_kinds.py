@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import hdicore
-from hdicore import LeafIndex, _reference
+from hdicore import LeafIndex
+
+from .. import reference
 
 KINDS = hdicore.kinds()
 PACKAGE = Path(hdicore.__file__).parent
@@ -57,10 +59,10 @@ def test_facts_are_those_of_the_definition(kind):
     rng, facts, holds = np.random.default_rng(0), KINDS[kind], True
     for n in (1, 2, 7, 20, 20, 20):
         y, leaves = rng.normal(size=n) ** 3, np.zeros((n, 1), int)
-        atoms = _reference.merge(leaves, y, leaves[0])
+        atoms = reference.merge(leaves, y, leaves[0])
         for coverage in (0.1, 0.3, 0.5, 0.9, 1.0):
             ends = LeafIndex(leaves, y).intervals(leaves[:1], coverage, kind)[0]
-            assert tuple(ends) == _reference.interval(atoms, coverage, kind)
+            assert tuple(ends) == reference.interval(atoms, coverage, kind)
             assert [*np.array(["lower", "upper"])[np.isfinite(ends)]] == [*facts["ends"]]
             holds &= ((ends[0] <= y) & (y <= ends[1])).mean() >= coverage - 1e-12
     assert holds == facts["holds_coverage"]

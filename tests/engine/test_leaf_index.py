@@ -12,8 +12,9 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 import hdicore
-from hdicore import LeafIndex, Scorer, _reference
+from hdicore import LeafIndex, Scorer
 
+from .. import reference
 from ..oracle import as_forest, bag_counts, damaged, exact_shares, one_leaf_index
 
 KINDS = tuple(hdicore.kinds())
@@ -78,7 +79,7 @@ def assert_same_arrays(a, b, but=frozenset()):
 def assert_like_reference(index, leaves, y, query, **options):
     """All that the index answers for one query row agrees with the reference."""
     out = options.get("leave_out")
-    atoms = _reference.merge(leaves, y, query, **options)
+    atoms = reference.merge(leaves, y, query, **options)
     rows = {"leave_out": None if out is None else [out], "n_threads": 1}
     query = np.asarray(query)[None]
     if not len(atoms.values):
@@ -87,17 +88,17 @@ def assert_like_reference(index, leaves, y, query, **options):
         return
     for kind in KINDS:
         found = index.intervals(query, [0.05, 0.5, 0.8, 0.9, 1], kind, **rows)[0]
-        expected = [_reference.interval(atoms, c, kind) for c in (0.05, 0.5, 0.8, 0.9, 1)]
+        expected = [reference.interval(atoms, c, kind) for c in (0.05, 0.5, 0.8, 0.9, 1)]
         np.testing.assert_array_equal(found.T, expected, err_msg=kind)
-    assert index.mean(query, **rows)[0] == _reference.mean(leaves, y, query[0], **options)
+    assert index.mean(query, **rows)[0] == reference.mean(leaves, y, query[0], **options)
     points = [*atoms.values, -99.0, 0.1]
     for inclusive in (True, False):
         found = index.cdf(query, [points], inclusive=inclusive, **rows)[0]
-        expected = [_reference.cdf(atoms, y, inclusive) for y in points]
+        expected = [reference.cdf(atoms, y, inclusive) for y in points]
         np.testing.assert_array_equal(found, expected)
     for interpolation in ("linear", "nearest", "closest_observation", "hazen"):
         found = index.quantiles(query, [0, 0.3, 0.5, 1], interpolation, **rows)[0]
-        expected = [_reference.quantile(atoms, q, interpolation) for q in (0, 0.3, 0.5, 1)]
+        expected = [reference.quantile(atoms, q, interpolation) for q in (0, 0.3, 0.5, 1)]
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     _, indices, data = index.weights(query, leave_out=rows["leave_out"])
     np.testing.assert_array_equal(index.atoms()[indices], atoms.values)

@@ -7,7 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import hdicore
-from hdicore import LeafIndex, OutOfBagScorer, _reference
+from hdicore import LeafIndex, OutOfBagScorer
+
+from .. import reference
 
 
 class Rows:
@@ -61,7 +63,7 @@ def test_intervals_are_those_of_the_definition(seed, weighted, stacks):
     found = engine.intervals(np.arange(len(rows.y)), coverage, kinds, **stacked)
     assert found.shape == (len(rows.y), 2, len(kinds))
     for i in range(len(rows.y)):
-        atoms = _reference.centred_atoms(
+        atoms = reference.centred_atoms(
             rows.leaves,
             rows.counts,
             rows.y,
@@ -72,7 +74,7 @@ def test_intervals_are_those_of_the_definition(seed, weighted, stacks):
             **stacked,
         )
         for k, (level, kind) in enumerate(zip(coverage, kinds, strict=True)):
-            expected = _reference.interval(atoms, level, kind)
+            expected = reference.interval(atoms, level, kind)
             assert_allclose(found[i, :, k], expected, atol=1e-12, rtol=0)
 
 
@@ -89,14 +91,14 @@ def test_one_merge_gives_the_intervals_of_both_families(values, n_leaves):
     assert_array_equal(both[0], engine.intervals(*asked, "raw"))
     assert_array_equal(both[1], engine.intervals(*asked))
     for i in range(len(y)):
-        atoms = _reference.merge(
+        atoms = reference.merge(
             rows.leaves, y, np.where(rows.counts[i] > 0, -1, rows.leaves[i]), leave_out=i
         )
         for k, (level, kind) in enumerate(zip(coverage, kinds, strict=True)):
             if len(atoms.values) == 0:
                 assert np.isnan(both[0, i, :, k]).all()
                 continue
-            expected = _reference.interval(atoms, level, kind)
+            expected = reference.interval(atoms, level, kind)
             assert_allclose(both[0, i, :, k], expected, rtol=1e-12)
 
 
@@ -159,7 +161,7 @@ def test_means_are_those_of_the_definition(weighted, dtype):
     rows.n_leaves[3] += 2  # leaves without rows
     rows.counts = rows.counts.astype(dtype)
     known = rows.leaves.T, rows.counts.T, rows.y, rows.n_leaves
-    expected = _reference.out_of_bag_means(*known, rows.weight)
+    expected = reference.out_of_bag_means(*known, rows.weight)
     for n_threads in (1, 3):
         found = rows.engine(n_threads=n_threads)
         assert_array_equal(found.centres, expected[0])

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 
-from hdicore import LeafIndex, Scorer, _reference
+from hdicore import LeafIndex, Scorer
 
+from .. import reference
 from ..oracle import answers_by_instructions, as_forest, one_leaf_index
 
 # Values and weights, 10 in all, of three rows.
@@ -96,13 +97,13 @@ def test_equal_to_the_twin(targets):
         mass = np.empty((3, len(prices)))
         ends, units = index.priced_intervals(query, prices, least, mass=mass)
         for i, leaf in enumerate(query):
-            atoms = _reference.merge(leaves, y, leaf, **options)
+            atoms = reference.merge(leaves, y, leaf, **options)
             if atoms.n_trees == 0:
                 assert np.isnan([*ends[i].ravel(), *mass[i]]).all()
                 assert not units[i].any()
                 continue
             for k, price in enumerate(prices):
-                expected = _reference.priced_interval(atoms, price, least)
+                expected = reference.priced_interval(atoms, price, least)
                 assert (*ends[i, :, k], units[i, k]) == expected, (atoms, price, least)
             np.testing.assert_array_equal(mass[i], units[i] / atoms.total)
 
@@ -113,8 +114,8 @@ def test_the_twin_finds_the_most_surplus_by_all_pairs():
         n = int(rng.integers(1, 9))
         z, w = np.sort(rng.choice(40, n, replace=False)).astype(float), rng.integers(1, 6, n)
         price = float(rng.integers(1, 60))
-        atoms = _reference.Atoms(z, w.tolist(), 0, 0, [1] * n)
-        lower, upper, mass = _reference.priced_interval(atoms, price)
+        atoms = reference.Atoms(z, w.tolist(), 0, 0, [1] * n)
+        lower, upper, mass = reference.priced_interval(atoms, price)
         pairs = {}
         for i, j in product(range(n), repeat=2):
             if i <= j:
@@ -149,9 +150,9 @@ def test_rows_of_large_leaves_equal_the_twin(scorer):
             if len(at) > 100:
                 continue  # all pairs
             masses = [round(w * (5 << 31)) for w in weights]
-            atoms = _reference.Atoms(made.index.atoms()[at], masses, 5, 31, [1] * len(at))
+            atoms = reference.Atoms(made.index.atoms()[at], masses, 5, 31, [1] * len(at))
             for k, price in enumerate((5.0, 20.0)):
-                expected = _reference.priced_interval(atoms, price, least)
+                expected = reference.priced_interval(atoms, price, least)
                 assert (*ends[i, :, k], units[i, k]) == expected
 
 

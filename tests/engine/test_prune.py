@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from hdicore import Forest, _reference
+from hdicore import Forest
 
+from .. import reference
 from ..oracle import TREE_FIELDS, as_forest, bag_counts, random_tree, tree_of_nested
 
 N = 90
@@ -28,7 +29,7 @@ def pruned_by_definition(trees, sizes, m):
     """The arrays of the pruned trees, and the new leaf of each old one."""
     pruned, new_leaves = [], []
     for (left, right, *columns), of_leaves in zip(trees, sizes, strict=True):
-        found = _reference.prune_tree(left, right, of_leaves, m)
+        found = reference.prune_tree(left, right, of_leaves, m)
         children = [np.array(found.children_left), np.array(found.children_right)]
         pruned.append([*children, *(column[found.nodes] for column in columns)])
         new_leaves += found.new_leaves

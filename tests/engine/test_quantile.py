@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdicore import LeafIndex, _reference
+from hdicore import LeafIndex
 
+from .. import reference
 from ..oracle import one_leaf_index
 
 INTERPOLATIONS = (
@@ -35,7 +36,7 @@ def random_index(rng):
     index = LeafIndex(leaves, y, counts=counts, n_threads=1)
     query = leaves[rng.integers(n)]
     rows = {"leaves": leaves, "y": y, "query": query, "counts": counts}
-    return index, query[None], _reference.merge(**rows), _reference.mean(**rows)
+    return index, query[None], reference.merge(**rows), reference.mean(**rows)
 
 
 @settings(deadline=None, max_examples=200)
@@ -50,8 +51,8 @@ def test_quantiles_equal_the_reference(seed, interpolation):
     upto = np.cumsum([float(m) for m in atoms.masses])
     levels += [*(upto / upto[-1]).clip(0, 1)]
     found = index.quantiles(query, levels, interpolation, n_threads=1)[0]
-    expected = [_reference.quantile(atoms, level, interpolation) for level in levels]
-    between = interpolation in ("linear", *_reference.PLOTTING)
+    expected = [reference.quantile(atoms, level, interpolation) for level in levels]
+    between = interpolation in ("linear", *reference.PLOTTING)
     exact = {"rtol": 1e-9, "atol": 1e-12} if between else {"rtol": 0, "atol": 0}
     np.testing.assert_allclose(found, expected, **exact)
     # One level alone is the same.
@@ -206,7 +207,7 @@ def test_cdf_mean_and_draws_equal_the_reference(seed):
     if not len(atoms.values):
         return
     points = np.concatenate([atoms.values, atoms.values - 1e-9, [-np.inf, np.inf, 0.1]])
-    expected = [_reference.cdf(atoms, y) for y in points]
+    expected = [reference.cdf(atoms, y) for y in points]
     np.testing.assert_array_equal(index.cdf(query, points[None])[0], expected)
     assert index.cdf(query, [points[0]])[0] == expected[0]
     assert index.mean(query)[0] == mean
@@ -214,7 +215,7 @@ def test_cdf_mean_and_draws_equal_the_reference(seed):
     assert mean == pytest.approx(shares @ atoms.values, rel=1e-12, abs=1e-12)
     uniforms = np.concatenate([[0.0, 1 - 2**-53], rng.random(30), np.cumsum(atoms.masses)[:-1]])
     uniforms[32:] /= float(atoms.total)
-    expected = [_reference.draw(atoms, u) for u in uniforms]
+    expected = [reference.draw(atoms, u) for u in uniforms]
     np.testing.assert_array_equal(index.draws(query, uniforms[None])[0], expected)
 
 

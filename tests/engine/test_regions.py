@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 
-from hdicore import LeafIndex, Scorer, _reference
+from hdicore import LeafIndex, Scorer
 
+from .. import reference
 from ..oracle import answers_by_instructions, as_forest, one_leaf_index
 
 Z, W = [0, 1, 2, 10, 11, 12], [3, 4, 3, 2, 5, 3]
@@ -82,7 +83,7 @@ def test_the_recursion_finds_the_most_surplus_of_all_sets_of_pieces():
     for k in range(300):
         z, w, max_pieces, gap = random_case(rng)
         thickness, price = float(k % 2), float(rng.integers(1, 40)) / 8  # exact in doubles
-        problem = _reference.RegionProblem(z.tolist(), w, gap, thickness)
+        problem = reference.RegionProblem(z.tolist(), w, gap, thickness)
         found = problem.at_price(price, max_pieces)
         states = {}
         for pieces in all_sets(len(z), max_pieces):
@@ -100,15 +101,15 @@ def test_most_small_regions_cost_least_and_every_bound_holds():
         costs = [exact_mass_and_cost(z, w, p, gap) for p in all_sets(len(z), max_pieces)]
         optimum = min(cost for mass, cost in costs if mass >= least)
         assert optimum == exact_by_mass(z, w, least, max_pieces, gap)
-        atoms = _reference.Atoms(z, w, 0, 0, [1] * len(z))
+        atoms = reference.Atoms(z, w, 0, 0, [1] * len(z))
         coverage = least / sum(w)
-        assert _reference.needed(atoms, coverage) == least
-        pieces, bound = _reference.region(atoms, coverage, max_pieces, gap)
+        assert reference.needed(atoms, coverage) == least
+        pieces, bound = reference.region(atoms, coverage, max_pieces, gap)
         cost = cost_of(pieces, gap)
         held = sum(m for x, m in zip(z, w, strict=True) if any(a <= x <= b for a, b in pieces))
         assert held >= least
         assert Fraction(bound) <= optimum <= cost
-        lower, upper = _reference.hdi(atoms, coverage)
+        lower, upper = reference.hdi(atoms, coverage)
         assert cost <= upper - lower
         if max_pieces == 1:
             assert pieces == [(lower, upper)]
@@ -159,8 +160,8 @@ def test_two_normals():
         z = np.sort(np.where(first, rng.normal(-3, 0.5, 60), rng.normal(3, 0.5, 60)))
         w = rng.multinomial(400, np.ones(60) / 60).clip(1).tolist()
         least = math.ceil(0.8 * sum(w))
-        atoms = _reference.Atoms(z, w, 0, 0, [1] * 60)
-        pieces, bound = _reference.region(atoms, least / sum(w), 2, 0.3)
+        atoms = reference.Atoms(z, w, 0, 0, [1] * 60)
+        pieces, bound = reference.region(atoms, least / sum(w), 2, 0.3)
         optimum = exact_by_mass(z.tolist(), w, least, 2, 0.3)
         assert len(pieces) == 2
         assert bound <= optimum + 1e-12
@@ -211,13 +212,13 @@ def test_equal_to_the_twin(targets):
             offsets, ends, bounds = index.regions(query, coverage, max_pieces, gap, grid=grid)
             assert (offsets.dtype, offsets[0], offsets[-1]) == (np.int64, 0, len(ends))
             for i, leaf in enumerate(query):
-                atoms = _reference.merge(leaves, y, leaf, **options)
+                atoms = reference.merge(leaves, y, leaf, **options)
                 if atoms.n_trees == 0:
                     assert offsets[i] == offsets[i + 1]
                     assert np.isnan(bounds[i])
                     continue
-                bins = None if grid is None else _reference.Grid(*grid)
-                pieces, bound = _reference.region(atoms, coverage, max_pieces, gap, bins)
+                bins = None if grid is None else reference.Grid(*grid)
+                pieces, bound = reference.region(atoms, coverage, max_pieces, gap, bins)
                 assert pieces_of((offsets, ends, bounds), i) == pieces, (atoms, coverage, grid)
                 assert bounds[i] == bound
                 if targets not in ("huge", "tiny"):  # whose sums overflow, or are rounded to 0
@@ -282,9 +283,9 @@ def test_rows_of_large_leaves_equal_the_twin(scorer):
             if len(at) > 100:
                 continue  # slow
             masses = [round(w * (5 << 31)) for w in weights]
-            atoms = _reference.Atoms(made.index.atoms()[at], masses, 5, 31, [1] * len(at))
-            bins = None if grid is None else _reference.Grid(*grid)
-            pieces, bound = _reference.region(atoms, coverage, max_pieces, 0.4, bins)
+            atoms = reference.Atoms(made.index.atoms()[at], masses, 5, 31, [1] * len(at))
+            bins = None if grid is None else reference.Grid(*grid)
+            pieces, bound = reference.region(atoms, coverage, max_pieces, 0.4, bins)
             assert pieces_of(found, i) == pieces
             assert found[2][i] == bound
 
@@ -338,11 +339,11 @@ def test_a_row_left_out(scorer):
 
 def test_bins_keep_all_mass_and_smoothing_is_gaussian():
     rng = np.random.default_rng(3)
-    atoms = _reference.Atoms(
+    atoms = reference.Atoms(
         np.sort(rng.normal(size=40)), rng.integers(1, 2**30, 40).tolist(), 1, 31, [1] * 40
     )
     for bandwidth in (0.0, 0.05, 0.3, 100.0):
-        grid = _reference.Grid(-2.0, 2.0, 40, bandwidth)
+        grid = reference.Grid(-2.0, 2.0, 40, bandwidth)
         masses = grid.masses(atoms)
         assert sum(masses) == atoms.total
         assert min(masses) >= 0

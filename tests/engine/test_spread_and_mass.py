@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hdicore import LeafIndex
-from hdicore import _reference as reference
+
+from .. import reference
 
 pytestmark = pytest.mark.engine
 RNG = np.random.default_rng(0)

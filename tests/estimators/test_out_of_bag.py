@@ -11,13 +11,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_regression
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from hdicore import Forest, _reference
+from hdicore import Forest
 from hdiforest import HDIForestRegressor
 from hdiforest.calibration import CVPlus
 from hdiforest.exceptions import OutOfBagWarning
 from hdiforest.inspection import predict_matches_forest
 from hdiforest.metrics import coverage_score
 
+from .. import reference
 from ..calibration import twin as calibration_twin
 from ..oracle import SKLEARN, bag_counts, families, leaf_sizes
 
@@ -117,8 +118,8 @@ def test_intervals_by_definition(weights):
     expected = []
     for i in range(N):
         leave_out = None if weights == "inbag" else i
-        atoms = _reference.merge(leaves, Y, query[i], counts=considered, leave_out=leave_out)
-        expected.append(_reference.hdi(atoms, 0.8))
+        atoms = reference.merge(leaves, Y, query[i], counts=considered, leave_out=leave_out)
+        expected.append(reference.hdi(atoms, 0.8))
     assert_array_equal(imported(weights).oob_.interval(0.8), expected)
 
 
@@ -128,17 +129,17 @@ def atoms_by_definition(weights, forest, i, family):
     leaves, counts = leaves_and_counts(forest)
     leave_out = None if weights == "inbag" else i
     if family == "centred":
-        return _reference.centred_atoms(leaves, counts, Y, i)
+        return reference.centred_atoms(leaves, counts, Y, i)
     considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
     query = np.where(counts[i] > 0, -1, leaves[i])
-    return _reference.merge(leaves, Y, query, counts=considered, leave_out=leave_out)
+    return reference.merge(leaves, Y, query, counts=considered, leave_out=leave_out)
 
 
 def base_by_definition(weights, forest, i, base):
     """The interval of row i before it is widened."""
     atoms = atoms_by_definition(weights, forest, i, base.family)
     kinds = ("hdi", "equal_tailed") if base.kind == "averaged" else (base.kind,)
-    return np.mean([_reference.interval(atoms, base.level, kind) for kind in kinds], axis=0)
+    return np.mean([reference.interval(atoms, base.level, kind) for kind in kinds], axis=0)
 
 
 LARGER = RandomForestRegressor(80, min_samples_leaf=3, random_state=0).fit(X, Y)

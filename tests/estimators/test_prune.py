@@ -11,11 +11,11 @@ from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForest
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeRegressor
 
-from hdicore import _reference
 from hdiforest import HDIForestRegressor
 from hdiforest.calibration import OutOfBag
 from hdiforest.inspection import predict_matches_forest
 
+from .. import reference
 from ..oracle import leaf_sizes
 
 X, Y = make_regression(600, 4, noise=90, random_state=0)
@@ -166,9 +166,9 @@ def rewritten(forest, m):
     for member in getattr(forest, "estimators_", [forest]):
         tree = member.tree_
         state = tree.__getstate__()
-        leaves = _reference.leaves_below(tree.children_left, tree.children_right, 0)
+        leaves = reference.leaves_below(tree.children_left, tree.children_right, 0)
         sizes = tree.n_node_samples[leaves]
-        kept = _reference.prune_tree(tree.children_left, tree.children_right, sizes, m)
+        kept = reference.prune_tree(tree.children_left, tree.children_right, sizes, m)
         nodes = state["nodes"][kept.nodes]
         nodes["left_child"], nodes["right_child"] = kept.children_left, kept.children_right
         is_leaf = nodes["left_child"] == -1

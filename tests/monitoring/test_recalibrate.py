@@ -12,11 +12,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from hdicore import _reference, moving_quantiles
+from hdicore import moving_quantiles
 from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
 from hdiforest.calibration import CVPlus, Split
 from hdiforest.monitoring import recalibrate
 
+from .. import reference
 from ..oracle import families, leaf_sizes
 
 RNG = np.random.default_rng(0)
@@ -50,7 +51,7 @@ def test_moving_quantiles_are_those_of_the_definition():
         scores[: case % 2] = np.inf
         options = (size, 0.1, RNG.choice([0.1, 0.5, -0.1, 1.2]), RNG.choice([0, 0.01, 0.3]))
         found, last = moving_quantiles(start, scores, *options)
-        expected, miss = _reference.moving_quantiles(start.tolist(), scores.tolist(), *options)
+        expected, miss = reference.moving_quantiles(start.tolist(), scores.tolist(), *options)
         assert_array_equal(found, expected)
         assert last == miss
 

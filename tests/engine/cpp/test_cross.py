@@ -39,7 +39,7 @@ class Machine:
 
 
 MACHINES = (
-    Machine("aarch64", ("aarch64-linux-gnu-g++",), ("qemu-aarch64",), ["portable", "neon"]),
+    Machine("aarch64", ("aarch64-linux-gnu-g++",), ("qemu-aarch64",), ["portable"]),
     Machine("windows", ("x86_64-w64-mingw32-g++-posix",), ("wine64", "wine"), ["portable"]),
 )
 
