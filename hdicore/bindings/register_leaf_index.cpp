@@ -33,6 +33,7 @@ BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
     held.atoms = adopt<double>(entry(arrays, "atoms"), "atoms", copy);
     if (arrays.contains("events")) {
         held.events = adopt<std::uint8_t>(entry(arrays, "events"), "events", copy);
+        if (held.events.size() == 0) throw py::value_error("events is damaged: it is empty");
     }
     held.tree_begin = adopt<offset_t>(entry(arrays, "tree_begin"), "tree_begin", copy);
     held.leaf_begin = adopt<std::uint32_t>(entry(arrays, "leaf_begin"), "leaf_begin", copy);

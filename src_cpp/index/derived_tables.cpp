@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "base/parallel.hpp"
-#include "pmf/kaplan_meier.hpp"
 
 namespace hdicore {
 namespace {
@@ -24,16 +23,6 @@ bool does_counting_pay(const LeafTable& table) noexcept {
     return table.arrays().uniform() && !table.arrays().censored() &&
            table.entries_per_leaf() >= min_entries_for_bucket_counts &&
            table.n_outputs() * table.n_leaves() <= std::numeric_limits<std::uint32_t>::max();
-}
-
-// Units of the lightest entry of a leaf.
-mass_t least_units(const LeafTable& table, std::size_t max_leaf_size) noexcept {
-    const auto largest = static_cast<mass_t>(std::max<std::size_t>(max_leaf_size, 1));
-    mass_t least = (mass_t{1} << table.shift()) / largest;
-    with_array(table.arrays().units, [&](const auto& units) {
-        for (const auto u : units.view()) least = std::min(least, static_cast<mass_t>(u));
-    });
-    return least;
 }
 
 // Fills the counts of all leaves, `below` being those of the coarse buckets.
@@ -84,14 +73,7 @@ BucketCounts count_buckets(const LeafTable& table, std::size_t max_leaf_size, un
 
 DerivedTables derive_tables(const LeafTable& table, const LeafSizes& sizes, unsigned n_threads,
                             Interruption& interruption) {
-    DerivedTables tables;
-    tables.max_leaf_size = sizes.max_leaf_size;
-    tables.has_ties = sizes.has_ties;
-    tables.outputs_begin_alike = do_outputs_begin_alike(table);
-    if (table.arrays().censored()) {
-        const mass_t least = least_units(table, sizes.max_leaf_size);
-        tables.survival_rounding = survival_rounding(least, table.shift());
-    }
+    DerivedTables tables{sizes.max_leaf_size, sizes.has_ties, do_outputs_begin_alike(table), {}};
     if (does_counting_pay(table)) {
         tables.bucket_counts = count_buckets(table, sizes.max_leaf_size, n_threads, interruption);
     }

@@ -76,8 +76,6 @@ struct DerivedTables {
     // Whether the leaves of all outputs begin alike, counted from the first entry of the output,
     // and have units that follow from their size. False if leaves were not checked.
     bool outputs_begin_alike = false;
-    // Of a censored index; see survival_rounding().
-    mass_t survival_rounding = 0;
     // There if rows have equal weights and leaves are large enough for it to pay.
     std::optional<BucketCounts> bucket_counts;
 

@@ -30,13 +30,10 @@ LeafIndex::LeafIndex(BuiltArrays built, unsigned n_threads, Interruption& interr
 
 LeafIndex::LeafIndex(LeafIndexArrays arrays, std::string source, Checks checks, unsigned n_threads,
                      Interruption& interruption)
-    : LeafTable(std::move(arrays)),
-      // The rounding of survival depends on all leaves.
-      checks_(this->arrays().censored() ? Checks::now : checks),
-      source_(std::move(source)) {
+    : LeafTable(std::move(arrays)), checks_(checks), source_(std::move(source)) {
     name_source(source_, [&] {
         check_sizes(*this);
-        tables_ = checks_ == Checks::now
+        tables_ = checks == Checks::now
                       ? derive_tables(*this, check_leaves(*this, n_threads, interruption),
                                       n_threads, interruption)
                       : bound_tables(*this);

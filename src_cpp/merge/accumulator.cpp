@@ -237,8 +237,7 @@ Pmf Accumulator::read_empty() noexcept {
 
 Pmf Accumulator::to_survival(const Pmf& merged) noexcept {
     return kaplan_meier({values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, ranks(),
-                        index_.arrays().events.view(), merged.n_trees,
-                        index_.tables().survival_rounding);
+                        index_.arrays().events.view(), merged.n_trees);
 }
 
 PartialPmf Accumulator::read_partial(std::size_t output, std::size_t n_trees,

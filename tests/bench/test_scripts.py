@@ -37,6 +37,8 @@ SCRIPTS = [
     ("paper/run.py", "--quick --tasks boston --splits 1 --jobs 2", "torch", "tables and pictures:"),
     ("scale/import_memory.py", "--rows 3000 --trees 5", "", "oob"),
     ("scale/run.py", "--quick", "", "peak_memory_ratio"),
+    ("survival/real_sets.py", "--quick", "sksurv", "tables:"),
+    ("survival/simulation.py", "--quick", "", "tables:"),
     ("speed/after_fit.py", "--quick", "", "counting / raw interval"),
     ("speed/batch.py", "--quick", "", "peak memory"),
     ("speed/calibrated.py", "--quick", "", "these files"),

@@ -279,7 +279,9 @@ class HDISurvivalForest(BaseEstimator):
         if training.event is None or training.event.all():
             return []
         is_censored, until = censoring_target(training.event, training.y)
-        grown = default_survival_forest(self.n_jobs, checks.checked_seed(self.random_state))
+        seed = checks.checked_seed(self.random_state)
+        # Few features may say when rows are censored, so that trees must find them.
+        grown = default_survival_forest(self.n_jobs, seed).set_params(max_features=0.5)
         grown.fit(training.X, deviance_residuals(is_censored, until))
         about = forest.facts.feature_names, forest.facts.allow_nan, self._n_threads()
         return [index_survival(grown, training.X, is_censored, until, *about)]
@@ -354,9 +356,10 @@ class HDISurvivalForest(BaseEstimator):
                 "predict_survival_function needs scikit-survival, unless return_array=True: pip "
                 "install scikit-survival"
             ) from None
+        end = float(self._fitted_forest().scorer.index.atoms()[-1])  # of the follow-up
         functions_of_rows = np.empty(len(survival), dtype=object)
         for i, row in enumerate(survival):
-            functions_of_rows[i] = functions.StepFunction(points, row, domain=(0, points[-1]))
+            functions_of_rows[i] = functions.StepFunction(points, row, domain=(0, end))
         return functions_of_rows
 
     def _survival(self, X: Any, times: Array) -> Array:
