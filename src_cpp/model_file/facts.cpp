@@ -109,10 +109,10 @@ ModelFacts ModelFacts::read(const TensorFile& file, const std::string& prefix) {
     if (!prefix.empty() && facts.n_folds + facts.n_outputs > 0) {
         refuse("a part of a model must be without folds and outputs");
     }
-    require_known(file, prefix, facts);
     if (file.tensors.contains(prefix + "not_in_c")) {
         refuse("the file holds a model " + printable(bytes_of(file, prefix + "not_in_c"), 300));
     }
+    require_known(file, prefix, facts);
     return facts;
 }
 

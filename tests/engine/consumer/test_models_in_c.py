@@ -15,7 +15,7 @@ import pytest
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
-from hdiforest import HDIForestRegressor, LeafModel, fit_table
+from hdiforest import HDIForestRegressor, HDISurvivalForest, LeafModel, fit_table
 from hdiforest.calibration import CVPlus
 from hdiforest.monitoring import recalibrate
 from hdiforest.serving._parts import Origin, Parts, as_facts, as_text
@@ -363,6 +363,17 @@ def test_what_is_not_computed_in_c_is_refused_by_name(files, ask, tmp_path):
     assert "hdicore_lower or hdicore_upper of a calibrated model" in bounds.message
     (other,) = ask([tmp_path / "one_sided"], NEW, [0.123])
     assert other.message == "coverages must be calibrated ones, 0.5 0.8 0.9, got 0.123"
+
+
+def test_models_of_censored_targets_are_refused_by_name(ask, tmp_path):
+    y = np.zeros(N, dtype=[("event", bool), ("time", float)])
+    y["event"], y["time"] = RNG.random(N) < 0.6, 1 + RNG.random(N)
+    forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=0)
+    model = HDISurvivalForest(forest).fit(X, y)
+    model.save(tmp_path / "raw")
+    model.calibrate(coverage=0.5).save(tmp_path / "calibrated")
+    for answer in ask([tmp_path / "raw", tmp_path / "calibrated"], NEW, LEVELS[:1]):
+        assert "a model of censored targets, which is not read from C" in answer.message
 
 
 def test_what_is_not_used_of_the_rows_is_refused(files, ask):
