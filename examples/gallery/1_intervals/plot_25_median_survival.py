@@ -20,7 +20,7 @@ y = np.array(
     dtype=[("event", bool), ("time", float)],
 )
 X_train, X_new, y_train, y_new = train_test_split(table, y, test_size=40, random_state=0)
-model = HDISurvivalForest(random_state=0).fit(X_train, y_train).calibrate()
+model = HDISurvivalForest(random_state=0).fit(X_train, y_train).calibrate(coverage=[0.5, 0.8])
 print(model.calibration_)
 
 # %%

@@ -36,11 +36,13 @@ class TailLevel(NamedTuple):
         Level of a bound from below.
     upper_bound : float
         Level of a bound from above.
+    infinite : float
+        Share of the calibration rows whose interval with two ends has an infinite upper end.
 
     Examples
     --------
     >>> from hdiforest.survival import TailLevel
-    >>> TailLevel(0.8, 0.1, 0.9, 0.2, 0.8).of("lower")
+    >>> TailLevel(0.8, 0.1, 0.9, 0.2, 0.8, 0.0).of("lower")
     (0.2, nan)
     """
 
@@ -49,6 +51,7 @@ class TailLevel(NamedTuple):
     upper: float
     lower_bound: float
     upper_bound: float
+    infinite: float
 
     def of(self, kind: str) -> tuple[float, float]:
         """Return the levels of both ends of a kind of interval.
@@ -82,8 +85,6 @@ class TailCalibration(CalibrationResult):
         Number of calibration rows.
     n_events : int
         Number of calibration rows with an event.
-    infinite : float
-        Share of the calibration rows whose upper end at the greatest coverage is infinite.
 
     Examples
     --------
@@ -102,7 +103,6 @@ class TailCalibration(CalibrationResult):
     levels: tuple[TailLevel, ...]
     n: int
     n_events: int
-    infinite: float
 
     guarantee = (
         "A new row is covered with about the probability c, if censoring is independent of the "
@@ -117,7 +117,7 @@ class TailCalibration(CalibrationResult):
         return f"{super()._title()}, {self.n_events} events"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        head = "nominal", "lower end", "upper end", "lower bound", "upper bound"
+        head = "nominal", "lower end", "upper end", "lower bound", "upper bound", "infinite"
         return [head, *(tuple(f"{value:.3f}" for value in level) for level in self.levels)]
 
     def _describe(self, level: TailLevel) -> str:
@@ -237,11 +237,9 @@ def calibrate_tails(
     ]
     follow_up = _FollowUp(of_censoring, len(time))
     below, above, infinite = _misses(curves, follow_up, event, time)
-    levels = tuple(_level(coverage, len(time), below, above) for coverage in coverages)
-    highest = levels[-1].upper
-    share = 1.0 if np.isnan(highest) else float(infinite[round(highest * _N_LEVELS)])
+    levels = tuple(_level(coverage, len(time), below, above, infinite) for coverage in coverages)
     method = "oob" if rows is None else "split"
-    result = TailCalibration(method, levels, len(time), int(event.sum()), share)
+    result = TailCalibration(method, levels, len(time), int(event.sum()))
     kept = (each.without_rows() for each in censoring)
     return TailIntervals(forest.without_rows(), result, tuple(kept))
 
@@ -277,7 +275,7 @@ def _misses(
     return below / len(time), above / len(time), n_infinite / len(time)
 
 
-def _level(coverage: float, n: int, below: Array, above: Array) -> TailLevel:
+def _level(coverage: float, n: int, below: Array, above: Array, infinite: Array) -> TailLevel:
     """Return the levels at which tails miss at most their part, less one row's."""
 
     def lower(part: float) -> float:
@@ -289,4 +287,6 @@ def _level(coverage: float, n: int, below: Array, above: Array) -> TailLevel:
         return float(allowed[0]) / _N_LEVELS if len(allowed) else np.nan
 
     each, one = (1 - coverage) / 2, 1 - coverage
-    return TailLevel(coverage, lower(each), upper(each), lower(one), upper(one))
+    end = upper(each)
+    share = 1.0 if np.isnan(end) else float(infinite[round(end * _N_LEVELS)])
+    return TailLevel(coverage, lower(each), end, lower(one), upper(one), share)

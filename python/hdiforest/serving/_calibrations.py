@@ -249,20 +249,23 @@ def tail_arrays(calibration: TailCalibration) -> Arrays:
     """Return what `tails_of` makes an equal calibration of."""
     numbers = _TAIL_METHODS.index(calibration.method), calibration.n, calibration.n_events
     return {
-        "numbers": np.array([*numbers, calibration.infinite], dtype=np.float64),
+        "numbers": np.array(numbers, dtype=np.float64),
         "levels": np.array(calibration.levels, dtype=np.float64),
     }
 
 
 def tails_of(parts: Parts) -> TailCalibration:
     """Return the calibration that `tail_arrays` took apart, or raise ValueError."""
-    method, n, n_events, infinite = parts.array("numbers", "float64", (4,)).tolist()
+    method, n, n_events = parts.array("numbers", "float64", (3,)).tolist()
     levels = parts.array("levels", "float64", (None, len(TailLevel._fields)))
     parts.require_empty()
-    is_share = (levels > 0) & (levels <= 1)
-    if not (is_share[:, 0].all() and (is_share | np.isnan(levels)).all()):
+    is_share, infinite = (levels > 0) & (levels <= 1), levels[:, -1]
+    is_proper = is_share | np.isnan(levels)
+    if not (
+        is_share[:, 0].all() and is_proper[:, :-1].all() and (infinite.clip(0, 1) == infinite).all()
+    ):
         raise ValueError("tails: levels must lie in (0, 1], or be NaN without an end")
-    if method not in (0, 1) or not (0 <= n_events <= n < 2**53 and 0 <= infinite <= 1):
+    if method not in (0, 1) or not 0 <= n_events <= n < 2**53:
         raise ValueError("tails: numbers must be those of a calibration")
     made = tuple(TailLevel(*level) for level in levels.tolist())
-    return TailCalibration(_TAIL_METHODS[int(method)], made, int(n), int(n_events), infinite)
+    return TailCalibration(_TAIL_METHODS[int(method)], made, int(n), int(n_events))

@@ -35,6 +35,7 @@ from hdiforest._utils.checks import known_arguments, thread_count
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.meta_estimators import thawed
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES
+from hdiforest.calibration._result import USUAL_COVERAGE
 from hdiforest.calibration._tails import FEW_EVENTS, calibrate_tails
 from hdiforest.exceptions import InfiniteIntervalsWarning, TrainingRowsWarning
 from hdiforest.serving import _model_file as model_file
@@ -249,7 +250,7 @@ class HDISurvivalForest(BaseEstimator):
         -------
         HDISurvivalForest
             The model itself. A warning is given if there are fewer than 20 events, or if all upper
-            ends are infinite at the greatest coverage.
+            ends of a coverage that is asked for, or of 0.9, are infinite.
         """
         coverages, forest = checks.checked_coverages(coverage), self._fitted_forest().uncalibrated()
         if (X is None) != (y is None):
@@ -265,9 +266,13 @@ class HDISurvivalForest(BaseEstimator):
         result = calibrated.result
         if result.n_events < FEW_EVENTS:
             warn_caller(f"{result.n_events} events are few to calibrate by: levels are coarse")
-        if result.infinite == 1:
+        # The follow-up seldom reaches the highest coverages, which nobody has asked for.
+        most = USUAL_COVERAGE if coverage is DEFAULT_COVERAGES else 1
+        if few := [
+            f"{e.coverage:g}" for e in result.levels if e.infinite == 1 and e.coverage <= most
+        ]:
             warn_caller(
-                f"all upper ends at coverage {coverages[-1]:g} are infinite: the follow-up does "
+                f"all upper ends at coverage {', '.join(few)} are infinite: the follow-up does "
                 "not reach so far",
                 InfiniteIntervalsWarning,
             )
