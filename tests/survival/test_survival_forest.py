@@ -118,6 +118,24 @@ def test_calibrated_intervals_cover_the_times_of_new_rows(seed, rate):
     assert model.calibration_.method == "split"
 
 
+def test_each_tail_misses_its_part_of_the_rows_less_one():
+    X, _, time = simulated(500)
+    X_held, _, held = simulated(200, seed=1)
+    forest = RandomForestRegressor(60, min_samples_leaf=10, random_state=0)
+    model = HDISurvivalForest(forest).fit(X, surv(np.ones(len(X), bool), time))
+    model.calibrate(X_held, surv(np.ones(len(held), bool), held), coverage=[0.5, 0.8, 0.9])
+    levels = np.arange(1, 1000) / 1000
+    quantiles = model.predict_quantiles(X_held, levels)
+    below, above = ((sign * (quantiles.T - held) > 0).mean(axis=1) for sign in (1, -1))
+    for coverage, lower, upper, lower_bound, upper_bound in model.calibration_.levels:
+        for part, low, high in (
+            ((1 - coverage) / 2, lower, upper),
+            (1 - coverage, lower_bound, upper_bound),
+        ):
+            assert low == levels[below <= part - 1 / 201][-1]
+            assert high == levels[above <= part - 1 / 201][0]
+
+
 def test_the_calibration_says_what_it_is(model):
     calibration = model.calibration_
     assert isinstance(calibration, TailCalibration)
