@@ -136,6 +136,25 @@ def test_each_tail_misses_its_part_of_the_rows_less_one():
             assert high == levels[above <= part - 1 / 201][0]
 
 
+def test_rows_are_censored_behind_the_events_of_their_time():
+    random = np.random.default_rng(0)
+    time, until = random.integers(1, 11, (2, 400))
+    event, seen = time <= until, np.minimum(time, until)
+    X, y = np.zeros((400, 1)), surv(event, seen)
+    model = HDISurvivalForest(RandomForestRegressor(1, bootstrap=False)).fit(X, y)  # of one leaf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InfiniteIntervalsWarning)
+        model.calibrate(X, y, coverage=np.arange(2, 20) / 20)
+    alike = np.ones(400)
+    reached = 1 - kaplan_meier(alike, event, seen, seen)
+    followed = kaplan_meier(alike, ~event, np.where(event, seen, seen + 0.5), seen)
+    levels = np.arange(1, 1001) / 1000
+    below = (event / followed * (reached < levels[:, np.newaxis])).mean(axis=1)
+    for coverage, *_, lower_bound, _ in model.calibration_.levels:
+        allowed = levels[below <= 1 - coverage - 1 / 401]
+        assert lower_bound == allowed[-1]
+
+
 def test_the_calibration_says_what_it_is(model):
     calibration = model.calibration_
     assert isinstance(calibration, TailCalibration)

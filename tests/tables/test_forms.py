@@ -120,6 +120,13 @@ def test_dates_in_twelve_spellings(spelling, door, tmp_path):
     assert type(encoder).from_facts(json.loads(json.dumps(encoder.facts()))) == encoder
 
 
+def test_years_of_two_digits_are_those_from_1969_to_2068(tmp_path):
+    encoder, _ = learned(["31-Dec-68", "1-Jan-69", "31-Dec-99", "1-Jan-00"], tmp_path, "frame")
+    X, _ = encoder.encode(pa.table({"c": ["1-Jan-69", "2-Jan-69", "31-Dec-68"]}))
+    days = (datetime.date(2068, 12, 31) - datetime.date(1969, 1, 1)).days
+    np.testing.assert_array_equal(X[:, 0] - X[0, 0], [0, 1, days])
+
+
 @pytest.mark.parametrize(
     ("cells", "form"),
     [
