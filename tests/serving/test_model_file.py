@@ -312,25 +312,15 @@ def test_truncated_files(path):
             HDIForestRegressor.load(path)
 
 
-def test_changed_bytes(path, model):
+def test_changed_bytes(path):
     whole = path.read_bytes()
     header = 8 + struct.unpack("<Q", whole[:8])[0]
-    places = [*range(header), *RNG.integers(header, len(whole), 400)]
-    expected = model.predict_interval(X, LEVELS)
-    n_refused = 0
-    for place in places:
+    for place in (*range(header), *RNG.integers(header, len(whole), 400)):
         changed = bytearray(whole)
         changed[place] ^= 1 << RNG.integers(8)
         path.write_bytes(changed)
-        try:
-            loaded = HDIForestRegressor.load(path, verify=True)
-        except ValueError:
-            n_refused += 1
-        else:
-            # Only white space in the header can change unnoticed, as it means nothing.
-            assert place < header
-            np.testing.assert_array_equal(loaded.predict_interval(X, LEVELS), expected)
-    assert n_refused >= 0.9 * len(places)
+        with pytest.raises(ValueError):
+            HDIForestRegressor.load(path, verify=True)
 
 
 @pytest.fixture(scope="module")

@@ -218,7 +218,10 @@ def test_all_bad_columns_are_told_at_once(read, sentence):
     assert found == f"t.csv: column 'a' must hold numbers, but holds {cell} in row 1 (line 2)"
 
 
-def test_lines_are_those_of_an_editor(sentence):
+@pytest.mark.parametrize("n_bytes", [1, 8, 1 << 20])
+def test_lines_are_those_of_an_editor(n_bytes, sentence, monkeypatch):
+    monkeypatch.setattr(csv_module, "_BLOCK_BYTES", n_bytes)
+    monkeypatch.setattr(csv_module, "_BLOCK_ROWS", 0)
     head = b'a,b\n1,"two\nlines"\r\n2,"x\r\n\r\ny"\n'
     assert "holds 'q' in row 3 (line 7)" in sentence(head + b"q,\n", ["a"])
     assert "line 8 has 1 cell, but the header has 2" in sentence(head + b"3,\n4\n", ["a"])
