@@ -196,6 +196,13 @@ def ranger(session: nox.Session) -> None:
 
 
 @nox.session
+def mutants(session: nox.Session) -> None:
+    """Make faults in a copy of the tree, and see whether the tests find them; `-- --python`."""
+    install(session, "test")
+    session.run("python", "tests/mutants.py", *session.posargs)
+
+
+@nox.session
 def coverage(session: nox.Session) -> None:
     """Count the lines of Python and C++ that the tests reach; `-- -m slow` adds to the count."""
     session.install("--group", "build", "--group", "test", "--group", "coverage")

@@ -127,11 +127,10 @@ def test_each_tail_misses_its_part_of_the_rows_less_one():
     levels = np.arange(1, 1000) / 1000
     quantiles = model.predict_quantiles(X_held, levels)
     below, above = ((sign * (quantiles.T - held) > 0).mean(axis=1) for sign in (1, -1))
-    for coverage, lower, upper, lower_bound, upper_bound in model.calibration_.levels:
-        for part, low, high in (
-            ((1 - coverage) / 2, lower, upper),
-            (1 - coverage, lower_bound, upper_bound),
-        ):
+    for level in model.calibration_.levels:
+        one = 1 - level.coverage
+        ends = (one / 2, level.lower, level.upper), (one, level.lower_bound, level.upper_bound)
+        for part, low, high in ends:
             assert low == levels[below <= part - 1 / 201][-1]
             assert high == levels[above <= part - 1 / 201][0]
 
@@ -150,9 +149,9 @@ def test_rows_are_censored_behind_the_events_of_their_time():
     followed = kaplan_meier(alike, ~event, np.where(event, seen, seen + 0.5), seen)
     levels = np.arange(1, 1001) / 1000
     below = (event / followed * (reached < levels[:, np.newaxis])).mean(axis=1)
-    for coverage, *_, lower_bound, _ in model.calibration_.levels:
-        allowed = levels[below <= 1 - coverage - 1 / 401]
-        assert lower_bound == allowed[-1]
+    for level in model.calibration_.levels:
+        allowed = levels[below <= 1 - level.coverage - 1 / 401]
+        assert level.lower_bound == allowed[-1]
 
 
 def test_the_calibration_says_what_it_is(model):
