@@ -252,7 +252,7 @@ def test_clones_keep_requests_for_metadata():
     with sklearn.config_context(enable_metadata_routing=True):
         model = LeafModel(FOREST.apply).set_fit_request(sample_weight=True)
         requests = clone(model).get_metadata_routing().fit.requests
-    assert requests == {"sample_weight": True}
+    assert requests == {"sample_weight": True, "event": None}
 
 
 def test_unfitted_and_uninitialised_models():
