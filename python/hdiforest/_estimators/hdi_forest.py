@@ -751,7 +751,10 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content
         if fitted.is_censored:
-            raise ValueError(f"{path} holds a survival model; use HDISurvivalForest.load")
+            raise ValueError(
+                f"{path} holds a survival model, which HDISurvivalForest.load opens, and of the "
+                "command hdiforest score and inspect"
+            )
         facts, sizes = fitted.facts, (fitted.n_features, fitted.n_outputs)
         n_trees, about = fitted.scorer.forest.n_trees, (facts.n_training_rows, facts.allow_nan)
         model = cls(StoredForest(n_trees, *sizes, *about), weights=facts.weights, n_jobs=n_jobs)

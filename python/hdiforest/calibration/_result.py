@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -205,6 +205,7 @@ class CalibrationResult(ABC):
     levels: tuple[Any, ...]  # of Level
     n: int  # calibration rows
     guarantee: str  # what is promised of one interval of each coverage c, in words
+    may_be_of_fit: ClassVar[bool] = True  # whether the fit of a model can make it
 
     @abstractmethod
     def _describe(self, level: Any) -> str:
@@ -296,7 +297,8 @@ class CalibrationResult(ABC):
         with_it = ", ".join(f"{level:g}" for level in sorted([*self.coverages, coverage]))
         # Another method would have another guarantee.
         how = {"oob": "", "split": "X, y, "}.get(self.method, f"method={self.method!r}, ")
-        fit = f", fit with calibration=[{with_it}]" if self.method == "oob" else ""
+        is_of_fit = self.method == "oob" and self.may_be_of_fit
+        fit = f", fit with calibration=[{with_it}]" if is_of_fit else ""
         raise CallError(
             f"{{coverage}} must be one that was calibrated: {listed}; got {coverage:g}; "
             "{calibrate}, or use {hdi}, which is not calibrated",

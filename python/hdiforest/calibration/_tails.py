@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -104,6 +104,7 @@ class TailCalibration(CalibrationResult):
     n: int
     n_events: int
 
+    may_be_of_fit: ClassVar[bool] = False
     guarantee = (
         "A new row is covered with about the probability c, if censoring is independent of the "
         "event's time given the features, and its forest knows how. Bounds from below need least; "
