@@ -19,7 +19,7 @@ void check_block(const LeafSource& source, const std::vector<leaf_t>& leaves, st
     RowBlock block;
     source.reserve(end - begin, block);
     const std::size_t capacity = block.leaves.capacity();
-    source.leaves(begin, end, block, nullptr, Interruption::never());
+    source.leaves(begin, end, block, Interruption::never());
     CHECK(block.leaves.capacity() == capacity);
     const std::size_t n = end - begin;
     CHECK(block.order.size() == n && block.leaves.size() >= n_trees * block.stride());
@@ -86,8 +86,8 @@ void other_rows_and_leaves_are_refused() {
         leaves[n_trees + 4] = wrong;
         const GivenLeaves given(index, Matrix(leaves.data(), 2, index.n_trees()));
         RowBlock block;
-        given.leaves(0, 1, block, nullptr, Interruption::never());
-        CHECK_REFUSED(given.leaves(0, 2, block, nullptr, Interruption::never()), "leaves[1, 4]");
+        given.leaves(0, 1, block, Interruption::never());
+        CHECK_REFUSED(given.leaves(0, 2, block, Interruption::never()), "leaves[1, 4]");
     }
 }
 
