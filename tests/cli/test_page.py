@@ -262,5 +262,5 @@ def test_a_browser_shows_the_page(folder, tmp_path, width):
     by_band = ink[:2400].reshape(24, 100, width).mean(axis=(1, 2))
     assert (by_band > 0.0005).sum() > 18  # text and pictures from top to bottom
     blue = (np.abs(pixels.astype(int) - [0x00, 0x72, 0xB2]) < 12).all(axis=2)
-    assert blue.sum() > 1000  # bars and marks inside the pictures
+    assert blue.sum() > width  # bars and marks inside the pictures, which shrink with the page
     assert not ink[:, width - 4 :].any()  # nothing runs over the edge
