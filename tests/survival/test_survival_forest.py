@@ -17,6 +17,8 @@ from hdiforest.exceptions import InfiniteIntervalsWarning
 from hdiforest.serving import BatchScorer
 from hdiforest.survival import TailCalibration
 
+from ..cli.calls import run
+
 
 def surv(event, time):
     y = np.empty(len(time), dtype=[("event", bool), ("time", float)])
@@ -285,13 +287,36 @@ def test_other_rows_and_other_forests_are_refused(rows):
         from_leaves(forest.apply, X, y)
 
 
+def test_a_refused_call_leaves_the_model_as_it_was(rows):
+    X, y, _ = rows
+    forest = RandomForestRegressor(60, min_samples_leaf=10, random_state=0)
+    model = HDISurvivalForest(forest, random_state=0).fit(X[:300], y[:300])
+    before = model.predict(X[300:])
+    with pytest.raises(ValueError, match="must have shape"):
+        model.fit(X[:, :2], y[:10])
+    with pytest.raises(ValueError, match=r"X and y must be rows that took no part in the fit"):
+        model.calibrate(X[:200], y[:200])
+    np.testing.assert_array_equal(model.predict(X[300:]), before)
+    assert not hasattr(model, "calibration_")
+    assert repr(model).endswith(": 60 trees, 300 training rows, 1 output")
+
+
+def test_ends_are_times_of_the_rows(rows):
+    X, y, _ = rows
+    y = surv(y["event"], np.ceil(y["time"]))
+    model = HDISurvivalForest(RandomForestRegressor(60, min_samples_leaf=10, random_state=0))
+    lower, upper = model.fit(X, y).calibrate(coverage=0.8).predict_interval(X[:99] + 0.01, 0.8).T
+    assert np.isin(lower, [0, *y["time"]]).all()
+    assert np.isin(upper, [np.inf, *y["time"]]).all()
+
+
 def test_single_trees_and_forests_without_draws_are_imported(rows):
     X, y, _ = rows
     tree = DecisionTreeRegressor(min_samples_leaf=20, random_state=0).fit(X, y["time"])
     assert HDISurvivalForest.from_forest(tree, X, y).predict(X[:3]).shape == (3,)
     extra = ExtraTreesRegressor(10, min_samples_leaf=20, random_state=0).fit(X, y["time"])
     model = HDISurvivalForest.from_forest(extra, X, y)
-    with pytest.raises(ValueError, match="20 trees or more did not draw"):
+    with pytest.raises(ValueError, match="at least 20 trees that did not draw a row"):
         model.calibrate()
     X_held, y_held, _ = simulated(200, seed=3)
     assert model.calibrate(X_held, y_held, coverage=0.8).calibration_.n == 200
@@ -323,8 +348,6 @@ def test_few_events_and_infinite_ends_are_told():
 
 def test_the_command_fits_and_scores(rows, tmp_path, capsys):
     pytest.importorskip("pyarrow")
-    from hdiforest._cli.main import main
-
     X, y, _ = rows
     lines = ["a,b,c,d,town,died,weeks"]
     for row, (event, time) in zip(X, y, strict=True):
@@ -334,16 +357,25 @@ def test_the_command_fits_and_scores(rows, tmp_path, capsys):
     table.write_text("\n".join(lines) + "\n")
     fit = ["fit", str(table), "--target", "weeks", "--event", "died", "--trees", "60"]
     fit += ["--coverage", "0.5,0.9"]
-    assert main([*fit, "-o", str(path)]) == 0
+    assert run([*fit, "-o", str(path)]) == 0
     out = capsys.readouterr().out
     assert "events" in out
     assert "lower bound" in out
     assert HDISurvivalForest.load(path).calibration_.n > 300
     scored = tmp_path / "scored.csv"
-    assert main(["score", str(path), str(table), "-o", str(scored), "--kind", "lower"]) == 0
+    assert run(["score", str(path), str(table), "-o", str(scored), "--kind", "lower"]) == 0
     assert scored.read_text().startswith("prediction,one_sided_lower_0.9\n")
-    assert main([*fit, "-o", str(path), "--order", "a"]) != 0
-    assert "--order must not be given with --event" in capsys.readouterr().err
+    refused = {"--order": "a", "--objective": "width", "--weights": "oob", "--calibrate": "cv+"}
+    for option, value in refused.items():
+        assert run([*fit, "-o", str(path), option, value]) != 0
+        assert option in capsys.readouterr().err
+    few = [*fit[:-4], "--trees", "10", "-o", str(path)]
+    assert run(few) == 0
+    assert "Not calibrated: calibration out of bag needs at least 20" in capsys.readouterr().out
+    assert run([*few, "--coverage", "0.9"]) != 0
+    assert "give --calibrate split" in capsys.readouterr().err
+    assert run([*few, "--calibrate", "split"]) == 0
+    assert "method split" in capsys.readouterr().out
     table.write_text("a,died,weeks\n1,maybe,3\n2,yes,4\n")
-    assert main([*fit, "-o", str(path)]) != 0
+    assert run([*fit, "-o", str(path)]) != 0
     assert "row 1 holds 'maybe'" in capsys.readouterr().err

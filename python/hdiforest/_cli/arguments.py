@@ -244,6 +244,7 @@ _OPTIONS = {
     "raw": "another --kind",
     "rest": "--calibrate split or cv+",
     "rows": "{table} must hold",
+    "split": "give --calibrate split",
     "trust": "add --trust {}",
 }
 

@@ -55,8 +55,10 @@ def run_fit(options: Any) -> None:
     if options.min_samples_leaf is None:
         options.min_samples_leaf = MIN_SAMPLES_LEAF if is_survival else 5
     table = _training_table(options)
-    is_ordered = options.order is not None or options.calibrate != "oob"
-    columns = table.summary("" if is_ordered else "--order {} measures the coverage of later rows")
+    has_later_rows = is_survival or options.order is not None or options.calibrate != "oob"
+    columns = table.summary(
+        "" if has_later_rows else "--order {} measures the coverage of later rows"
+    )
     say(f"Columns:\n{columns}\n")
     if is_survival:
         fit_survival(options, table)

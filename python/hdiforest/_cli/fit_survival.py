@@ -7,10 +7,11 @@ from typing import Any
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import ShuffleSplit
 
-from hdiforest._cli.arguments import UsageError
+from hdiforest._cli.arguments import UsageError, in_options
 from hdiforest._cli.console import say, stages
 from hdiforest._model.censoring import as_target
-from hdiforest._utils.checks import count_text, printable, size_text
+from hdiforest._utils.checks import CallError, count_text, printable, size_text
+from hdiforest.calibration import OutOfBag
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES
 from hdiforest.survival._forest import HDISurvivalForest
 
@@ -24,6 +25,8 @@ def check_survival(options: Any) -> None:
     for name in _REFUSED:
         if getattr(options, name) not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} must not be given with --event")
+    if options.objective != OutOfBag.objective:
+        raise UsageError("--objective must not be given with --event: a tail has one level")
     if options.weights != "all":
         raise UsageError("--weights must not be given with --event: leaves count drawn rows")
     if options.calibrate not in _METHODS:
@@ -47,14 +50,25 @@ def fit_survival(options: Any, table: Any) -> None:
         rows = held_out.X, as_target(held_out.event, held_out.y)
     with stages():
         model.fit(table.X, as_target(table.event, table.y))
-        if options.calibrate != "none":
-            model.calibrate(*rows, coverage=options.coverage or DEFAULT_COVERAGES)
+        report = _calibrate(model, rows, options)
     model._read_by(table.encoder)
     model.save(options.output, training_rows=options.training_rows)
-    report = "" if options.calibrate == "none" else f"{model.calibration_!r}\n\n"
     n_rows, n_events = count_text(len(table.y)), count_text(int(table.event.sum()))
     size = size_text(options.output.stat().st_size)
     say(
         f"{options.trees:,} trees from {n_rows} rows with {n_events} events\n\n{report}"
         f"Model written to {printable(options.output)} ({size})"
     )
+
+
+def _calibrate(model: HDISurvivalForest, rows: Any, options: Any) -> str:
+    """Calibrate a model; return what is said of it, or in a line why that could not be done."""
+    if options.calibrate == "none":
+        return ""
+    try:
+        model.calibrate(*rows, coverage=options.coverage or DEFAULT_COVERAGES)
+    except CallError as error:  # of the number of trees
+        if options.coverage is not None:
+            raise UsageError(in_options(error)) from None
+        return f"Not calibrated: {in_options(error)}\n\n"
+    return f"{model.calibration_!r}\n\n"

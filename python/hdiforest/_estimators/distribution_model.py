@@ -3,93 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from html import escape
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import RegressorMixin
 
 from hdiforest._estimators import row_source
+from hdiforest._estimators.fitted_model import Fitted, FittedModel
 from hdiforest._estimators.row_source import RowSource
-from hdiforest._model.fitted import FittedForest
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Interpolation
 from hdiforest._utils.checks import known_arguments
 from hdiforest.calibration._predict import AnyKind
-from hdiforest.serving._serialization import IndexedLeaves
-
-# What a model holds: a forest, or training rows by leaf.
-Fitted = TypeVar("Fitted", FittedForest, IndexedLeaves)
 
 
-class DistributionModel(RegressorMixin, BaseEstimator, ABC, Generic[Fitted]):
+class DistributionModel(RegressorMixin, FittedModel[Fitted], ABC):
     """A regressor that predicts from the training rows that share leaves with a row."""
-
-    _fitted: Fitted
-
-    def _fitted_forest(self) -> Fitted:
-        """Return what the model holds, which functions of this package take, once a call."""
-        if not hasattr(self, "_fitted"):
-            check_is_fitted(self)
-        fitted = self._fitted
-        if fitted.check_file is not None:
-            fitted.check_file()
-        return fitted
-
-    @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        return self._fitted.n_outputs
-
-    @property
-    def n_training_rows_(self) -> Any:
-        """Number of rows of the fit or of the index. None if it is not known."""
-        return self._fitted.n_training_rows
-
-    @property
-    def calibration_(self) -> Any:
-        """The result of the calibration. A model without a calibration has none."""
-        calibration = getattr(getattr(self, "_fitted", None), "calibration", None)
-        if calibration is None:
-            raise AttributeError("this model has no calibration_; call calibrate first")
-        return calibration
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted")
-
-    def _at_once(self) -> Self:
-        """Return the model as it is now, which another calibration of it does not change."""
-        now = object.__new__(type(self))
-        now.__dict__ = self.__dict__.copy()
-        return now
-
-    def _summary(self) -> str:
-        """Say in numbers what a fitted model holds; empty if it is not fitted."""
-        fitted = getattr(self, "_fitted", None)
-        if fitted is None:
-            return ""
-        index = fitted.index if isinstance(fitted, IndexedLeaves) else fitted.scorer.index
-        counts = {"tree": index.n_trees, "training row": fitted.n_training_rows}
-        counts["output"] = index.n_outputs
-        parts = [f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items() if n is not None]
-        if (calibration := fitted.calibration) is not None:
-            parts.append(f"calibrated at {', '.join(f'{c:g}' for c in calibration.coverages)}")
-        return ", ".join(parts)
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return ": ".join(filter(None, [super().__repr__(N_CHAR_MAX), self._summary()]))
-
-    def _repr_html_inner(self) -> str:
-        """Return the diagram of scikit-learn, and what the model holds, with its calibration."""
-        calibration = getattr(self, "calibration_", None)
-        table = "" if calibration is None else calibration._repr_html_()
-        details = f"<details><summary>{escape(self._summary())}</summary>{table}</details>"
-        return f"{super()._repr_html_inner()}{details if self._summary() else ''}"
-
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        bundle = super()._repr_mimebundle_(**options)
-        return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
 
     @abstractmethod
     def _source(self, X: Any) -> RowSource:

@@ -69,7 +69,8 @@ class OutputIntervals(Calibrated):
     @cached_property
     def boxes(self) -> OutputIntervals:
         """The calibration with the sides of boxes, each of which holds all targets of a row."""
-        sides = map(lambda own, box: replace(own, result=box), self._parts, self.result.boxes)
+        boxes = zip(self._parts, self.result.boxes, strict=True)
+        sides = [replace(part, result=side) for part, side in boxes]
         pairs = zip(self.outputs, sides, strict=True)
         outputs = tuple(replace(part, calibrated=side) for part, side in pairs)
         result = replace(self.result, outputs=self.result.boxes)

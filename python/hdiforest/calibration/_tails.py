@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
-from hdiforest._model.out_of_bag import MIN_OOB_TREES, OutOfBagIntervals
+from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._utils import Array, Events
+from hdiforest._utils.checks import CallError
 from hdiforest.calibration._result import CalibrationResult
 
 LEAST_AT_RISK = 0.05  # chance not to be censored yet up to which an upper end is claimed
@@ -107,8 +108,8 @@ class TailCalibration(CalibrationResult):
     may_be_of_fit: ClassVar[bool] = False
     guarantee = (
         "A new row is covered with about the probability c, if censoring is independent of the "
-        "event's time given the features, and its forest knows how. Bounds from below need least; "
-        "an upper end is infinite where it would lie beyond the follow-up."
+        "event's time given the features, and the forest of the censoring estimates it well. Lower "
+        "bounds need least of it. An upper end is infinite where it would lie beyond the follow-up."
     )
 
     def __post_init__(self) -> None:
@@ -130,9 +131,14 @@ class TailIntervals(Calibrated):
     """Quantiles at calibrated levels, as far as the follow-up goes."""
 
     result: TailCalibration
-    censoring: tuple[
-        FittedForest, ...
-    ] = ()  # the one of the time of censoring, if rows are censored
+    # The forest of the time of censoring, if rows are censored.
+    censoring: tuple[FittedForest, ...] = ()
+
+    def __post_init__(self) -> None:
+        forests = self.forest, *self.censoring
+        n_features = {each.n_features for each in forests}
+        if len(n_features) > 1 or not all(each.is_censored for each in forests):
+            raise ValueError("tails must be those of forests of events, of the same features")
 
     def intervals(self, query: IntervalQuery) -> Array:
         """Return quantiles at the levels of the kind; no end is claimed where there is none."""
@@ -154,7 +160,7 @@ class TailIntervals(Calibrated):
         ends = quantiles.reshape(len(X), 2, len(low))
         censoring = [_Curves(each.scorer, X, n_threads) for each in self.censoring]
         follow_up = _FollowUp(censoring, len(X))
-        ends[:, 0] = np.where(np.isnan(low), 0, np.fmin(ends[:, 0], follow_up.end()[:, None]))
+        ends[:, 0] = np.where(np.isnan(low), 0, np.minimum(ends[:, 0], follow_up.end()[:, None]))
         is_claimed = ~np.isnan(high) & (follow_up.chance_beyond(ends[:, 1]) >= LEAST_AT_RISK)
         ends[:, 1] = np.where(is_claimed, ends[:, 1], np.inf)
         return ends
@@ -188,14 +194,15 @@ class _FollowUp:
         """Return the time from which the chance to be followed is at most the least, (n,)."""
         if self.curves is None:
             return np.full(self.n, np.inf)
-        return self.curves.quantiles(1 - LEAST_AT_RISK)
+        end = self.curves.quantiles(1 - LEAST_AT_RISK)
+        # Rows are censored just behind the events of their time.
+        return np.where(np.isfinite(end), np.nextafter(end, -np.inf), end)
 
     def chance_beyond(self, times: Array, *, inclusive: bool = False) -> Array:
         """Return P(C > t), or P(C >= t), of rows at points (n, k); 0 where they are infinite."""
         is_finite = np.isfinite(times)
         if self.curves is None:
             return is_finite.astype(float)
-        # Rows are censored just behind the events of their time.
         points = np.where(is_finite, times, 0)
         points = points if inclusive else np.nextafter(points, np.inf)
         return np.where(is_finite, 1 - self.curves.cdf(points), 0)
@@ -217,19 +224,21 @@ def calibrate_tails(
     forests = [forest, *censoring]
     if rows is None:
         of_forests = [OutOfBagIntervals(each, n_threads) for each in forests]
+        if (
+            shortage := next(filter(None, (each.shortage for each in of_forests)), None)
+        ) is not None:
+            raise CallError(
+                f"calibration out of bag needs {shortage}; fit more trees that draw their rows, or "
+                "{split}",
+                split="call calibrate(X, y) with rows that took no part in the fit",
+            )
         usable = of_forests[0].usable
         for each in of_forests[1:]:
             usable = np.intersect1d(usable, each.usable)
-        if len(usable) == 0:
-            raise ValueError(
-                f"calibrate() needs training rows that {MIN_OOB_TREES} trees or more did not draw; "
-                "grow more trees, which leave rows out, or pass X and y of rows that took no part "
-                "in the fit"
-            )
         asked: list[Any] = [each.leaves_without(usable) for each in of_forests]
         engines: list[Any] = [each.scorer.index for each in forests]
         training = forest.require_training_rows()
-        event, time = training.event[usable], training.y[usable]  # type: ignore[index]
+        event, time = cast("Events", training.event)[usable], training.y[usable]
     else:
         X, event, time = rows
         asked, engines = [X] * len(forests), [each.scorer for each in forests]

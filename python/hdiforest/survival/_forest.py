@@ -11,12 +11,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdiforest._estimators import row_source
+from hdiforest._estimators.fitted_model import FittedModel
 from hdiforest._estimators.input_rows import checked_rows, rows_for_sklearn
 from hdiforest._estimators.new_rows import NewRows
 from hdiforest._estimators.out_of_bag import OutOfBagPredictions
@@ -30,12 +31,13 @@ from hdiforest._model.censoring import (
 from hdiforest._model.fitted import FittedForest
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output, frame_of
-from hdiforest._utils import Array, checks
+from hdiforest._utils import Array, Events, checks
 from hdiforest._utils.checks import known_arguments, thread_count
 from hdiforest._utils.hints import warn_caller
 from hdiforest._utils.meta_estimators import thawed
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES
 from hdiforest.calibration._result import USUAL_COVERAGE
+from hdiforest.calibration._split import refuse_training_rows
 from hdiforest.calibration._tails import FEW_EVENTS, calibrate_tails
 from hdiforest.exceptions import InfiniteIntervalsWarning, TrainingRowsWarning
 from hdiforest.serving import _model_file as model_file
@@ -47,7 +49,7 @@ _CELLS_AT_ONCE = 1 << 22
 SurvivalKind = Literal["calibrated", "hdi", "equal_tailed", "lower", "upper"]
 
 
-class HDISurvivalForest(BaseEstimator):
+class HDISurvivalForest(FittedModel[FittedForest]):
     """Distributions and shortest intervals of the time to an event, from a random forest.
 
     A training row weighs as much for a new row as the two share leaves. The distribution is the
@@ -100,7 +102,6 @@ class HDISurvivalForest(BaseEstimator):
     True
     """
 
-    _fitted: FittedForest
     _row_labels: Any = None  # index of pandas
 
     def __init__(
@@ -152,9 +153,17 @@ class HDISurvivalForest(BaseEstimator):
         Returns
         -------
         HDISurvivalForest
-            The model itself.
+            The model itself. A refused argument leaves the model as it was.
         """
-        event, time = split_target(y)
+        before = self.__dict__.copy()
+        try:
+            self._fit(X, *split_target(y))
+        except BaseException:
+            self.__dict__ = before
+            raise
+        return self
+
+    def _fit(self, X: Any, event: Events, time: Array) -> None:
         is_frozen = isinstance(self.estimator, FrozenEstimator)
         forest = thawed(self.estimator) if is_frozen else self._unfitted_forest()
         if is_frozen:
@@ -170,7 +179,6 @@ class HDISurvivalForest(BaseEstimator):
         about = names, allow_nan, thread_count(self.n_jobs)
         self._keep(index_survival(forest, rows, event, time, *about))
         self.estimator_, self._row_labels = forest, frame_of(X).index
-        return self
 
     def _unfitted_forest(self) -> Any:
         if self.estimator is not None:
@@ -186,15 +194,6 @@ class HDISurvivalForest(BaseEstimator):
         self._fitted, self._to_warn = fitted, [TrainingRowsWarning]
         self.n_features_in_ = fitted.n_features
 
-    def _fitted_forest(self) -> FittedForest:
-        check_is_fitted(self)
-        if self._fitted.check_file is not None:
-            self._fitted.check_file()
-        return self._fitted
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted")
-
     def _n_threads(self, n_rows: int | None = None) -> int:  # noqa: ARG002
         return thread_count(self.n_jobs)
 
@@ -206,22 +205,10 @@ class HDISurvivalForest(BaseEstimator):
         return times
 
     @property
-    def n_training_rows_(self) -> int:
-        """Number of rows of the fit."""
-        return self._fitted.n_training_rows
-
-    @property
-    def calibration_(self) -> Any:
-        """The result of the calibration. A model without a calibration has none."""
-        if not hasattr(self, "_fitted") or self._fitted.calibration is None:
-            raise AttributeError("this model has no calibration_; call calibrate first")
-        return self._fitted.calibration
-
-    @property
     def oob_(self) -> OutOfBagPredictions:
         """Predictions for the training rows, each by the trees that did not draw the row."""
         check_is_fitted(self)
-        return OutOfBagPredictions(self)
+        return OutOfBagPredictions(self._at_once())
 
     def calibrate(
         self,
@@ -239,8 +226,8 @@ class HDISurvivalForest(BaseEstimator):
         Parameters
         ----------
         X : (n, n_features) array or table, optional
-            Rows that took no part in the fit. None means the training rows, each by the trees that
-            did not draw it.
+            Rows that took no part in the fit, which is checked. None means the training rows, each
+            by the trees that did not draw it.
         y : (n,) structured array, optional
             Events and times of the rows X.
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
@@ -258,8 +245,11 @@ class HDISurvivalForest(BaseEstimator):
         rows = None
         if X is not None:
             event, time = split_target(y)
-            rows = checked_rows(self, X, forest), event, time
-            checks.check_as_many("y", time, len(rows[0]))
+            new = checked_rows(self, X, forest)
+            checks.check_as_many("y", time, len(new))
+            training = forest.require_training_rows()
+            refuse_training_rows(new, time, training.X, training.y)
+            rows = new, event, time
         censoring = self._censoring_forest(forest)
         calibrated = calibrate_tails(forest, censoring, coverages, rows, self._n_threads())
         self._fitted = forest.with_calibration(calibrated)
