@@ -21,9 +21,9 @@ ARRAYS = to_arrays(MODEL._fitted_forest()).arrays
     ("name", "change", "words"),
     [
         ("tails.levels", lambda levels: levels * 0 + 2, r"levels must lie in"),
-        ("tails.levels", lambda levels: levels + [0, 0, 0, 0, 0, 2], r"levels must lie in"),
+        ("tails.levels", lambda levels: np.delete(levels, 5, 1), r"tails\.levels must"),
         ("tails.levels", lambda levels: levels[::-1], "ascend"),
-        ("tails.levels", lambda levels: levels[:, :5], r"tails\.levels must be float64 of shape"),
+        ("tails.levels", lambda levels: np.insert(levels[:, :5], 5, 2, 1), r"levels must lie in"),
         ("tails.numbers", lambda _: np.array([0, np.nan, 3.0]), "numbers must be those"),
         ("tails.numbers", lambda numbers: np.append(2, numbers[1:]), "numbers must be those"),
         ("training.event", None, r"training\.event must be there"),
