@@ -179,13 +179,15 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
     } else {
         keep_order(n, block);
     }
-    const std::size_t stride = block.stride();
+    const std::size_t stride = block.stride(), n_places = block.n_places();
     make_room(m * stride, block);
-    for (std::size_t p = 0; p < stride; ++p) {
-        const std::size_t place = std::min(p, block.n_places() - 1);
-        const leaf_t* row = given + block.order[block.begins[place]] * m;
-        leaf_t* leaves = block.leaves.data() + p;
-        for (std::size_t t = 0; t < m; ++t) leaves[t * stride] = row[t];
+    leaf_t* leaves = block.leaves.data();
+    for (std::size_t p = 0; p < n_places; ++p) {
+        const leaf_t* row = given + block.order[block.begins[p]] * m;
+        for (std::size_t t = 0; t < m; ++t) leaves[t * stride + p] = row[t];
+    }
+    for (std::size_t t = 0; t < m; ++t) {
+        std::fill(leaves + t * stride + n_places, leaves + (t + 1) * stride, no_leaf);
     }
 }
 

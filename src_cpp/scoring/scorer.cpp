@@ -39,7 +39,8 @@ void score(const LeafIndex& index, const LeafSource& source,
         means_of_leaves ? index.means(source.n_rows(), execution.n_threads, execution.interruption)
                         : nullptr;
     const auto make_worker = [&](std::size_t max_rows) {
-        const auto worker = std::make_shared<ScoreWorker>();
+        // Not std::make_shared, which would clear its 27 kB.
+        const std::shared_ptr<ScoreWorker> worker(new ScoreWorker);
         if (merges) worker->merger.emplace(index, request, execution.strategy, execution.kernels);
         if (means_of_leaves) {
             worker->means.emplace(index, means, request.mean.results, execution.interruption,
