@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from unittest.mock import patch
 
@@ -81,6 +82,25 @@ def random_tree(rng, n_inner, n_features, thresholds):
 def one_leaf_index(y, **options):
     """An index of one tree that has one leaf: the sample y itself."""
     return LeafIndex(np.zeros((len(y), 1), dtype=np.int32), y, **options)
+
+
+def training_cases(targets):
+    """Leaves and targets of few training rows, and ways to build an index of them."""
+    rng = np.random.default_rng(0)
+    for n, m, weighted, pooled in product((1, 12, 30), (1, 3), (False, True), (False, True)):
+        y = rng.normal(size=n)
+        y = {
+            "spread": y,
+            "modes": np.where(rng.random(n) < 0.5, y / 4, 5 + y / 4),
+            "integers": np.rint(2 * y),
+            "decimals": rng.integers(0, 30, n) / 10,
+            "huge": np.sign(y) * 10.0 ** rng.integers(300, 308, n),
+            "tiny": y * 1e-310,
+        }[targets]
+        weights = rng.integers(0, 3, n).astype(float)
+        weights[0] = 1
+        options = {"pooled": pooled, "sample_weight": weights if weighted else None}
+        yield rng.integers(0, 2, (n, m)), y, options
 
 
 def exact_shares(leaves, y, query, counts=None):

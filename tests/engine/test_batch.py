@@ -94,23 +94,10 @@ def test_three_rows_that_hold_24_of_30(least, total, bound, ends):
     assert found.mass.mean() >= 0.8 - 1e-9
 
 
-def test_a_price_of_a_half_reaches_it_with_the_floor():
-    index, leaves = index_of(ROWS)
-    ends, units = index.priced_intervals(leaves, 5.0, 0.7)
-    assert (ends[:, 1] - ends[:, 0]).sum() == 5
-    assert units.sum() / 2.0**31 == pytest.approx(2.4)
-
-
-def test_each_row_at_8_of_10_is_wider_by_far():
-    index, leaves = index_of(ROWS)
-    ends = index.intervals(leaves, 0.8)
-    assert (ends[:, 1] - ends[:, 0]).sum() == 12
-
-
 @pytest.mark.filterwarnings("ignore:min_coverage=.* alone holds")
 def test_bound_and_total_enclose_the_exact_answer():
     rng = np.random.default_rng(0)
-    for _ in range(100):
+    for _ in range(40):
         rows = random_rows(rng)
         least, n = int(rng.choice([0, 6, 10])), len(rows)
         target = int(np.ceil(rng.uniform(0.5, 0.99) * 20 * n))
@@ -186,8 +173,10 @@ def test_rows_without_a_distribution_do_not_count():
     assert np.isnan(found.interval[0]).all()
     assert np.isnan(found.mass[0])
     assert found.total_width == 5
-    none = predict_batch(index, with_empty[:1], 0.8, 0.7)
-    assert none.total_width == 0
+    for none in (with_empty[:1], leaves[:0]):
+        found = predict_batch(index, none, 0.8, 0.7)
+        assert found.interval.shape == (len(none), 2)
+        assert (found.total_width, found.bound) == (0, 0)
 
 
 def test_a_floor_that_holds_enough_gives_the_shortest_intervals_that_hold_it():
@@ -199,19 +188,6 @@ def test_a_floor_that_holds_enough_gives_the_shortest_intervals_that_hold_it():
     assert found.bound == pytest.approx(found.total_width, abs=1e-5)
     with pytest.warns(UserWarning, match=says):
         find_rule(lambda prices: [Sums.read(index, leaves, prices, 0.7)], index, 0.5, 0.7)
-
-
-def test_targets_that_are_all_equal():
-    index, leaves = index_of([([3, 3], [1, 1])])
-    found = predict_batch(index, leaves, 0.9, 0.5)
-    assert (found.total_width, found.bound) == (0, 0)
-
-
-def test_a_batch_without_rows():
-    index, leaves = index_of(ROWS)
-    found = predict_batch(index, leaves[:0], 0.9)
-    assert found.interval.shape == (0, 2)
-    assert (found.total_width, found.bound) == (0, 0)
 
 
 def test_blocks_and_threads_change_nothing(monkeypatch):
@@ -230,7 +206,6 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
     ("options", "message"),
     [
         ({"coverage": 0}, "coverage must be a number above 0 and below 1, got 0"),
-        ({"coverage": 1.0}, "coverage must be a number above 0 and below 1, got 1.0"),
         ({"coverage": np.nan}, "coverage must be a number above 0 and below 1, got nan"),
         ({"coverage": [0.5, 0.9]}, "coverage must be a number above 0 and below 1"),
         ({"min_coverage": 1}, "min_coverage must be a number from 0 on and below 1, got 1"),

@@ -146,19 +146,16 @@ def test_many_rows_of_outputs_are_taken_in_parts(outputs):
         ({"shifts": [None, None, [1.0]]}, r"shifts must have shape \(70,\)"),
         ({"X": [[np.inf] * 3]}, "X"),
         ({"X": np.zeros((0, 2))}, "X has 2 features"),
+        ({"scorers": "of other coverages"}, "scorers must be of the same coverages"),
     ],
 )
 def test_refused_queries_of_outputs(made, outputs, options, message):
+    given = {"scorers": outputs, "X": made[2], "positions": 0} | options
+    if given["scorers"] == "of other coverages":
+        other = CalibratedScorer(made[0], ["hdi"], [0.5], [0.1], PostProcess(0.0, 9.0))
+        given["scorers"] = [*outputs, other]
     with pytest.raises(ValueError, match=message):
-        intervals_of_outputs(**({"scorers": outputs, "X": made[2], "positions": 0} | options))
-
-
-def test_outputs_are_of_the_same_coverages(made, outputs):
-    other = CalibratedScorer(made[0], ["hdi"], [0.5], [0.1], PostProcess(0.0, 9.0))
-    with pytest.raises(ValueError, match="scorers must be of the same coverages"):
-        intervals_of_outputs([*outputs, other], made[2], 0)
-    with pytest.raises(TypeError, match="scorers must be a CalibratedScorer, got Scorer"):
-        intervals_of_outputs([made[0]], made[2], 0)
+        intervals_of_outputs(**given)
 
 
 def test_means_are_written_where_nothing_is_read(made):
@@ -199,12 +196,6 @@ def test_targets_at_one_place_are_both_inside():
 def test_averaged_ends_of_huge_targets_are_finite():
     index = LeafIndex(np.zeros((3, 1), dtype=np.int32), [1.5e308, 1.6e308, 1.7e308])
     assert np.isfinite(index.intervals([[0]], 0.5, "averaged")).all()
-
-
-def test_averaged_intervals_are_midway(made):
-    scorer, _, X = made
-    both = scorer.intervals(X, [0.6, 0.6], ["hdi", "equal_tailed"])
-    assert scorer.intervals(X, 0.6, "averaged").tobytes() == both.mean(axis=-1).tobytes()
 
 
 @given(st.lists(st.floats(-9, 9), min_size=4, max_size=4), st.booleans())
@@ -271,6 +262,8 @@ def test_refused_calibrations(made, options, message):
 def test_other_objects_are_no_parts(made):
     with pytest.raises(TypeError, match="postprocess must be a PostProcess, got tuple"):
         CalibratedScorer(made[0], KINDS, LEVELS, Q_HAT, (0.0, 1.0))
+    with pytest.raises(TypeError, match="scorers must be a CalibratedScorer, got Scorer"):
+        intervals_of_outputs([made[0]], made[2], 0)
     with pytest.raises(TypeError, match="scorer must be a Scorer, got NoneType"):
         CalibratedScorer(None, KINDS, LEVELS, Q_HAT, PostProcess(0.0, 1.0))
     with pytest.raises(TypeError, match="__init__ was not called"):

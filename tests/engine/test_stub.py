@@ -35,12 +35,3 @@ def test_docstrings_are_those_of_the_stub():
             assert "leaves : (n, n_trees) int\n" in found
             found = without_rows(found)
         assert found == expected, node.name
-
-
-def test_signatures_are_those_of_the_stub():
-    for node, value in stub_functions():
-        if not isinstance(node, ast.FunctionDef) or not callable(value):
-            continue
-        for argument in (*node.args.args, *node.args.kwonlyargs):
-            argument.annotation = None
-        assert str(inspect.signature(value)) == f"({ast.unparse(node.args)})", node.name

@@ -7,7 +7,6 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-import hdicore
 import hdiforest
 
 from ..oracle import ROOT, run_python
@@ -34,10 +33,6 @@ def imported_modules(path):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield node.module
-
-
-def test_the_folders_are_where_these_tests_look():
-    assert all(files_under(folder) for folder in FOLDERS[:4])
 
 
 @pytest.mark.parametrize("path", files_under("src_cpp"), ids=named)
@@ -293,13 +288,6 @@ def test_import_hdiforest_loads_nothing_optional_that_scikit_learn_does_not(tmp_
     loaded = loaded_by("hdiforest._estimators.hdi_forest", tmp_path)
     assert {"hdiforest", "hdicore"} <= loaded
     assert not (loaded - alone) & {"pyarrow", "matplotlib", "rich", "safetensors", "pandas"}
-
-
-def test_no_folder_of_a_checkout_shadows_the_package():
-    found = run_python(
-        "import sys; sys.path.insert(0, ''); import hdicore; print(hdicore.__file__)", cwd=ROOT
-    )
-    assert found.strip() == hdicore.__file__
 
 
 def test_the_missing_compiled_module_is_explained(tmp_path):

@@ -24,9 +24,7 @@ NAMES = (
     "kill",
     "replaced",
     "disk",
-    "interrupts",
     "signals",
-    "uninitialised",
 )
 
 
