@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from fractions import Fraction
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -101,22 +100,6 @@ def training_cases(targets):
         weights[0] = 1
         options = {"pooled": pooled, "sample_weight": weights if weighted else None}
         yield rng.integers(0, 2, (n, m)), y, options
-
-
-def exact_shares(leaves, y, query, counts=None):
-    """Weights of the atoms, eq. (7) and (12), as fractions."""
-    shares = {}
-    n_contributing = 0
-    for t, leaf in enumerate(query):
-        rows = [i for i in range(len(y)) if leaves[i, t] == leaf]
-        weights = [1 if counts is None else int(counts[i, t]) for i in rows]
-        if sum(weights) == 0:
-            continue
-        n_contributing += 1
-        for i, weight in zip(rows, weights, strict=True):
-            if weight:
-                shares[y[i]] = shares.get(y[i], 0) + Fraction(weight, sum(weights))
-    return {z: share / n_contributing for z, share in sorted(shares.items())}
 
 
 def damaged(rng, arrays):

@@ -5,7 +5,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -213,16 +212,6 @@ def test_a_handler_runs_during_a_call_and_its_exception_comes_home():
         signal.signal(signal.SIGALRM, before)
     # Nothing of the interrupted call is left.
     np.testing.assert_allclose(index.mean(query[:3]), 999.5)
-
-
-def test_calls_of_other_threads_are_not_interrupted():
-    index = LeafIndex(np.zeros((2000, 1), dtype=np.int32), np.arange(2000.0))
-    query = np.zeros((50_000, 1), dtype=np.int32)
-    found = []
-    thread = threading.Thread(target=lambda: found.append(index.mean(query)))
-    thread.start()
-    thread.join()
-    assert found[0].shape == (50_000,)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="the module has another name there")

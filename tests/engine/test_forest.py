@@ -218,7 +218,6 @@ def test_infinity_is_refused_with_its_position(bad):
         ([[1.0, 2.0]], "X has 2 features, but the forest expects 1"),
         ([["a"]], "X must be an array of numbers"),
         ([[1j]], "X must be an array of numbers"),
-        ([[None]], "X must be an array of numbers"),
         ([[1.0], [2.0, 3.0]], "inhomogeneous"),
     ],
 )

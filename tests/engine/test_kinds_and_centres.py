@@ -67,7 +67,6 @@ def test_trees_that_are_left_out_do_not_count_in_the_centre(made):
     [
         (["hdi"], "kind must be one name, or one for each of 2 coverages, got 1"),
         (["hdi"] * 3, "one for each of 2 coverages, got 3"),
-        ([], "one for each of 2 coverages, got 0"),
         (["hdi", "shortest"], r"kind must be 'hdi'.*got 'shortest'"),
         (["hdi", 3], r"kind must be 'hdi'.*got 3"),
     ],
@@ -85,7 +84,6 @@ def test_centres_that_are_not_numbers_of_the_leaves_are_refused(made):
         (np.zeros(n - 1), "centres must have shape"),
         (np.zeros((n, 1)), "centres must have shape"),
         (np.full(n, np.nan), "centres must be finite"),
-        (np.full(n, np.inf), "centres must be finite"),
         (["a"] * n, "centres must"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -1,20 +1,18 @@
 """LeafIndex: exact shares in every mode, whatever the order of work, and a gate against damage."""
 
 import pickle
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
-from hdicore import LeafIndex, Scorer
+from hdicore import LeafIndex
 
 from .. import reference
-from ..oracle import as_forest, bag_counts, damaged, exact_shares, one_leaf_index
+from ..oracle import damaged, one_leaf_index
 
 KINDS = tuple(hdicore.kinds())
 
@@ -148,65 +146,6 @@ def test_every_answer_equals_the_reference(seed, mode, weighting, pooled, max_sa
     assert_like_reference(index, leaves, y, query, **options)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"bootstrap": False, "max_features": 1},
-        {"bootstrap": True, "max_samples": 0.3, "max_leaf_nodes": 20},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor])
-def test_inbag_mean_is_the_prediction_of_the_forest(kind, options, weighted):
-    rng = np.random.default_rng(1)
-    X = rng.random((150, 4)).round(1)
-    X[::5] = X[1::5]  # duplicate rows
-    y = 100 + X[:, 0] + rng.normal(size=150)
-    weight = rng.integers(1, 6, 150) / 2 if weighted else None
-    estimator = kind(20, min_samples_leaf=3, random_state=0, **options)
-    estimator.fit(X, y, sample_weight=weight)
-    forest = as_forest(estimator)
-    bootstrap = options["bootstrap"]
-    # A bootstrap draws rows in proportion to their weights, and then counts them.
-    index = LeafIndex(
-        forest.leaves(X),
-        y,
-        counts=bag_counts(estimator, 150) if bootstrap else None,
-        sample_weight=None if bootstrap else weight,
-        n_leaves=forest.n_leaves,
-    )
-    query = rng.random((60, 4))
-    tolerance = 2.0**-31 * np.ptp(y) + 1e-12 * np.abs(y).max()
-    found = Scorer(forest, index).mean(query)
-    np.testing.assert_allclose(found, estimator.predict(query), rtol=0, atol=tolerance)
-
-
-@pytest.mark.parametrize("counted", [False, True])
-def test_every_interval_mass_is_within_one_unit_a_tree_of_the_exact_fraction(counted):
-    rng = np.random.default_rng(3)
-    for _ in range(40):
-        n_trees = int(rng.integers(1, 9))
-        leaves, y = random_rows(rng, 40, n_trees, n_leaves=3)
-        counts = rng.integers(0, 3, leaves.shape) if counted else None
-        index = LeafIndex(leaves, y, counts=counts, n_threads=1)
-        query = leaves[rng.integers(40)]
-        exact = exact_shares(leaves, y, query, counts)
-        _, indices, data = index.weights(query[None])
-        assert set(index.atoms()[indices]) == set(exact)
-        n_contributing = sum(
-            1
-            for t in range(n_trees)
-            if np.any((leaves[:, t] == query[t]) & (counts is None or counts[:, t] > 0))
-        )
-        total = n_contributing * 2**31
-        units = [Fraction(round(share * total)) for share in data]
-        assert sum(units) == total
-        shares = zip(units, exact.values(), strict=True)
-        errors = [Fraction(0), *np.cumsum([held - share * total for held, share in shares])]
-        assert max(errors) - min(errors) < n_contributing
-
-
 def test_threads_and_the_order_of_rows_change_no_array():
     rng = np.random.default_rng(4)
     leaves, y = random_rows(rng, 400, 25, n_leaves=12, n_targets=50)
@@ -273,7 +212,7 @@ def test_answers_of_leaves_of_many_sizes(n, sizes):
     points = np.sort(rng.choice(y, size=(4, 3)), axis=1)
     cdf, (indptr, indices, weights) = index.cdf(query, points), index.weights(query)
     again = LeafIndex.from_arrays(index.arrays(), True)
-    assert "units" not in index.arrays()  # rows weigh alike
+    assert ("units" in index.arrays()) == (n == 140_000)  # rows weigh alike, or a leaf is too large
     np.testing.assert_array_equal(again.intervals(query, levels), found)
     for row, own in enumerate(query):
         units = np.zeros(n, dtype=np.int64)

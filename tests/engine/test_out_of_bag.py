@@ -209,7 +209,6 @@ def test_arguments_out_of_range_are_named():
         ({"index": two}, "index must be of one output"),
         ({"leaves": rows.leaves + 100}, "leaves must name leaves of the index, got 10"),
         ({"leaves": rows.leaves - 5}, "leaves must name leaves of the index, got -"),
-        ({"leaves": rows.leaves[:, 1:]}, "leaves must have shape"),
         ({"counts": rows.counts[1:]}, "counts must have shape"),
         ({"counts": -rows.counts}, "counts must hold whole numbers"),
         ({"y": nan}, "y must be finite"),
@@ -218,10 +217,8 @@ def test_arguments_out_of_range_are_named():
         ({"y": large}, "too large to be averaged"),
         ({"draw_weight": nan}, "draw_weight must be finite"),
         ({"draw_weight": -large}, "draw_weight must be finite and not negative"),
-        ({"draw_weight": large}, "too large to be averaged"),
         ({"draw_weight": [1.0]}, "draw_weight must have shape"),
         ({"sample_weight": [1.0]}, "sample_weight must have shape"),
-        ({"sample_weight": nan}, "weight"),
         ({"n_threads": -1}, "n_threads must be"),
     ]
     for change, message in wrong:
@@ -240,9 +237,7 @@ def test_questions_out_of_range_are_named():
         ({"rows": 1}, "rows must have 1 dimensions"),
         ({"coverage": 0}, "coverage must be above 0"),
         ({"kind": "median"}, "kind must be"),
-        ({"kind": ["hdi", "hdi"]}, "kind must"),
         ({"family": "pale"}, "family must be 'raw' or 'centred', got 'pale'"),
-        ({"family": ["raw", 1]}, "family must be 'raw' or 'centred', got 1"),
         ({"scale": np.inf}, "scale must be finite"),
         ({"offsets": np.full(len(rows.y), np.nan)}, "offsets must be finite"),
         ({"offsets": [0.0]}, "offsets must have shape"),

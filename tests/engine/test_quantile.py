@@ -155,14 +155,6 @@ def test_cdf_mean_and_draws_equal_the_reference(seed):
     np.testing.assert_array_equal(index.draws(query, uniforms[None])[0], expected)
 
 
-def test_draws_follow_the_weights():
-    index = one_leaf_index([1.0, 2.0, 3.0], sample_weight=[1, 2, 5])
-    uniforms = ((np.arange(8000) + 0.5) / 8000)[None]
-    values, counts = np.unique(index.draws(QUERY, uniforms), return_counts=True)
-    assert values.tolist() == [1, 2, 3]
-    assert counts.tolist() == [1000, 2000, 5000]
-
-
 def test_uniforms_may_be_replaced_in_place_and_are_kept_otherwise():
     index = one_leaf_index([1.0, 2.0])
     uniforms = np.array([[0.1, 0.9]])

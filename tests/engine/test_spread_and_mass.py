@@ -8,7 +8,6 @@ from hdicore import LeafIndex
 
 from .. import reference
 
-pytestmark = pytest.mark.engine
 RNG = np.random.default_rng(0)
 
 

@@ -239,27 +239,6 @@ def test_no_import_of_the_user_layer_runs_in_a_circle():
         pytest.fail(" -> ".join(error.args[1]))
 
 
-@pytest.mark.parametrize("asked", ["iloc", "__arrow_c_stream__", "__arrow_c_array__"])
-def test_of_which_kind_rows_are_is_asked_in_one_place(asked):
-    root = ROOT / "python" / "hdiforest"
-    places = [
-        str(path.relative_to(root))
-        for path in sorted(root.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("hasattr", "getattr")
-        and getattr(node.args[1], "value", None) == asked
-    ]
-    assert places == ["_tables/frames.py"]
-
-
-def test_the_library_never_imports_the_command():
-    for name, imported in user_layer_imports().items():
-        if not name.startswith("hdiforest._cli") and name != "hdiforest.__main__":
-            assert not {module for module in imported if module.startswith("hdiforest._cli")}
-
-
 LOADED = "import sys, {}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
 
 

@@ -529,12 +529,12 @@ def test_flipped_bytes_of_large_arrays(opening, ask, tmp_path):
     raw(1, n_trees=40).save(tmp_path / "model", training_rows=False)
     data, random = (tmp_path / "model").read_bytes(), Random(1)
     changed = []
-    for _ in range(300):
+    for _ in range(150):
         flipped = bytearray(data)
         flipped[random.randrange(8000, len(data))] ^= 1 << random.randrange(8)
         changed.append(bytes(flipped))
     paths = written(tmp_path, changed)
-    n_least = 300 if opening == COPIED else 50
+    n_least = 150 if opening == COPIED else 25
     assert list(check_damaged(ask, paths, NEW[:40], n_least, opening)) == []
 
 
@@ -545,7 +545,7 @@ def test_files_changed_under_a_checksum_that_fits(ask, tmp_path):
     finally:
         sys.path.pop(0)
     random = Random(2)
-    contents = [mutate(data, random) for data in SMALL.values() for _ in range(40)]
+    contents = [mutate(data, random) for data in SMALL.values() for _ in range(20)]
     paths = written(tmp_path, contents)
     assert list(check_damaged(ask, paths, NEW[:7, :2].copy(), len(paths) // 2)) == []
 
@@ -675,9 +675,7 @@ def test_what_python_alone_reads_changes_no_answer(files, ask, tmp_path):
         same(found.intervals, whole.intervals)
 
 
-@pytest.mark.parametrize(
-    "version", ["99 9.9 2.0", '{"facts": {"format_version": 2}}', "3", "3 0.1 ", "3  1.5", ""]
-)
+@pytest.mark.parametrize("version", ["99 9.9 2.0", '{"facts": {"format_version": 2}}', "3", ""])
 def test_other_versions_are_told(version, files, ask, tmp_path):
     whole = files("leaf_1").read_bytes()
     start = 8 + int.from_bytes(whole[:8], "little")

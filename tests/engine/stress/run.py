@@ -18,7 +18,6 @@ from outcome import SkippedError, as_markdown, machine, write
 
 NAMES = (
     "allocations",
-    "address_space",
     "threads",
     "soak",
     "kill",

@@ -28,11 +28,6 @@ def test_an_allocation_that_fails_gives_memory_error():
 
 
 @linux
-def test_an_end_of_the_address_space_gives_memory_error():
-    stress("address_space", "--step", "30", "--only", "pickle.loads, protocol 4")
-
-
-@linux
 def test_a_killed_run_leaves_the_old_output_and_the_next_removes_its_temporary():
     stress("kill", "--moments", "1", "--scale", "0.05", "--only", "score to csv, SIGKILL")
 
