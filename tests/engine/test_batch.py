@@ -161,6 +161,12 @@ def test_a_floor_that_holds_enough_gives_the_shortest_intervals_that_hold_it():
         find_rule(lambda prices: [Sums.read(index, leaves, prices, 0.7)], index, 0.5, 0.7)
 
 
+def test_targets_that_are_all_equal():
+    index, leaves = index_of([([3, 3], [1, 1])])
+    found = predict_batch(index, leaves, 0.9, 0.5)
+    assert (found.total_width, found.bound) == (0, 0)
+
+
 def test_blocks_and_threads_change_nothing(monkeypatch):
     rng = np.random.default_rng(3)
     rows = [(np.cumsum(rng.integers(1, 9, 6)).tolist(), [4, 1, 5, 2, 3, 5]) for _ in range(50)]

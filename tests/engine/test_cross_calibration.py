@@ -87,7 +87,7 @@ def test_intervals_are_those_of_numpy(sizes, weighted, postprocess):
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 9), min_size=2, max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_any_folds_have_the_intervals_of_numpy(seed, sizes):
     for weighted in (False, True):
         if sum(sizes) == 0:

@@ -15,7 +15,7 @@ from ..oracle import one_leaf_index, training_cases
 ROWS = (([0, 1, 2, 3], [4, 3, 2, 1]), ([0, 5, 6, 10], [1, 5, 3, 1]), ([0, 2, 9, 30], [2, 5, 2, 1]))
 
 
-@pytest.mark.parametrize("targets", ["spread", "integers", "decimals", "huge", "tiny"])
+@pytest.mark.parametrize("targets", ["spread", "integers", "decimals", "huge"])
 def test_equal_to_the_twin(targets):
     rng = np.random.default_rng(1)
     for leaves, y, options in training_cases(targets):

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <thread>
@@ -12,11 +11,7 @@
 
 #include "check.hpp"
 #include "hdicore/c_api.h"
-#include "pmf/hdi.hpp"
-#include "pmf/quantile.hpp"
-#include "pmf/weighted_sample.hpp"
 #include "samples.hpp"
-#include "scoring/scorer.hpp"
 
 using namespace hdicore;
 using namespace samples;
