@@ -8,8 +8,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from fractions import Fraction
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from unittest.mock import patch
 
@@ -83,20 +83,23 @@ def one_leaf_index(y, **options):
     return LeafIndex(np.zeros((len(y), 1), dtype=np.int32), y, **options)
 
 
-def exact_shares(leaves, y, query, counts=None):
-    """Weights of the atoms, eq. (7) and (12), as fractions."""
-    shares = {}
-    n_contributing = 0
-    for t, leaf in enumerate(query):
-        rows = [i for i in range(len(y)) if leaves[i, t] == leaf]
-        weights = [1 if counts is None else int(counts[i, t]) for i in rows]
-        if sum(weights) == 0:
-            continue
-        n_contributing += 1
-        for i, weight in zip(rows, weights, strict=True):
-            if weight:
-                shares[y[i]] = shares.get(y[i], 0) + Fraction(weight, sum(weights))
-    return {z: share / n_contributing for z, share in sorted(shares.items())}
+def training_cases(targets):
+    """Leaves and targets of few training rows, and ways to build an index of them."""
+    rng = np.random.default_rng(0)
+    for n, m, weighted, pooled in product((1, 12, 30), (1, 3), (False, True), (False, True)):
+        y = rng.normal(size=n)
+        y = {
+            "spread": y,
+            "modes": np.where(rng.random(n) < 0.5, y / 4, 5 + y / 4),
+            "integers": np.rint(2 * y),
+            "decimals": rng.integers(0, 30, n) / 10,
+            "huge": np.sign(y) * 10.0 ** rng.integers(300, 308, n),
+            "tiny": y * 1e-310,
+        }[targets]
+        weights = rng.integers(0, 3, n).astype(float)
+        weights[0] = 1
+        options = {"pooled": pooled, "sample_weight": weights if weighted else None}
+        yield rng.integers(0, 2, (n, m)), y, options
 
 
 def damaged(rng, arrays):

@@ -69,20 +69,6 @@ def test_the_example_in_cython_is_shown_as_it_is():
     assert file.endswith(shown)
 
 
-def test_there_is_a_call_or_a_recipe_for_each_library():
-    assert list(CALLS) == list(FORESTS)
-    assert list(RECIPES) == [
-        "Any library with leaves",
-        "quantile-forest",
-        "Larger leaves",
-        "Training rows",
-        "Calibrated intervals",
-        "A budget of width",
-        "Regions",
-        "Instruction sets",
-    ]
-
-
 def check_intervals(names):
     """Check what a recipe leaves: intervals of a model that can be pickled."""
     lower, upper = np.moveaxis(names["intervals"], 1, 0)
@@ -178,18 +164,6 @@ def test_code_of_the_engine_runs_in_order():
         for code in CODE.findall(section):
             exec(code, names)
     assert names["larger"].n_leaves.tolist() == [2]
-
-
-def test_rows_in_leaves_of_other_rows_are_an_error(rows):
-    from sklearn.ensemble import RandomForestRegressor
-
-    from hdiforest import from_leaves
-
-    X, y = rows["X_train"], rows["y_train"]
-    forest = RandomForestRegressor(5, min_samples_leaf=20, random_state=0).fit(X, y)
-    model = from_leaves(forest.apply, X[X[:, 0] < 0.2], y[X[:, 0] < 0.2])
-    with pytest.raises(ValueError, match="a leaf of tree 0, in which a training row lies"):
-        model.predict_interval(X[X[:, 0] > 0.8])
 
 
 def test_a_forest_of_one_tree_may_return_one_column(rows):

@@ -42,7 +42,7 @@ def rows_at_thresholds(rng, estimator, X, n):
     return rows
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor])
 @pytest.mark.parametrize("missing", ["never", "at fit", "at predict"])
 def test_apply_equals_scikit_learn_for_random_forests(kind, seed, missing):
@@ -72,8 +72,8 @@ def test_apply_equals_scikit_learn_for_random_forests(kind, seed, missing):
 
 
 @pytest.mark.parametrize("kind", [DecisionTreeRegressor, ExtraTreeRegressor])
-def test_apply_equals_scikit_learn_for_a_thousand_single_trees(kind):
-    for seed in range(1000):
+def test_apply_equals_scikit_learn_for_hundreds_of_single_trees(kind):
+    for seed in range(150):
         rng = np.random.default_rng(seed)
         X = rng.integers(0, 6, size=(30, 2)) / 3
         if seed % 2:
@@ -172,16 +172,14 @@ def test_any_memory_layout_gives_the_same_leaves(dtype):
         np.testing.assert_array_equal(forest.apply(same), estimator.apply(X), err_msg=name)
 
 
-def test_whole_number_and_half_precision_rows_are_accepted():
-    for dtype in (np.int64, np.uint8, bool, np.float16):
-        X = np.array([[0], [1]], dtype=dtype)
-        assert stump().apply(X).tolist() == [[1], [2]]
-
-
 def test_out_is_filled_and_returned():
     out = np.full((2, 1), -7, dtype=np.int32)
     assert stump().apply([[0.0], [1.0]], out=out) is out
     assert out.tolist() == [[1], [2]]
+
+
+READ_ONLY = np.zeros((2, 1), dtype=np.int32)
+READ_ONLY.flags.writeable = False
 
 
 @pytest.mark.parametrize(
@@ -190,6 +188,7 @@ def test_out_is_filled_and_returned():
         np.zeros((2, 1)),
         np.zeros((2, 2), dtype=np.int32),
         np.zeros((2, 2), dtype=np.int32)[:, :1],
+        READ_ONLY,
         [[0], [0]],
     ],
 )
@@ -198,30 +197,18 @@ def test_an_out_that_does_not_fit_is_refused(out):
         stump().apply([[0.0], [1.0]], out=out)
 
 
-def test_a_read_only_out_is_refused():
-    out = np.zeros((1, 1), dtype=np.int32)
-    out.flags.writeable = False
-    with pytest.raises(ValueError, match="writeable"):
-        stump().apply([[0.0]], out=out)
-
-
-def test_no_rows_give_no_leaves():
-    assert stump().apply(np.zeros((0, 1))).shape == (0, 1)
-
-
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e39, -1e39, float.fromhex("0x1.ffffffp127")])
 def test_infinity_is_refused_with_its_position(bad):
     X = np.zeros((50, 1))
     X[41, 0] = bad
     with pytest.raises(ValueError, match=r"X\[41, 0\] is infinite or too large for float32"):
         stump().apply(X)
-    if np.isinf(bad):
-        with pytest.raises(ValueError, match=r"X\[41, 0\]"):
-            stump().apply(X.astype(np.float32))
-
-
-def test_the_largest_float64_that_rounds_to_a_finite_float32_is_accepted():
-    assert stump().apply([[float.fromhex("0x1.fffffefffffffp127")]]).tolist() == [[2]]
+    X[41, 0] = float.fromhex("0x1.fffffefffffffp127")  # rounds to a finite one
+    assert stump().apply(X)[41] == 2
+    X = X.astype(np.float32)
+    X[41, 0] = np.inf
+    with pytest.raises(ValueError, match=r"X\[41, 0\]"):
+        stump().apply(X)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +218,6 @@ def test_the_largest_float64_that_rounds_to_a_finite_float32_is_accepted():
         ([[1.0, 2.0]], "X has 2 features, but the forest expects 1"),
         ([["a"]], "X must be an array of numbers"),
         ([[1j]], "X must be an array of numbers"),
-        ([[None]], "X must be an array of numbers"),
         ([[1.0], [2.0, 3.0]], "inhomogeneous"),
     ],
 )
@@ -240,39 +226,25 @@ def test_rows_that_are_no_matrix_of_numbers_are_refused(X, message):
         stump().apply(X)
 
 
-def test_negative_thread_counts_are_refused():
-    with pytest.raises(ValueError, match="n_threads"):
-        stump().apply([[0.0]], n_threads=-1)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"children_left": [3, -1, -1]}, "child 3"),
-        ({"children_left": [-2, -1, -1]}, "child -2"),
         ({"children_left": [2**40, -1, -1]}, "child"),
         ({"children_left": [0, -1, -1]}, "two ways"),
         ({"children_left": [2, -1, -1]}, "two ways"),
         ({"children_left": [-1, -1, -1]}, "child -1"),
-        ({"children_right": [-1, -1, -1]}, "child -1"),
         ({"children_left": [-1, -1, -1], "children_right": [-1, -1, -1]}, "no path reaches"),
         ({"feature": [1, -2, -2]}, "feature 1 of 1"),
         ({"feature": [-1, -2, -2]}, "feature -1"),
         ({"threshold": [np.nan, 0, 0]}, "NaN"),
         ({"threshold": [0.5, 0]}, "threshold must have as many"),
         ({"feature": [0, 0, 0, 0]}, "feature must have as many"),
-        ({"missing_go_to_left": [0]}, "missing_go_to_left must have as many"),
-        ({"children_right": [2]}, "children_right must have as many"),
         ({"tree_offsets": [0, 2]}, "tree_offsets"),
-        ({"tree_offsets": [1, 3]}, "tree_offsets"),
         ({"tree_offsets": [0, 0, 3]}, "tree_offsets"),
         ({"tree_offsets": [0, 4, 3]}, "tree"),
-        ({"tree_offsets": [0, -1, 3]}, "tree"),
-        ({"tree_offsets": [0, 1, 3]}, "tree"),
-        ({"tree_offsets": [0]}, "at least one tree"),
         ({"tree_offsets": []}, "at least one tree"),
         ({"n_features": 0}, "n_features"),
-        ({"n_features": -1}, "n_features"),
         ({"n_features": 2**31}, "n_features"),
         ({"children_left": [0.5, -1, -1]}, "children_left must hold whole numbers"),
         ({"children_left": ["1", "-1", "-1"]}, "children_left must be an array of numbers"),
@@ -283,16 +255,10 @@ def test_what_is_no_forest_is_refused(changes, message):
         stump(**changes)
 
 
-def test_a_cycle_below_the_root_is_refused():
-    # 0 -> 1, 2; 1 and 3 are each other's children.
-    with pytest.raises(ValueError, match=r"two ways|no path"):
-        Forest([1, 3, -1, 1, -1], [2, 4, -1, 4, -1], [0] * 5, [0.0] * 5, [0] * 5, [0, 5], 1)
-
-
 def test_random_changes_of_children_are_refused_or_still_a_proper_tree():
     rng = np.random.default_rng(4)
     accepted = 0
-    for _ in range(2000):
+    for _ in range(1000):
         left, right, *rest = random_tree(rng, 6, 2, [0.0, 1.0])
         both = [left, right]
         both[rng.integers(2)][rng.integers(13)] = rng.integers(-2, 14)
@@ -305,7 +271,7 @@ def test_random_changes_of_children_are_refused_or_still_a_proper_tree():
         np.testing.assert_array_equal(
             forest.apply(X, n_threads=1)[:, 0], reference.apply_tree(*both, *rest, X)
         )
-    assert 0 < accepted < 1000
+    assert 0 < accepted < 500
 
 
 def test_the_order_of_node_numbers_does_not_matter():
@@ -346,19 +312,11 @@ def test_views_outlive_their_forest(small_forest):
         np.testing.assert_array_equal(array, copies[name])
 
 
-@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_pickle_round_trip(small_forest, protocol):
-    again = pickle.loads(pickle.dumps(small_forest, protocol=protocol))
-    assert again.n_features == 3
-    for name, array in small_forest.arrays().items():
-        np.testing.assert_array_equal(again.arrays()[name], array)
-
-
 def test_thousands_of_damaged_arrays_are_refused_or_route_safely(small_forest):
     rng = np.random.default_rng(8)
     X = rng.choice([-1, 0.3, 0.7, 5, np.nan], (20, 3))
     refused = 0
-    for _ in range(4000):
+    for _ in range(2000):
         arrays = damaged(rng, small_forest.arrays())
         try:
             forest = Forest.from_arrays(arrays, 3)
@@ -368,19 +326,7 @@ def test_thousands_of_damaged_arrays_are_refused_or_route_safely(small_forest):
         leaves = forest.leaves(X, n_threads=1)
         assert np.all((leaves >= 0) & (leaves < forest.n_leaves))
         assert np.all(forest.apply(X, n_threads=1) >= 0)
-    assert 2000 < refused < 4000
-
-
-def test_every_other_child_is_refused():
-    forest = Forest(*random_tree(np.random.default_rng(9), 12, 2, [0.0, 1.0]), [0, 25], 2)
-    arrays = forest.arrays()
-    for node in range(25):
-        word = int(arrays["nodes"][node, 1])
-        for child in set(range(26)) - {word >> 11}:
-            nodes = arrays["nodes"].copy()
-            nodes[node, 1] = child << 11 | word & 0x7FF
-            with pytest.raises(ValueError, match="damaged"):
-                Forest.from_arrays(arrays | {"nodes": nodes}, 2)
+    assert 1000 < refused < 2000
 
 
 @pytest.mark.parametrize("name", ["nodes", "tree_offsets", "leaf_nodes"])
@@ -391,11 +337,6 @@ def test_missing_or_mistyped_arrays_are_refused(small_forest, name):
     del arrays[name]
     with pytest.raises(ValueError, match=f"must contain '{name}'"):
         Forest.from_arrays(arrays, 3)
-
-
-def test_a_split_on_a_feature_beyond_n_features_is_refused(small_forest):
-    with pytest.raises(ValueError, match="damaged"):
-        Forest.from_arrays(small_forest.arrays(), 1)
 
 
 def columns_of(estimator):

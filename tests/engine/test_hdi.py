@@ -45,26 +45,13 @@ def weights_for(values):
 weighted_samples = samples.flatmap(lambda z: st.tuples(st.just(z), weights_for(z)))
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=400)
 @given(weighted_samples, levels)
 def test_the_sweep_equals_enumeration(sample, level):
     values, weights = sample
     with np.errstate(over="ignore"):
         expected = reference.weighted_hdi(values, weights, level)
     assert tuple(weighted_hdi(values, weights, level)) == expected
-
-
-@settings(deadline=None)
-@given(weighted_samples)
-def test_width_never_falls_with_the_level_and_ends_at_the_whole_support(sample):
-    values, weights = sample
-    intervals = weighted_hdi(values, weights, LEVELS)
-    support = [z for k, z in enumerate(values) if weights is None or weights[k] > 0]
-    widths = intervals[1] - intervals[0]
-    tie = max(map(abs, support)) * 2.0**-48
-    assert np.all(np.diff(widths) >= -tie)
-    if weights is None or min(w for w in weights if w > 0) > 1e-9 * sum(weights):
-        assert intervals[:, -1].tolist() == [min(support), max(support)]
 
 
 @settings(deadline=None)
@@ -77,73 +64,6 @@ def test_ends_are_values_of_the_sample_that_hold_the_level(sample, level):
     weights = np.ones(len(values)) if weights is None else np.array(weights)
     inside = (np.array(values) >= lower) & (np.array(values) <= upper)
     assert weights[inside].sum() / weights.sum() > level - 1e-11
-
-
-@settings(deadline=None)
-@given(weighted_samples)
-def test_a_tiny_level_needs_one_value(sample):
-    lower, upper = weighted_hdi(*sample, 1e-300)
-    assert lower == upper
-
-
-@settings(deadline=None)
-@given(weighted_samples)
-def test_several_levels_equal_separate_calls(sample):
-    together = weighted_hdi(*sample, LEVELS)
-    assert together.shape == (2, len(LEVELS))
-    for k, level in enumerate(LEVELS):
-        np.testing.assert_array_equal(together[:, k], weighted_hdi(*sample, level))
-
-
-@settings(deadline=None)
-@given(weighted_samples, levels, st.randoms(use_true_random=False))
-def test_the_order_of_the_sample_does_not_matter(sample, level, random):
-    values, weights = sample
-    order = list(range(len(values)))
-    random.shuffle(order)
-    shuffled = [values[k] for k in order], weights and [weights[k] for k in order]
-    assert weighted_hdi(*shuffled, level).tobytes() == weighted_hdi(*sample, level).tobytes()
-
-
-@settings(deadline=None)
-@given(weighted_samples, levels, st.integers(0, 3))
-def test_scaling_by_a_power_of_two_scales_the_interval(sample, level, exponent):
-    values, weights = sample
-    scaled = np.ldexp(values, exponent)
-    if np.any((scaled != 0) & (np.abs(scaled) < 1e-290)):  # halves and tolerances would lose bits
-        return
-    expected = np.ldexp(weighted_hdi(values, weights, level), exponent)
-    np.testing.assert_array_equal(weighted_hdi(scaled, weights, level), expected)
-
-
-@settings(deadline=None)
-@given(st.lists(lattice, min_size=1, max_size=25), levels, st.integers(-8, 8))
-def test_shifting_by_a_whole_number_shifts_the_interval(values, level, by):
-    expected = weighted_hdi(values, coverage=level) + by
-    np.testing.assert_array_equal(weighted_hdi(np.add(values, by), coverage=level), expected)
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=25, unique=True), levels)
-def test_reflection_reflects_the_interval_unless_all_but_leftmost_is_tied(values, level):
-    lower, upper = weighted_hdi(values, coverage=level)
-    mirrored = weighted_hdi(np.negative(values), coverage=level)
-    assert mirrored[1] - mirrored[0] == upper - lower
-    # Where one interval is shortest no tie rule is asked.
-    ordered = sorted(values)
-    held = sum(lower <= z <= upper for z in values)
-    widths = [b - a for a, b in zip(ordered, ordered[held - 1 :], strict=False)]
-    if widths.count(min(widths)) == 1:
-        assert mirrored.tolist() == [-upper, -lower]
-
-
-@settings(deadline=None)
-@given(weighted_samples, levels, st.lists(anything, max_size=5))
-def test_values_of_weight_zero_change_nothing(sample, level, extra):
-    values, weights = sample
-    weights = [1.0] * len(values) if weights is None else weights
-    found = weighted_hdi([*extra, *values], [0.0] * len(extra) + weights, level)
-    np.testing.assert_array_equal(found, weighted_hdi(values, weights, level))
 
 
 @settings(deadline=None)
@@ -185,17 +105,6 @@ def test_a_mass_equal_to_the_level_is_recognised(n):
         np.testing.assert_array_equal(atoms_inside(many, levels), expected)
 
 
-def test_an_atom_that_holds_the_level_is_an_interval_of_width_zero():
-    assert weighted_hdi([1.0, 2.0, 3.0], [1, 8, 1], 0.8).tolist() == [2.0, 2.0]
-    assert weighted_hdi([1.0, 2.0, 3.0], [1, 8, 1], 0.81).tolist() != [2.0, 2.0]
-
-
-def test_a_constant_sample_gives_the_constant():
-    for level in LEVELS:
-        assert weighted_hdi([7.5] * 9, coverage=level).tolist() == [7.5, 7.5]
-    assert weighted_hdi([3.0]).tolist() == [3.0, 3.0]
-
-
 def test_ties_go_to_mass_then_to_the_median_then_to_the_left():
     # All intervals below have width 1.
     assert weighted_hdi([0, 1, 10, 11, 20, 21], [3, 2, 2, 2, 3, 3], 0.25).tolist() == [20.0, 21.0]
@@ -208,10 +117,8 @@ def test_equal_masses_are_tied_however_their_shares_are_rounded(n):
     # Every pair of neighbours has the same width and, exactly, the same mass.
     middle = (n - 1) // 2
     values = np.arange(float(n))
-    for factor in (1, 2, 3):  # the same leaf in several trees
-        index = LeafIndex(np.zeros((n, factor), dtype=int), values)
-        found = index.intervals(np.zeros((1, factor)), 2 / n)[0]
-        assert found[0] in (middle - 1, middle)
+    index = LeafIndex(np.zeros((n, 3), dtype=int), values)  # the same leaf in several trees
+    assert index.intervals(np.zeros((1, 3)), 2 / n)[0][0] in (middle - 1, middle)
     assert weighted_hdi(values, coverage=2 / n)[0] in (middle - 1, middle)
 
 
@@ -234,7 +141,7 @@ def paper_algorithm_1(y, w, threshold):
     return ends
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(20))
 def test_the_algorithm_of_the_paper_agrees_where_nothing_is_tied_or_equal(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(40, 90))
@@ -269,15 +176,6 @@ def test_any_layout_and_type_of_sample_is_accepted():
     np.testing.assert_array_equal(weighted_hdi(values.tolist(), weights.astype(np.uint8)), expected)
 
 
-def test_thread_counts_change_no_bit():
-    rng = np.random.default_rng(2)
-    values, weights = rng.normal(size=(200, 50)).round(1), rng.random((200, 50))
-    expected = weighted_hdi(values, weights, LEVELS, n_threads=1).tobytes()
-    for n_threads in (2, 8, 0):
-        found = weighted_hdi(values, weights, LEVELS, n_threads=n_threads)
-        assert found.tobytes() == expected
-
-
 def test_weights_may_have_any_finite_size():
     for scale in (5e-324, 1e-310, 1e-200, 1.0, 1e200, 4e307):
         assert weighted_hdi([1, 2, 3], [scale, 2 * scale, scale], 0.5).tolist() == [2.0, 2.0]
@@ -296,16 +194,12 @@ def test_widths_may_overflow():
     [
         ({"values": []}, "at least one value"),
         ({"values": [1.0, np.nan]}, "values must be finite, got nan at position 1"),
-        ({"values": [np.inf, 1.0]}, "values must be finite"),
-        ({"values": 1.0}, "values must have 1 or 2 dimensions"),
         ({"values": np.zeros((1, 1, 1))}, "values must have 1 or 2 dimensions"),
+        ({"values": [[1.0, 2.0], [3.0, np.nan]]}, "values must be finite"),
         ({"values": ["a"]}, "values must be an array of numbers"),
         ({"weights": [1.0]}, r"weights must have shape \(2,\)"),
-        ({"weights": [[1.0, 1.0]]}, r"weights must have shape \(2,\)"),
-        ({"weights": 1.0}, "weights must have shape"),
         ({"weights": [1.0, -1.0]}, "weights must be finite and not negative, got -1"),
         ({"weights": [np.nan, 1.0]}, "weights must be finite"),
-        ({"weights": [np.inf, 1.0]}, "weights must be finite"),
         ({"weights": [0.0, 0.0]}, "must not all be zero"),
         ({"n_threads": -1}, "n_threads"),
     ],
@@ -315,39 +209,7 @@ def test_bad_samples_are_refused(arguments, message):
         weighted_hdi(**({"values": [1.0, 2.0]} | arguments))
 
 
-def test_a_bad_row_of_a_batch_is_refused():
-    values = np.zeros((100, 3))
-    values[97, 2] = np.nan
-    with pytest.raises(ValueError, match="values must be finite"):
-        weighted_hdi(values)
-
-
 GRID = (np.arange(100_000) + 0.5) / 100_000
-
-
-@pytest.mark.parametrize(
-    ("level", "lower", "upper"),
-    [
-        (0.5, 0.435552, 1.917951),
-        (0.8, 0.167300, 3.080291),
-        (0.9, 0.083815, 3.932146),
-        (0.95, 0.042363, 4.765168),
-    ],
-)
-def test_gamma_intervals_are_those_of_the_density(level, lower, upper):
-    sample = stats.gamma.ppf(GRID, 2)
-    found = weighted_hdi(sample, coverage=level)
-    # The width is flat around its minimum: ends are known less well than the width.
-    np.testing.assert_allclose(found, [lower, upper], atol=1e-2)
-    assert found[1] - found[0] == pytest.approx(upper - lower, abs=1e-3)
-    tailed = one_leaf_index(sample).intervals([[0]], level, "equal_tailed")[0]
-    np.testing.assert_allclose(tailed, stats.gamma.interval(level, 2), atol=1e-3)
-
-
-def test_a_weighted_grid_gives_the_interval_of_its_density():
-    grid = np.linspace(0, 30, 300_001)
-    found = weighted_hdi(grid, stats.gamma.pdf(grid, 2), 0.9)
-    np.testing.assert_allclose(found, [0.083815, 3.932146], atol=1e-3)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.95])

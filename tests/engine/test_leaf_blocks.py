@@ -60,15 +60,18 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options))
 def test_blocks_of_any_size_give_every_bit(targets, counts, options):
     y = TARGETS[targets]
-    for sample_weight, k, n_threads in itertools.product((None, WEIGHT), (1, 3, 7), (1, 3)):
+    for sample_weight, (k, n_threads) in itertools.product(
+        (None, WEIGHT), ((1, 3), (3, 1), (7, 3))
+    ):
         common = {"sample_weight": sample_weight, "n_threads": n_threads, **options}
         blocks = Blocks(LEAVES, counts, k)
         found = LeafIndex.from_blocks(blocks, y, N_LEAVES, **common)
+        assert_same(LeafIndex.from_blocks(list(blocks()), y, N_LEAVES, **common), found)
         expected = LeafIndex(LEAVES, y, counts=counts, n_leaves=N_LEAVES, **common)
         assert_same(found, expected)
         if "keep_row_weights" in options:
             assert_same_left_out(found, expected)
-        assert blocks.n_passes <= 2 + (sample_weight is not None and counts is not None)
+        assert blocks.n_passes <= 3 + (sample_weight is not None and counts is not None)
 
 
 def assert_same_left_out(found, expected):
@@ -113,13 +116,6 @@ def test_more_targets_than_16_bits_hold():
     assert_same(found, LeafIndex(leaves, y, n_leaves=[4000] * 3))
 
 
-def test_a_list_of_blocks_is_iterated_again():
-    y = TARGETS["tied"]
-    blocks = list(Blocks(LEAVES, COUNTS, 4)())
-    expected = LeafIndex(LEAVES, y, counts=COUNTS, n_leaves=N_LEAVES)
-    assert_same(LeafIndex.from_blocks(blocks, y, N_LEAVES), expected)
-
-
 def some(leaves=LEAVES, counts=None, k=2):
     return list(Blocks(leaves, counts, k)())
 
@@ -128,7 +124,6 @@ def some(leaves=LEAVES, counts=None, k=2):
     ("blocks", "message"),
     [
         (some()[:-1], "blocks must hold 7 trees in all, got 6"),
-        ([*some(), *some()], "blocks must hold 7 trees in all"),
         (iter(some(counts=COUNTS * 5000)), "blocks must hold 7 trees in all, got 0"),
         ([*some()[:2], *some(counts=COUNTS)[2:]], "counts must be given for all blocks"),
         (some(LEAVES[1:]), "y must have a row for each row of leaves, 59, got 60"),
@@ -215,7 +210,6 @@ def test_trees_that_do_not_exist_are_refused(trees, message):
         ([0, 1, 2, 3, 4, 5, 6, 8], "order must hold each row number below 8 once, got 8"),
         ([0, 1, 2, 3, 4, 5, 6, 6], "order must hold each row number below 8 once, got 6 twice"),
         ([-1, 1, 2, 3, 4, 5, 6, 7], "order must hold whole numbers"),
-        ([0.5] * 8, "order must hold whole numbers"),
     ],
 )
 def test_orders_that_are_no_permutations_are_refused(order, message):

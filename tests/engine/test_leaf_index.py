@@ -1,21 +1,18 @@
 """LeafIndex: exact shares in every mode, whatever the order of work, and a gate against damage."""
 
 import pickle
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from sklearn.tree import DecisionTreeRegressor
 
 import hdicore
-from hdicore import LeafIndex, Scorer
+from hdicore import LeafIndex
 
 from .. import reference
-from ..oracle import as_forest, bag_counts, damaged, exact_shares, one_leaf_index
+from ..oracle import damaged, one_leaf_index
 
 KINDS = tuple(hdicore.kinds())
 
@@ -106,7 +103,7 @@ def assert_like_reference(index, leaves, y, query, **options):
 
 
 @example(843590, "all", "whole", True, 2)  # a position that is no whole number
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(["all", "inbag", "oob", "huge counts"]),
@@ -149,100 +146,7 @@ def test_every_answer_equals_the_reference(seed, mode, weighting, pooled, max_sa
     assert_like_reference(index, leaves, y, query, **options)
 
 
-@pytest.mark.parametrize("mode", ["all", "inbag", "oob"])
-def test_each_row_hands_out_exactly_two_to_the_shift_units_a_tree(mode):
-    rng = np.random.default_rng(0)
-    X = rng.random((200, 3))
-    y = X[:, 0] + rng.normal(size=200)
-    estimator = RandomForestRegressor(30, min_samples_leaf=7, random_state=0).fit(X, y)
-    forest = as_forest(estimator)
-    bags = bag_counts(estimator, 200)
-    counts = {"all": None, "inbag": bags, "oob": (bags == 0).astype(int)}[mode]
-    index = LeafIndex(forest.leaves(X), y, counts=counts, n_leaves=forest.n_leaves)
-    assert set(leaf_sums(index)) == {2**31}
-    _, _, data = index.weights(forest.leaves(X))
-    assert np.all(data > 0)
-    assert units_of(index, forest.leaves(X)).sum() <= 200 * 30 * 2**31
-    if mode != "oob":  # where a leaf may hold no row
-        np.testing.assert_array_equal(units_of(index, forest.leaves(X)).sum(axis=1), 30 * 2**31)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"bootstrap": True},
-        {"bootstrap": False, "max_features": 1},
-        {"bootstrap": True, "max_samples": 0.3},
-        {"bootstrap": True, "max_leaf_nodes": 5},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor])
-def test_inbag_mean_is_the_prediction_of_the_forest(kind, options, weighted):
-    rng = np.random.default_rng(1)
-    X = rng.random((150, 4)).round(1)
-    X[::5] = X[1::5]  # duplicate rows
-    y = 100 + X[:, 0] + rng.normal(size=150)
-    weight = rng.integers(1, 6, 150) / 2 if weighted else None
-    estimator = kind(20, min_samples_leaf=3, random_state=0, **options)
-    estimator.fit(X, y, sample_weight=weight)
-    forest = as_forest(estimator)
-    bootstrap = options["bootstrap"]
-    # A bootstrap draws rows in proportion to their weights, and then counts them.
-    index = LeafIndex(
-        forest.leaves(X),
-        y,
-        counts=bag_counts(estimator, 150) if bootstrap else None,
-        sample_weight=None if bootstrap else weight,
-        n_leaves=forest.n_leaves,
-    )
-    query = rng.random((60, 4))
-    tolerance = 2.0**-31 * np.ptp(y) + 1e-12 * np.abs(y).max()
-    found = Scorer(forest, index).mean(query)
-    np.testing.assert_allclose(found, estimator.predict(query), rtol=0, atol=tolerance)
-
-
-def test_inbag_mean_is_not_the_prediction_where_leaves_predict_medians():
-    rng = np.random.default_rng(2)
-    X = rng.random((150, 4))
-    y = rng.exponential(size=150)
-    estimator = RandomForestRegressor(
-        20, criterion="absolute_error", min_samples_leaf=10, random_state=0
-    ).fit(X, y)
-    forest = as_forest(estimator)
-    index = LeafIndex(
-        forest.leaves(X), y, counts=bag_counts(estimator, 150), n_leaves=forest.n_leaves
-    )
-    assert np.min(np.abs(Scorer(forest, index).mean(X) - estimator.predict(X))) > 1e-6
-
-
-@pytest.mark.parametrize("counted", [False, True])
-def test_every_interval_mass_is_within_one_unit_a_tree_of_the_exact_fraction(counted):
-    rng = np.random.default_rng(3)
-    for _ in range(40):
-        n_trees = int(rng.integers(1, 9))
-        leaves, y = random_rows(rng, 40, n_trees, n_leaves=3)
-        counts = rng.integers(0, 3, leaves.shape) if counted else None
-        index = LeafIndex(leaves, y, counts=counts, n_threads=1)
-        query = leaves[rng.integers(40)]
-        exact = exact_shares(leaves, y, query, counts)
-        _, indices, data = index.weights(query[None])
-        assert set(index.atoms()[indices]) == set(exact)
-        n_contributing = sum(
-            1
-            for t in range(n_trees)
-            if np.any((leaves[:, t] == query[t]) & (counts is None or counts[:, t] > 0))
-        )
-        total = n_contributing * 2**31
-        units = [Fraction(round(share * total)) for share in data]
-        assert sum(units) == total
-        shares = zip(units, exact.values(), strict=True)
-        errors = [Fraction(0), *np.cumsum([held - share * total for held, share in shares])]
-        assert max(errors) - min(errors) < n_contributing
-
-
-def test_threads_blocks_and_orders_change_no_bit(set_block_rows):
+def test_threads_and_the_order_of_rows_change_no_array():
     rng = np.random.default_rng(4)
     leaves, y = random_rows(rng, 400, 25, n_leaves=12, n_targets=50)
     y = np.stack([y, rng.normal(size=400)], axis=1)
@@ -256,48 +160,6 @@ def test_threads_blocks_and_orders_change_no_bit(set_block_rows):
     assert_same_arrays(
         LeafIndex(leaves[rows], y[rows], counts=counts[rows], sample_weight=weights[rows]), index
     )
-
-    def answers(index, query, **how):
-        return (
-            index.intervals(query, [0.1, 0.5, 0.9], **how).tobytes(),
-            index.mean(query, **how).tobytes(),
-            index.quantiles(query, [0.1, 0.7], "linear", **how).tobytes(),
-        )
-
-    query = rng.integers(-1, 12, (333, 25))
-    expected = answers(index, query, n_threads=1)
-    for n_threads in (1, 2, 8):
-        for block_rows in (1, 7, 1000):
-            set_block_rows(block_rows)
-            assert answers(index, query, n_threads=n_threads) == expected
-    trees = rng.permutation(25)
-    turned = LeafIndex(leaves[:, trees], y, counts=counts[:, trees], sample_weight=weights)
-    assert answers(turned, query[:, trees]) == expected
-
-
-def test_a_single_leaf_weighs_all_rows_alike():
-    rng = np.random.default_rng(5)
-    X, y = rng.random((64, 2)), rng.normal(size=64)
-    estimator = RandomForestRegressor(7, min_samples_leaf=64, random_state=0).fit(X, y)
-    forest = as_forest(estimator)
-    index = LeafIndex(forest.leaves(X), y, n_leaves=forest.n_leaves)
-    _, indices, data = Scorer(forest, index).weights(X[:1])
-    np.testing.assert_array_equal(indices, np.arange(64))
-    np.testing.assert_array_equal(data, np.full(64, 1 / 64))
-
-
-def test_pure_leaves_give_one_atom_at_training_rows():
-    rng = np.random.default_rng(6)
-    X, y = rng.random((50, 2)), rng.normal(size=50)
-    estimators = [
-        DecisionTreeRegressor(random_state=0),
-        RandomForestRegressor(5, bootstrap=False, random_state=0),
-    ]
-    for estimator in estimators:
-        forest = as_forest(estimator.fit(X, y))
-        index = LeafIndex(forest.leaves(X), y, n_leaves=forest.n_leaves)
-        intervals = Scorer(forest, index).intervals(X, [0.01, 1.0])
-        np.testing.assert_array_equal(intervals, np.tile(y[:, None, None], (1, 2, 2)))
 
 
 def test_large_leaves_switch_to_the_wide_shift():
@@ -316,34 +178,6 @@ def test_large_leaves_switch_to_the_wide_shift():
         assert index.intervals([[0]], 0.9).tolist() == [[3.0, 3.0]]
 
 
-def test_large_leaves_of_equal_rows_store_no_units():
-    rng = np.random.default_rng(8)
-    # Means of 2,000 rows a leaf: fine buckets; of 700 with one of 1,400: units without them.
-    for n_leaves, sizes in ((2, (0.5, 0.5)), (5, (0.5, 0.2, 0.1, 0.1, 0.1))):
-        n = 4000 if n_leaves == 2 else 3500
-        leaves = rng.choice(n_leaves, size=(n, 3), p=sizes).astype(np.int32)
-        y = rng.normal(size=n)
-        index = LeafIndex(leaves, y, n_threads=1)
-        assert "units" not in index.arrays()
-        again = LeafIndex.from_arrays(index.arrays(), scalar_output=True)
-        query = rng.integers(0, n_leaves, (5, 3)).astype(np.int32)
-        weights = index.weights(query)
-        for row in range(len(query)):
-            units = np.zeros(n, dtype=np.int64)
-            for tree in range(3):
-                members = np.sort(y[leaves[:, tree] == query[row, tree]])
-                upto = np.arange(len(members) + 1) * 2**31 // len(members)
-                units[np.searchsorted(index.atoms(), members)] += np.diff(upto)
-            begin, end = weights[0][row : row + 2]
-            expected = np.flatnonzero(units)
-            np.testing.assert_array_equal(weights[1][begin:end], expected)
-            np.testing.assert_array_equal(weights[2][begin:end] * 3 * 2**31, units[expected])
-        levels = [0.5, 0.9]
-        np.testing.assert_array_equal(
-            again.intervals(query, levels), index.intervals(query, levels)
-        )
-
-
 def shortest_by_running_sums(values, units, enough):
     """The definition for targets without ties in width, in O(n log n)."""
     upto = np.append(0, np.cumsum(units))
@@ -356,6 +190,7 @@ def shortest_by_running_sums(values, units, enough):
 @pytest.mark.parametrize(
     ("n", "sizes"),
     [
+        (3500, (0.5, 0.2, 0.1, 0.1, 0.1)),
         (6000, (0.5, 0.5)),
         (9000, (0.9, 0.05, 0.05)),
         (90_000, (0.5, 0.4, 0.1)),
@@ -375,7 +210,10 @@ def test_answers_of_leaves_of_many_sizes(n, sizes):
     found = index.intervals(query, levels)
     quantiles, mean = index.quantiles(query, levels), index.mean(query)
     points = np.sort(rng.choice(y, size=(4, 3)), axis=1)
-    cdf = index.cdf(query, points)
+    cdf, (indptr, indices, weights) = index.cdf(query, points), index.weights(query)
+    again = LeafIndex.from_arrays(index.arrays(), True)
+    assert ("units" in index.arrays()) == (n == 140_000)  # rows weigh alike, or a leaf is too large
+    np.testing.assert_array_equal(again.intervals(query, levels), found)
     for row, own in enumerate(query):
         units = np.zeros(n, dtype=np.int64)
         for tree, leaf in enumerate(own):
@@ -390,6 +228,9 @@ def test_answers_of_leaves_of_many_sizes(n, sizes):
             at = np.searchsorted(np.cumsum(units), enough)
             assert quantiles[row, k] == index.atoms()[at]
         shares = units / (4 * 2**31)
+        here = slice(*indptr[row : row + 2])
+        np.testing.assert_array_equal(indices[here], held)
+        np.testing.assert_array_equal(weights[here], shares[held])
         np.testing.assert_allclose(mean[row], shares @ index.atoms(), rtol=1e-12)
         expected = [shares[index.atoms() <= point].sum() for point in points[row]]
         np.testing.assert_allclose(cdf[row], expected, rtol=1e-12)
@@ -414,25 +255,6 @@ def test_whole_sample_weights_are_repeated_rows(n_trees):
             LeafIndex(*repeated[:2], counts=repeated[2]),
             but={"copies"},  # there are fewer rows
         )
-
-
-def test_rows_of_weight_zero_are_no_rows():
-    rng = np.random.default_rng(15)
-    leaves, y = random_rows(rng)
-    weights = rng.random(30) * (rng.random(30) < 0.6)
-    kept = weights > 0
-    found = LeafIndex(leaves, y, sample_weight=weights).intervals(leaves[kept], [0.2, 0.9, 1.0])
-    alone = LeafIndex(leaves[kept], y[kept], sample_weight=weights[kept])
-    np.testing.assert_array_equal(found, alone.intervals(leaves[kept], [0.2, 0.9, 1.0]))
-
-
-def test_scaling_sample_weights_by_a_power_of_two_changes_nothing():
-    rng = np.random.default_rng(8)
-    leaves, y = random_rows(rng)
-    weights = rng.random(30)
-    index = LeafIndex(leaves, y, sample_weight=weights)
-    for factor in (2.0**-1000, 2.0**-3, 2.0**900):
-        assert_same_arrays(LeafIndex(leaves, y, sample_weight=weights * factor), index)
 
 
 def test_signed_zeros_are_one_atom_whichever_comes_first():
@@ -481,19 +303,6 @@ def test_leaving_a_row_out_equals_the_reference(weighted):
         row = int(rng.integers(15))
         query = np.where(rng.random(4) < 0.8, leaves[row], -1)
         assert_like_reference(index, leaves, y, query, sample_weight=weights, leave_out=row)
-
-
-def test_the_target_of_a_row_never_changes_its_own_left_out_interval():
-    rng = np.random.default_rng(11)
-    leaves, y = random_rows(rng, 60, 10, n_leaves=6)
-    expected = None
-    for value in (y[0], *rng.choice(y, 5), -1e9, 1e9, 0.123):
-        changed = y.copy()
-        changed[0] = value
-        index = LeafIndex(leaves, changed, keep_row_weights=True)
-        found = index.intervals(leaves[:1], [0.3, 0.9, 1.0], leave_out=[0])
-        expected = found if expected is None else expected
-        np.testing.assert_array_equal(found, expected)
 
 
 def test_a_leaf_of_the_left_out_row_alone_does_not_contribute():
@@ -551,15 +360,12 @@ def test_a_row_to_which_no_tree_contributes_is_nan():
     [
         ({"leaves": [[-1], [0]]}, r"leaves\[0, 0\] must not be negative"),
         ({"leaves": [[0.5], [0]]}, "leaves must hold whole numbers"),
-        ({"leaves": [[np.nan], [0]]}, "leaves must hold whole numbers"),
-        ({"leaves": [[2**31], [0]]}, "leaves must hold whole numbers"),
         ({"leaves": [[2**31 - 1], [0]]}, "small numbers"),
         ({"leaves": [0, 1]}, "leaves must have 2 dimensions"),
         ({"leaves": [["a"], ["b"]]}, "leaves must be an array of numbers"),
         ({"leaves": np.zeros((2, 0))}, "number of trees"),
         ({"leaves": np.zeros((0, 1)), "y": []}, "at least one training row"),
         ({"leaves": [[0], [0], [0]]}, "y must have a row for each row of leaves"),
-        ({"y": [np.nan, 0.0]}, r"y\[0\] is not finite"),
         ({"y": [0.0, -np.inf]}, r"y\[1\] is not finite"),
         ({"y": np.zeros((2, 0))}, "at least one output"),
         ({"y": np.zeros((2, 1, 1))}, "y must have 1 or 2 dimensions"),
@@ -570,10 +376,8 @@ def test_a_row_to_which_no_tree_contributes_is_nan():
         ({"sample_weight": [1.0]}, "sample_weight must have shape"),
         ({"sample_weight": [1.0, -1.0]}, r"sample_weight\[1\]"),
         ({"sample_weight": [np.nan, 1.0]}, r"sample_weight\[0\]"),
-        ({"sample_weight": [1.0, np.inf]}, r"sample_weight\[1\]"),
         ({"sample_weight": [0.0, 0.0]}, "must not all be zero"),
         ({"n_leaves": [1]}, "leaves names leaf 1 of tree 0, which has 1"),
-        ({"n_leaves": [-1]}, "leaves names leaf"),
         ({"n_leaves": [2, 2]}, "n_leaves must have shape"),
         ({"n_leaves": [2**40]}, "small numbers"),
         ({"n_threads": -1}, "n_threads"),
@@ -653,22 +457,16 @@ def test_arrays_make_the_same_index_without_a_copy(small_index):
     # Units that follow from the size of a leaf are tabulated.
     assert stored <= again.nbytes <= stored + 4 * 20**2
     assert again.n_entries == len(arrays["ranks"])
-
-
-@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_pickle_round_trip(small_index, protocol):
-    again = pickle.loads(pickle.dumps(small_index, protocol=protocol))
-    assert_same_arrays(again, small_index)
-    assert again.scalar_output == small_index.scalar_output
-    query = np.zeros((1, 3))
-    np.testing.assert_array_equal(again.intervals(query), small_index.intervals(query))
+    unpickled = pickle.loads(pickle.dumps(small_index))
+    assert_same_arrays(unpickled, small_index)
+    assert unpickled.scalar_output == scalar_output
 
 
 def test_thousands_of_damaged_arrays_are_refused_or_score_safely(small_index):
     rng = np.random.default_rng(14)
     scalar = small_index.scalar_output
     refused = 0
-    for _ in range(2500):
+    for _ in range(1000):
         arrays = damaged(rng, small_index.arrays())
         try:
             index = LeafIndex.from_arrays(arrays, scalar_output=scalar)
@@ -681,7 +479,7 @@ def test_thousands_of_damaged_arrays_are_refused_or_score_safely(small_index):
         lower, upper = np.moveaxis(intervals, -2, 0)
         assert np.all((lower <= upper) | np.isnan(lower))
         index.mean(query, n_threads=1)
-    assert 1800 < refused < 2500
+    assert 700 < refused < 1000
 
 
 def test_missing_or_mistyped_arrays_are_refused(small_index):

@@ -35,8 +35,7 @@ def definition(leaves, y, queries, **options):
 
 
 @pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("n_trees", [1, 2, 3, 64, 65])
-@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize(("n_trees", "pooled"), [(1, False), (3, True), (64, False), (65, True)])
 def test_targets_of_any_size(name, n_trees, pooled):
     rng = np.random.default_rng(n_trees)
     y = rng.choice(TARGETS[name], 20)
@@ -49,7 +48,7 @@ def test_targets_of_any_size(name, n_trees, pooled):
     assert np.all((known >= y.min()) & (known <= y.max()))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=12),
     st.integers(0, 2**32 - 1),
@@ -94,20 +93,6 @@ def test_the_error_is_a_unit_of_a_leaf_and_two_steps(n_trees):
     assert abs(Fraction(found) - exact) <= error + abs(exact) / 2**53
 
 
-@pytest.mark.parametrize("n_trees", [2, 5, 400])
-def test_the_error_of_leaves_without_rounded_weights(n_trees):
-    """Each holds one target, and a power of two of them are several: no share of a leaf is cut."""
-    rng = np.random.default_rng(n_trees)
-    for k in range(200):
-        y = rng.normal(size=8) * 10.0 ** rng.integers(-3, 4) + rng.choice([0, 1e3, -0.3])
-        leaves = np.arange(8)[:, None].repeat(n_trees, axis=1)
-        query = rng.integers(0, 8, n_trees)
-        exact = sum(map(Fraction, y[query].tolist())) / n_trees
-        error = Fraction(np.ptp(y)) * (Fraction(1, 2**51) + Fraction(n_trees, 2**59))
-        found = Fraction(LeafIndex(leaves, y, pooled=k % 2 == 1).mean([query])[0])
-        assert abs(found - exact) <= error + abs(exact) / 2**53
-
-
 FAR = {
     "ordinary": [0.3, 0.5, 0.0, 0.2, -0.1, 0.1, 0.7, 1e-3],
     "far smaller than the range": [1e-20, 2e-20, -3e-25, 1.0, 0.1, 7e-19, 1e6, 0.0],
@@ -118,7 +103,7 @@ FAR = {
 
 @pytest.mark.parametrize("targets", FAR)
 @pytest.mark.parametrize("options", ["none", "weights", "pooled", "counts"])
-@pytest.mark.parametrize("n_trees", [1, 3, 100])
+@pytest.mark.parametrize("n_trees", [1, 30])
 def test_leaves_that_hold_one_target_have_it_as_their_mean(targets, options, n_trees):
     rng = np.random.default_rng(n_trees)
     y = np.repeat(FAR[targets], 3)
@@ -209,18 +194,3 @@ def test_threads_that_ask_first_at_once():
     for thread in threads:
         thread.join()
     assert all(one.tobytes() == expected.tobytes() for one in found)
-
-
-@pytest.mark.parametrize("outlier", [1e9, -1e9, 0.5])
-def test_a_row_left_out_is_absent(outlier):
-    rng = np.random.default_rng(5)
-    leaves, y = rng.integers(0, 4, (30, 6)), rng.normal(size=30)
-    y[7] = outlier
-    index = LeafIndex(leaves, y, keep_row_weights=True)
-    rest = np.arange(30) != 7
-    without = LeafIndex(leaves[rest], y[rest], n_leaves=index.n_leaves)
-    expected = without.mean(leaves[[7]])
-    np.testing.assert_array_equal(index.mean(leaves[[7]], leave_out=[7]), expected)
-    mean = np.empty(1)
-    index.intervals(leaves[[7]], mean=mean, leave_out=[7])
-    np.testing.assert_array_equal(mean, expected)

@@ -52,15 +52,17 @@ def every(levels):
 
 @pytest.mark.parametrize("stacks", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_intervals_are_those_of_the_definition(seed, weighted, stacks):
-    rows = Rows(seed, n=40 + seed, weighted=weighted)
+    rows = Rows(seed, n=24 + seed, weighted=weighted)
     offsets = np.random.default_rng(0).normal(size=len(rows.y))
     stacked = {"scale": 0.3, "offsets": offsets} if stacks else {}
     coverage, kinds = every([0.3, 0.8, 1.0])
     engine = rows.engine()
     assert engine.has_raw != weighted
     found = engine.intervals(np.arange(len(rows.y)), coverage, kinds, **stacked)
+    again = engine.intervals([15, 3], coverage, kinds, n_threads=3, **stacked)
+    assert_array_equal(again, found[[15, 3]])
     assert found.shape == (len(rows.y), 2, len(kinds))
     for i in range(len(rows.y)):
         atoms = reference.centred_atoms(
@@ -79,14 +81,14 @@ def test_intervals_are_those_of_the_definition(seed, weighted, stacks):
 
 
 @pytest.mark.parametrize("values", ["distinct", "tied", "constant", "far apart"])
-@pytest.mark.parametrize("n_leaves", [1, 4, 30])
+@pytest.mark.parametrize("n_leaves", [1, 4, 16])
 def test_one_merge_gives_the_intervals_of_both_families(values, n_leaves):
-    rows = Rows(3, n=70, n_leaves=n_leaves)
+    rows = Rows(3, n=32, n_leaves=n_leaves)
     y = {"distinct": rows.y, "tied": np.round(rows.y), "constant": 0 * rows.y - 0.0}.get(
         values, np.where(rows.y > 1, 1e300, rows.y * 1e-300)
     )
     coverage, kinds = every([0.5, 0.9])
-    engine, asked = rows.engine(y), (np.arange(70), coverage, kinds)
+    engine, asked = rows.engine(y), (np.arange(32), coverage, kinds)
     both = engine.intervals(*asked, ["raw", "centred"])
     assert_array_equal(both[0], engine.intervals(*asked, "raw"))
     assert_array_equal(both[1], engine.intervals(*asked))
@@ -182,17 +184,6 @@ def test_a_target_moves_no_atom_of_its_own_row():
         assert_allclose(after[0], before[i], atol=1e-12, rtol=0)
 
 
-def test_threads_and_the_choice_of_rows_change_no_bit():
-    rows = Rows(5, n=200, n_trees=20)
-    engine, every_row = rows.engine(), np.arange(200)
-    found = engine.intervals(every_row, 0.8, "hdi")
-    assert found.shape == (200, 2)
-    assert_array_equal(engine.intervals(every_row, 0.8, "hdi", n_threads=3), found)
-    assert_array_equal(engine.intervals([150, 3], 0.8, "hdi"), found[[150, 3]])
-    assert engine.intervals([], 0.8).shape == (0, 2)
-    assert engine.intervals([1, 2], [0.8], family=["centred"]).shape == (1, 2, 2, 1)
-
-
 def test_arrays_in_fortran_order_are_not_copied_and_may_be_damaged_later():
     rows = Rows(7, n=64)
     rows.leaves = np.asfortranarray(rows.leaves, dtype=np.int32)
@@ -218,8 +209,6 @@ def test_arguments_out_of_range_are_named():
         ({"index": two}, "index must be of one output"),
         ({"leaves": rows.leaves + 100}, "leaves must name leaves of the index, got 10"),
         ({"leaves": rows.leaves - 5}, "leaves must name leaves of the index, got -"),
-        ({"leaves": rows.leaves[0]}, "leaves must have shape"),
-        ({"leaves": rows.leaves[:, 1:]}, "leaves must have shape"),
         ({"counts": rows.counts[1:]}, "counts must have shape"),
         ({"counts": -rows.counts}, "counts must hold whole numbers"),
         ({"y": nan}, "y must be finite"),
@@ -228,11 +217,8 @@ def test_arguments_out_of_range_are_named():
         ({"y": large}, "too large to be averaged"),
         ({"draw_weight": nan}, "draw_weight must be finite"),
         ({"draw_weight": -large}, "draw_weight must be finite and not negative"),
-        ({"draw_weight": large}, "too large to be averaged"),
         ({"draw_weight": [1.0]}, "draw_weight must have shape"),
         ({"sample_weight": [1.0]}, "sample_weight must have shape"),
-        ({"sample_weight": nan}, "weight"),
-        ({"sample_weight": -large}, "weight"),
         ({"n_threads": -1}, "n_threads must be"),
     ]
     for change, message in wrong:
@@ -251,9 +237,7 @@ def test_questions_out_of_range_are_named():
         ({"rows": 1}, "rows must have 1 dimensions"),
         ({"coverage": 0}, "coverage must be above 0"),
         ({"kind": "median"}, "kind must be"),
-        ({"kind": ["hdi", "hdi"]}, "kind must"),
         ({"family": "pale"}, "family must be 'raw' or 'centred', got 'pale'"),
-        ({"family": ["raw", 1]}, "family must be 'raw' or 'centred', got 1"),
         ({"scale": np.inf}, "scale must be finite"),
         ({"offsets": np.full(len(rows.y), np.nan)}, "offsets must be finite"),
         ({"offsets": [0.0]}, "offsets must have shape"),

@@ -7,26 +7,21 @@ import time
 import numpy as np
 import pytest
 
-from hdicore import Forest, LeafIndex, Scorer, weighted_hdi
+from hdicore import LeafIndex, weighted_hdi
 
-from ..oracle import random_tree, run_python
-
-
-@pytest.fixture(scope="module")
-def scorer():
-    rng = np.random.default_rng(0)
-    trees = [random_tree(rng, 60, 3, rng.random(100)) for _ in range(40)]
-    fields = [np.concatenate(columns) for columns in zip(*trees, strict=True)]
-    forest = Forest(*fields, np.cumsum([0, *(len(tree[0]) for tree in trees)]), 3)
-    X = rng.random((500, 3))
-    return Scorer(forest, LeafIndex(forest.leaves(X), X[:, 0].round(2), n_leaves=forest.n_leaves))
+from ..oracle import run_python
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 8])
 def test_an_error_in_a_worker_comes_home(scorer, n_threads):
     X = np.random.default_rng(1).random((5000, 3))
     X[4999, 2] = np.inf
-    for call in (scorer.intervals, scorer.mean, scorer.weights, scorer.forest.apply):
+    for call in (
+        scorer.intervals,
+        scorer.mean,
+        scorer.weights,
+        scorer.forest.apply,
+    ):
         with pytest.raises(ValueError, match=r"X\[4999, 2\] is infinite"):
             call(X, n_threads=n_threads)
     leaves = np.zeros((5000, 40), dtype=np.int32)
@@ -35,12 +30,6 @@ def test_an_error_in_a_worker_comes_home(scorer, n_threads):
         scorer.index.intervals(leaves, n_threads=n_threads)
     X[4999, 2] = 0.5
     assert np.all(np.isfinite(scorer.intervals(X, n_threads=n_threads)))
-
-
-def test_every_worker_may_fail(scorer, set_block_rows):
-    set_block_rows(1)
-    with pytest.raises(ValueError, match="infinite"):
-        scorer.intervals(np.full((1000, 3), np.inf), n_threads=8)
 
 
 def ticks_during(call):
@@ -133,31 +122,6 @@ print("done")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_forked_child_scores_with_threads():
     assert run_python(FORK, timeout=60) == "done\n"
-
-
-SPAWN = """
-import pickle, sys
-import numpy as np
-from hdicore import Forest, LeafIndex, Scorer
-import multiprocessing
-
-tree = [[1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, 0, 0], [0, 0, 0]]
-forest = Forest(*tree, [0, 3], 1)
-X = np.random.default_rng(0).random((500, 1))
-scorer = Scorer(forest, LeafIndex(forest.leaves(X), X[:, 0]))
-with multiprocessing.get_context("spawn").Pool(1) as pool:
-    found = pool.apply(scorer.intervals, (X,))
-assert found.tobytes() == scorer.intervals(X).tobytes()
-print("done")
-"""
-
-
-def test_a_spawned_process_receives_a_scorer(tmp_path):
-    script = tmp_path / "script.py"
-    lines = SPAWN.strip().splitlines()
-    body = "\n".join(f"    {line}" if line else "" for line in lines[5:])
-    script.write_text("\n".join([*lines[:5], 'if __name__ == "__main__":', body]))
-    assert run_python("import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')", script)
 
 
 THREADS = "import os, hdicore; {}\nprint(hdicore.available_threads())"

@@ -59,45 +59,23 @@ def test_quantiles_equal_the_reference(seed, interpolation):
     assert index.quantiles(query, levels[5], interpolation)[0] == found[5]
 
 
-@settings(deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(INTERPOLATIONS))
-def test_quantiles_never_fall_with_the_level_and_span_the_support(seed, interpolation):
-    rng = np.random.default_rng(seed)
-    index, query, atoms, _ = random_index(rng)
-    if not len(atoms.values):
-        return
-    levels = np.sort([0.0, 1.0, *rng.random(40)])
-    found = index.quantiles(query, levels, interpolation, n_threads=1)[0]
-    assert np.all(np.diff(found) >= -1e-12)
-    assert (found[0], found[-1]) == (atoms.values[0], atoms.values[-1])
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 10, 37, 100])
-@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-def test_equal_weights_give_the_quantiles_of_numpy(n, interpolation):
-    rng = np.random.default_rng(n)
-    y = rng.normal(size=n)
-    levels = np.concatenate([[0.0, 1.0], rng.random(50)])
-    found = one_leaf_index(y).quantiles(QUERY, levels, interpolation)[0]
-    expected = np.quantile(y, levels, method=interpolation)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2.0**-29 * np.ptp(y) * n)
-
-
 TIED = ([1, 1, 2, 2], [5, 5, 5, 7, 7, 7], [0, 0, 0, 1], [3, 3], [-1, 0, 0, 0, 0, 2, 2, 9])
+DISTINCT = [np.random.default_rng(n).normal(size=n).round(6) for n in (1, 2, 3, 8, 37, 100)]
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-@pytest.mark.parametrize("y", TIED, ids=str)
 @pytest.mark.parametrize("n_trees", [1, 3])
-def test_equal_weights_with_ties_give_the_quantiles_of_numpy(y, interpolation, n_trees):
-    levels = np.arange(0, 41) / 40
-    expected = np.quantile(np.array(y, dtype=float), levels, method=interpolation)
-    # Counted twice in one tree a row weighs the same, but stands for two observations.
-    leaves = np.zeros((len(y), n_trees), dtype=int)
-    query = [[0] * n_trees]
-    for options in ({}, {"keep_row_weights": True}, {"sample_weight": np.full(len(y), 0.3)}):
-        found = LeafIndex(leaves, y, **options).quantiles(query, levels, interpolation)[0]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6, err_msg=str(options))
+def test_equal_weights_give_the_quantiles_of_numpy(interpolation, n_trees):
+    some = np.concatenate([[0.0, 1.0], np.random.default_rng(0).random(50)])
+    for y in (*TIED, *DISTINCT):
+        levels = np.arange(0, 41) / 40 if isinstance(y, list) else some
+        expected = np.quantile(np.array(y, dtype=float), levels, method=interpolation)
+        # Counted twice in one tree a row weighs the same, but stands for two observations.
+        leaves = np.zeros((len(y), n_trees), dtype=int)
+        query = [[0] * n_trees]
+        for options in ({}, {"keep_row_weights": True}, {"sample_weight": np.full(len(y), 0.3)}):
+            found = LeafIndex(leaves, y, **options).quantiles(query, levels, interpolation)[0]
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6, err_msg=f"{y}{options}")
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
@@ -117,27 +95,6 @@ def test_pooled_leaves_give_the_quantiles_of_numpy_of_all_their_rows(interpolati
         assert index.n_samples(query[None])[0] == len(sample)
 
 
-@pytest.mark.parametrize("n", [4, 8, 10, 16, 100])
-def test_at_steps_of_the_distribution_function_quantiles_are_those_of_numpy(n):
-    y = np.random.default_rng(n).normal(size=n)
-    index = one_leaf_index(y)
-    steps = np.array([k / n for k in range(1, n) if (k / n) * n == k])
-    assert len(steps) > 2
-    for interpolation in ("inverted_cdf", "averaged_inverted_cdf"):
-        found = index.quantiles(QUERY, steps, interpolation)[0]
-        expected = np.quantile(y, steps, method=interpolation)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize("n", [3, 5, 9, 17, 101])
-def test_at_the_levels_of_the_atoms_every_interpolation_gives_the_atom(n):
-    y = np.sort(np.random.default_rng(n).normal(size=n))
-    levels = np.arange(n) / (n - 1)
-    for interpolation in ("linear", "lower", "higher", "midpoint", "nearest"):
-        found = one_leaf_index(y).quantiles(QUERY, levels, interpolation)[0]
-        np.testing.assert_array_equal(found, y, err_msg=interpolation)
-
-
 @pytest.mark.skipif(int(np.__version__[0]) < 2, reason="numpy 1 has no weighted quantiles")
 def test_weighted_quantiles_are_those_of_numpy():
     rng = np.random.default_rng(0)
@@ -149,31 +106,11 @@ def test_weighted_quantiles_are_those_of_numpy():
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint"])
-def test_quantiles_of_tied_targets_are_those_of_numpy(interpolation):
-    """A target that half the rows share is the quantile of half the levels."""
-    rng = np.random.default_rng(2)
-    for n_ties in range(1, 12):
-        y = np.concatenate([[0.0], rng.integers(1, 4, size=n_ties).astype(float)])
-        levels = np.round(rng.random(30), 3)
-        found = one_leaf_index(y).quantiles(QUERY, levels, interpolation)[0]
-        expected = np.quantile(y, levels, method=interpolation)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
-
-
 @pytest.mark.parametrize("n", [2, 3, 5, 6, 7, 9, 11, 13])
 def test_nearest_takes_the_even_one_of_two_equally_near(n):
     positions = np.arange(n - 1) + 0.5
     found = one_leaf_index(np.arange(float(n))).quantiles(QUERY, positions / (n - 1), "nearest")[0]
     np.testing.assert_array_equal(found, np.around(positions))
-
-
-def test_halfway_between_atoms():
-    index = one_leaf_index([0.0, 1.0])
-    answers = {"linear": 0.5, "lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": 0.0}
-    answers |= {"inverted_cdf": 0.0, "averaged_inverted_cdf": 0.5}
-    for interpolation, expected in answers.items():
-        assert index.quantiles(QUERY, 0.5, interpolation).tolist() == [expected]
 
 
 def test_values_near_the_largest_do_not_overflow():
@@ -219,14 +156,6 @@ def test_cdf_mean_and_draws_equal_the_reference(seed):
     np.testing.assert_array_equal(index.draws(query, uniforms[None])[0], expected)
 
 
-def test_draws_follow_the_weights():
-    index = one_leaf_index([1.0, 2.0, 3.0], sample_weight=[1, 2, 5])
-    uniforms = ((np.arange(8000) + 0.5) / 8000)[None]
-    values, counts = np.unique(index.draws(QUERY, uniforms), return_counts=True)
-    assert values.tolist() == [1, 2, 3]
-    assert counts.tolist() == [1000, 2000, 5000]
-
-
 def test_uniforms_may_be_replaced_in_place_and_are_kept_otherwise():
     index = one_leaf_index([1.0, 2.0])
     uniforms = np.array([[0.1, 0.9]])
@@ -236,44 +165,11 @@ def test_uniforms_may_be_replaced_in_place_and_are_kept_otherwise():
     assert uniforms.tolist() == [[1.0, 2.0]]
 
 
-def test_weights_are_those_of_dense_numpy_and_sum_to_one():
-    rng = np.random.default_rng(2)
-    leaves = rng.integers(0, 5, (60, 8))
-    y = rng.permutation(60) / 7  # no ties: one atom to each row
-    indptr, indices, data = LeafIndex(leaves, y).weights(leaves)
-    order = np.argsort(y)
-    same = leaves[:, None, :] == leaves[None, order, :]
-    dense = np.mean(same / same.sum(axis=1, keepdims=True), axis=2)
-    found = np.zeros((60, 60))
-    found[np.repeat(np.arange(60), np.diff(indptr)), indices] = data
-    np.testing.assert_allclose(found, dense, rtol=0, atol=2.0**-30)
-    np.testing.assert_array_equal(found > 0, dense > 0)
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-14)
-    assert np.all(np.diff(indices)[np.diff(np.repeat(np.arange(60), np.diff(indptr))) == 0] > 0)
-
-
-def test_weights_are_the_same_for_all_threads_and_blocks(set_block_rows):
-    rng = np.random.default_rng(3)
-    leaves = rng.integers(0, 5, (200, 8))
-    index = LeafIndex(leaves, rng.normal(size=200))
-    expected = index.weights(leaves, n_threads=1)
-    for n_threads, block_rows in ((2, 0), (8, 3), (0, 1000)):
-        set_block_rows(block_rows)
-        found = index.weights(leaves, n_threads=n_threads)
-        for a, b in zip(expected, found, strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize("levels", [-0.1, 1.1, np.nan, [], None, "0.5", [[0.5]], [0.5, 2.0]])
 def test_bad_levels_are_refused(levels):
     with pytest.raises(ValueError, match="quantiles must"):
         one_leaf_index([1.0]).quantiles(QUERY, levels)
-
-
-def test_a_level_in_percent_gets_a_hint():
-    with pytest.raises(
-        ValueError, match=r"quantiles must be from 0 to 1, got 5 \(did you mean 0.05\?\)$"
-    ):
+    with pytest.raises(ValueError, match=r"from 0 to 1, got 5 \(did you mean 0.05\?\)$"):
         one_leaf_index([1.0]).quantiles(QUERY, 5)
 
 

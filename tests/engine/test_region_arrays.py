@@ -26,10 +26,10 @@ def test_what_they_hold_and_how_far_targets_are():
         assert SOME.contains([y, 0, -1]).tolist() == [distance <= 0, False, True]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_padding_is_all_values_within_a_distance(seed):
     rng = np.random.default_rng(seed)
-    counts = rng.integers(0, 5, 30)
+    counts = rng.integers(0, 5, 15)
     offsets = np.concatenate([[0], np.cumsum(counts)])
     pieces = [np.sort(rng.choice(60, 2 * k, replace=False)).reshape(k, 2) for k in counts]
     ends = np.concatenate(pieces).astype(float)

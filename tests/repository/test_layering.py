@@ -7,7 +7,6 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-import hdicore
 import hdiforest
 
 from ..oracle import ROOT, run_python
@@ -34,10 +33,6 @@ def imported_modules(path):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield node.module
-
-
-def test_the_folders_are_where_these_tests_look():
-    assert all(files_under(folder) for folder in FOLDERS[:4])
 
 
 @pytest.mark.parametrize("path", files_under("src_cpp"), ids=named)
@@ -244,27 +239,6 @@ def test_no_import_of_the_user_layer_runs_in_a_circle():
         pytest.fail(" -> ".join(error.args[1]))
 
 
-@pytest.mark.parametrize("asked", ["iloc", "__arrow_c_stream__", "__arrow_c_array__"])
-def test_of_which_kind_rows_are_is_asked_in_one_place(asked):
-    root = ROOT / "python" / "hdiforest"
-    places = [
-        str(path.relative_to(root))
-        for path in sorted(root.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("hasattr", "getattr")
-        and getattr(node.args[1], "value", None) == asked
-    ]
-    assert places == ["_tables/frames.py"]
-
-
-def test_the_library_never_imports_the_command():
-    for name, imported in user_layer_imports().items():
-        if not name.startswith("hdiforest._cli") and name != "hdiforest.__main__":
-            assert not {module for module in imported if module.startswith("hdiforest._cli")}
-
-
 LOADED = "import sys, {}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
 
 
@@ -293,13 +267,6 @@ def test_import_hdiforest_loads_nothing_optional_that_scikit_learn_does_not(tmp_
     loaded = loaded_by("hdiforest._estimators.hdi_forest", tmp_path)
     assert {"hdiforest", "hdicore"} <= loaded
     assert not (loaded - alone) & {"pyarrow", "matplotlib", "rich", "safetensors", "pandas"}
-
-
-def test_no_folder_of_a_checkout_shadows_the_package():
-    found = run_python(
-        "import sys; sys.path.insert(0, ''); import hdicore; print(hdicore.__file__)", cwd=ROOT
-    )
-    assert found.strip() == hdicore.__file__
 
 
 def test_the_missing_compiled_module_is_explained(tmp_path):

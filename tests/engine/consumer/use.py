@@ -197,12 +197,7 @@ def calibrated_models(module):
 
     targets = np.column_stack([noise, X[:, 0] + noise / 9])
     models = {
-        "plain": calibrated(noise),
-        "feature": calibrated(noise, by=0),
-        "groups": calibrated(noise, by=labels),
         "folds": calibrated(noise, method=CVPlus(3)),
-        "left out": calibrated(noise, method="jackknife+"),
-        "two": calibrated(targets),
         "two by groups": calibrated(targets, by=labels),
         "mean": calibrated(30 * X[:, 0] + noise, mean="boosting"),
     }

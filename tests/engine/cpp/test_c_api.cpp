@@ -1,9 +1,8 @@
-// test_c_api.cpp: the C table gives what the engine gives, and errors instead of exceptions
+// test_c_api.cpp: the table as published, shared indices, and errors instead of exceptions
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <thread>
@@ -12,11 +11,7 @@
 
 #include "check.hpp"
 #include "hdicore/c_api.h"
-#include "pmf/hdi.hpp"
-#include "pmf/quantile.hpp"
-#include "pmf/weighted_sample.hpp"
 #include "samples.hpp"
-#include "scoring/scorer.hpp"
 
 using namespace hdicore;
 using namespace samples;
@@ -68,106 +63,6 @@ void instructions_that_are_unknown_are_an_error() {
     CHECK(api.index_mean(index.handle, rows.leaves.data(), 1, 1, &mean, &error) == hdicore_ok);
     set_instructions("sse9");
     CHECK(api.index_mean(index.handle, rows.leaves.data(), 1, 1, &mean, &error) == hdicore_ok);
-}
-
-void samples_are_read_as_the_engine_reads_them() {
-    Random random(1);
-    const std::vector<double> levels{0.1, 0.5, 0.9, 1.0};
-    for (int round = 0; round < 100; ++round) {
-        std::vector<double> values(1 + below(random, 30));
-        std::vector<double> weights(values.size());
-        for (double& value : values) value = static_cast<double>(below(random, 9));
-        for (double& weight : weights) weight = 0.1 + uniform(random);
-        const bool weighted = below(random, 2) == 0;
-        WeightedSample sample;
-        sample.assign(values,
-                      weighted ? std::span<const double>(weights) : std::span<const double>());
-        const double* given = weighted ? weights.data() : nullptr;
-        const auto n = static_cast<std::int64_t>(values.size());
-        std::vector<double> found(8);
-        CHECK(api.weighted_hdi(values.data(), given, n, levels.data(), 4, found.data(), nullptr) ==
-              hdicore_ok);
-        for (std::size_t k = 0; k < 4; ++k) {
-            const Pmf pmf = sample.pmf();
-            const Interval hdi = shortest_interval(pmf, pmf.needed(levels[k]));
-            CHECK(found[k] == hdi.lower && found[4 + k] == hdi.upper);
-        }
-        for (int way = 0; way <= hdicore_normal_unbiased; ++way) {
-            CHECK(api.weighted_quantiles(values.data(), given, n, levels.data(), 4, way,
-                                         found.data(), nullptr) == hdicore_ok);
-            for (std::size_t k = 0; k < 4; ++k) {
-                CHECK(found[k] ==
-                      quantile(sample.pmf(), levels[k], static_cast<Interpolation>(way)));
-            }
-        }
-    }
-}
-
-void an_index_answers_as_the_engine_does() {
-    Random random(2);
-    const Training rows = random_training(random, 200, 7, 6, 2);
-    const LeafIndex engine(rows.rows(), false, 1);
-    const Index index(rows, 2);
-    CHECK(api.index_n_trees(index.handle) == 7 && api.index_n_outputs(index.handle) == 2);
-
-    const std::vector<double> levels{0.2, 0.9};
-    std::vector<double> points(200 * 2 * 2);
-    for (double& point : points) point = uniform(random);
-    std::vector<double> mean(400), intervals(1600), quantiles(800), cdf(800), found(1600);
-    const GivenLeaves source(engine, Matrix(rows.leaves.data(), 200, engine.n_trees()));
-    const auto same = [&](const std::vector<double>& expected) {
-        return std::memcmp(found.data(), expected.data(), expected.size() * sizeof(double)) == 0;
-    };
-    const std::int32_t* leaves = rows.leaves.data();
-    score(engine, source, {}, {.mean = {mean}}, {});
-    CHECK(api.index_mean(index.handle, leaves, 200, 2, found.data(), nullptr) == 0 && same(mean));
-    for (const KindOfInterval& each : kinds()) {
-        score(engine, source, {}, {.intervals = {levels, each.kind, {intervals.data(), 400, 4}}},
-              {});
-        CHECK(api.index_intervals(index.handle, leaves, 200, levels.data(), 2,
-                                  static_cast<int>(each.kind), 0, found.data(), nullptr) == 0);
-        CHECK(same(intervals));
-    }
-    score(engine, source, {},
-          {.quantiles = {levels, Interpolation::linear, {quantiles.data(), 400, 2}}}, {});
-    CHECK(api.index_quantiles(index.handle, leaves, 200, levels.data(), 2, hdicore_linear, 1,
-                              found.data(), nullptr) == 0);
-    CHECK(same(quantiles));
-    score(engine, source, {}, {.cdf = {{points.data(), 400, 2}, true, {cdf.data(), 400, 2}}}, {});
-    CHECK(api.index_cdf(index.handle, leaves, 200, points.data(), 2, 1, found.data(), nullptr) ==
-          0);
-    CHECK(same(cdf));
-}
-
-void prices_and_regions_are_answered_as_the_engine_does() {
-    Random random(5);
-    const Training rows = random_training(random, 200, 7, 6, 2);
-    const LeafIndex engine(rows.rows(), false, 1);
-    const Index index(rows);
-    const std::int32_t* leaves = rows.leaves.data();
-    const GivenLeaves source(engine, Matrix(leaves, 200, engine.n_trees()));
-    std::vector<double> expected(400 * 6), found(400 * 6), bounds(400), least(400);
-    std::vector<std::int64_t> wanted(800), counts(800);
-    const auto same = [](const auto& a, const auto& b) {
-        return std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
-    };
-    const std::vector<double> prices{0.4, 2};
-    score(engine, source, {},
-          {.priced = {prices, 0.3, {expected.data(), 400, 4}, {wanted.data(), 400, 2}}}, {});
-    CHECK(api.index_priced_intervals(index.handle, leaves, 200, prices.data(), 2, 0.3, 1,
-                                     found.data(), counts.data(), nullptr) == 0);
-    CHECK(same(expected, found) && same(wanted, counts));
-    const RegionGrid bins(-1, 2, 60, 0.05);
-    const hdicore_grid given{-1, 2, 60, 0.05};
-    for (const bool on_grid : {false, true}) {
-        const RegionShape shape{3, 0.01, on_grid ? &bins : nullptr};
-        score(engine, source, {},
-              {.regions = {0.7, shape, {expected.data(), 400, 6}, {wanted.data(), 400}, bounds}},
-              {});
-        CHECK(api.index_regions(index.handle, leaves, 200, 0.7, 3, 0.01, on_grid ? &given : nullptr,
-                                2, counts.data(), found.data(), least.data(), nullptr) == 0);
-        CHECK(same(expected, found) && same(wanted, counts) && same(bounds, least));
-    }
 }
 
 void a_shared_index_outlives_the_first() {
@@ -452,9 +347,6 @@ int main() {
     instructions_that_are_unknown_are_an_error();
     the_table_is_as_it_was_published();
     CHECK(api.version == HDICORE_API_VERSION && api.size == sizeof(hdicore_api));
-    samples_are_read_as_the_engine_reads_them();
-    an_index_answers_as_the_engine_does();
-    prices_and_regions_are_answered_as_the_engine_does();
     a_shared_index_outlives_the_first();
     hostile_samples_are_refused();
     hostile_rows_and_queries_are_refused();

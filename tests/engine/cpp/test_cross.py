@@ -13,7 +13,7 @@ from ..fuzz.engine import ROOT, SOURCES, STRICT, compile_all, link_all
 # `nox -s cross` runs all tests for all machines, in six minutes more.
 ALL = os.environ.get("HDICORE_CROSS") == "all"
 # Those that differ most between instruction sets.
-FEW = ("test_c_api", "test_kernels", "test_merger", "test_quantile", "test_rank_set", "test_types")
+FEW = ("test_c_api", "test_kernels", "test_hdi", "test_merger", "test_rank_set", "test_types")
 TESTS = [
     path
     for path in sorted((ROOT / "tests" / "engine" / "cpp").glob("test_*.cpp"))

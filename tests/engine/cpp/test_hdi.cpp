@@ -1,4 +1,4 @@
-// test_hdi.cpp: the sweep against all pairs of atoms, ties included
+// test_hdi.cpp: gaps in a distribution against the whole of it, ties included
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <limits>
@@ -70,21 +70,6 @@ void the_sweep_equals_enumeration() {
     }
 }
 
-void widths_rise_with_the_mass() {
-    Random random(2);
-    for (int round = 0; round < 200; ++round) {
-        const Sample sample = random_sample(random, 30);
-        const Pmf pmf = sample.pmf();
-        double before = 0;
-        for (int percent = 1; percent <= 100; ++percent) {
-            const Interval hdi = shortest_interval(pmf, pmf.needed(percent / 100.0));
-            CHECK(hdi.upper - hdi.lower >= before - 1e-12);
-            before = hdi.upper - hdi.lower;
-        }
-        CHECK(before == sample.values.back() - sample.values.front());
-    }
-}
-
 // Atoms that are no ends of a shortest interval disappear in gaps, in long runs and in short ones.
 void gaps_between_the_ends_change_nothing() {
     Random random(3);
@@ -147,7 +132,6 @@ void gaps_leave_open_what_lies_in_them() {
 
 int main() {
     the_sweep_equals_enumeration();
-    widths_rise_with_the_mass();
     gaps_between_the_ends_change_nothing();
     gaps_leave_open_what_lies_in_them();
     return check::finish();

@@ -1,4 +1,4 @@
-// test_leaf_index.cpp: exact shares in every leaf, and a gate against damaged arrays
+// test_leaf_index.cpp: exact shares in every leaf, and leaves without rows
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <limits>
@@ -167,110 +167,6 @@ void thread_counts_change_nothing() {
     }
 }
 
-void damage(Random& random, auto& array) {
-    if (below(random, 8) == 0) return array.resize(below(random, array.size()));
-    if (below(random, 8) == 0) return array.push_back(array.back());
-    auto& element = array[below(random, array.size())];
-    if (below(random, 3) == 0) {
-        element = array[below(random, array.size())];
-    } else {
-        reinterpret_cast<unsigned char*>(&element)[below(random, sizeof(element))] ^=
-            static_cast<unsigned char>(1u << below(random, 8));
-    }
-}
-
-void damaged_arrays_are_refused_or_whole() {
-    Random random(5);
-    Training rows = random_training(random, 30, 3, 4, 2);
-    // Without units, with narrow ones and with wide ones; without units in large leaves.
-    for (const std::size_t kind : {0, 1, 2, 0}) {
-        if (kind == 1) rows.weights.assign(rows.n_rows, 0.5);
-        if (kind == 2) rows.counts.assign(rows.leaves.size(), 1 << 25);
-        if (kind == 0 && !rows.counts.empty()) {
-            rows = random_training(random, 120, 3, 2, 2);
-            for (double& y : rows.y) y = uniform(random);
-            CHECK(LeafIndex(rows.rows(), false, 1).tables().bucket_counts.has_value());
-        }
-        CHECK(LeafIndex(rows.rows(), false, 1).arrays().units.index() == kind);
-        const LeafIndexArrays good = LeafIndex(rows.rows(), false, 1).arrays();
-        int n_refused = 0;
-        for (int round = 0; round < 3000; ++round) {
-            LeafIndexArrays bad = good;
-            const auto change = [&](auto& array) {
-                std::vector copy(array.view().begin(), array.view().end());
-                damage(random, copy);
-                array = Array(std::move(copy));
-            };
-            switch (below(random, 7)) {
-                case 0:
-                    change(bad.leaf_offsets);
-                    break;
-                case 1:
-                    change(bad.atom_offsets);
-                    break;
-                case 2:
-                    change(bad.atoms);
-                    break;
-                case 3:
-                    change(bad.tree_begin);
-                    break;
-                case 4:
-                    change(bad.leaf_begin);
-                    break;
-                case 5:
-                    std::visit(change, bad.ranks);
-                    break;
-                default:
-                    if (kind == 0) std::visit(change, bad.ranks);
-                    if (kind == 1) change(std::get<1>(bad.units));
-                    if (kind == 2) change(std::get<2>(bad.units));
-                    break;
-            }
-            n_refused += !check::accepted([&] {
-                const LeafIndex index(bad);
-                for (std::size_t o = 0; o < index.n_outputs(); ++o) {
-                    for (std::size_t t = 0; t < index.n_trees(); ++t) {
-                        for (std::size_t l = 0; l < index.n_leaves(t); ++l) {
-                            const EntrySlice slice = index.entries(o, t, static_cast<leaf_t>(l));
-                            for (std::size_t e = 0; e < slice.n; ++e) {
-                                CHECK(index.rank(slice.begin + e) < index.atoms(o).size());
-                            }
-                            mass_t sum = 0;
-                            for (const mass_t units : units_of(index, slice)) sum += units;
-                            CHECK(slice.n == 0 || sum == mass_t{1} << index.shift());
-                        }
-                    }
-                }
-            });
-        }
-        CHECK(n_refused > 1500 && n_refused < 3000);
-    }
-    CHECK_REFUSED(LeafIndex(LeafIndexArrays{}), "damaged");
-}
-
-void hostile_rows_are_refused() {
-    Random random(6);
-    const Training good = random_training(random, 4, 2, 3);
-    const auto refuse = [&](const char* text, auto spoil) {
-        Training bad = good;
-        spoil(bad);
-        CHECK_REFUSED(LeafIndex(bad.rows(), false, 1), text);
-    };
-    refuse("leaves[1, 1]", [](Training& r) { r.leaves[3] = -1; });
-    refuse("small numbers", [](Training& r) { r.leaves[3] = std::numeric_limits<leaf_t>::max(); });
-    refuse("y[2]", [](Training& r) { r.y[2] = std::nan(""); });
-    refuse("counts[0, 0]", [](Training& r) { r.counts.assign(8, -1); });
-    refuse("sample_weight[3]", [](Training& r) { r.weights = {1, 1, 1, -1}; });
-    refuse("all be zero", [](Training& r) { r.weights = {0, 0, 0, 0}; });
-    refuse("one training row", [](Training& r) { r.n_rows = 0; });
-    refuse("number of trees", [](Training& r) { r.n_trees = 0; });
-    refuse("one output", [](Training& r) { r.n_outputs = 0; });
-    const std::vector<std::int64_t> one_size{3};
-    TrainingRows rows = good.rows();
-    rows.n_leaves = one_size;
-    CHECK_REFUSED(LeafIndex(rows, false, 1), "n_leaves");
-}
-
 // Without a row, a leaf does not exist; with rows that do not count, it does.
 void leaves_without_rows_do_not_exist() {
     Random random(8);
@@ -322,8 +218,6 @@ int main() {
     random_rows_are_indexed_exactly();
     uniform_rows_weigh_as_with_units();
     thread_counts_change_nothing();
-    damaged_arrays_are_refused_or_whole();
-    hostile_rows_are_refused();
     leaves_without_rows_do_not_exist();
     builds_and_checks_stop_when_asked();
     return check::finish();

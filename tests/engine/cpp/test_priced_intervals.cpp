@@ -1,4 +1,4 @@
-// test_priced_intervals.cpp: all pairs of atoms, numbers known exactly, ties, gaps, hostile atoms
+// test_priced_intervals.cpp: all pairs of atoms, prices together, gaps, hostile atoms
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <limits>
@@ -117,53 +117,6 @@ void prices_together_are_answered_as_each_alone() {
     }
 }
 
-void known_intervals() {
-    struct Row {
-        std::vector<double> values;
-        std::vector<mass_t> cumulative;
-        std::vector<PricedInterval> at_prices;  // of a quarter, 1 and 4 a unit
-    };
-    const std::vector<Row> rows{
-        {{0, 1, 2, 3}, {0, 4, 7, 9, 10}, {{{0, 0}, 4}, {{0, 3}, 10}, {{0, 3}, 10}}},
-        {{0, 5, 6, 10}, {0, 1, 6, 9, 10}, {{{5, 5}, 5}, {{5, 6}, 8}, {{5, 10}, 9}}},
-        {{0, 2, 9, 30}, {0, 2, 7, 9, 10}, {{{2, 2}, 5}, {{0, 2}, 7}, {{0, 9}, 9}}},
-    };
-    const std::vector<double> prices{2.5, 10, 40};
-    for (const Row& row : rows) {
-        // No tree: masses are exact.
-        const Pmf pmf(row.values, row.cumulative, 0, narrow_shift);
-        for (std::size_t k = 0; k < 3; ++k) {
-            CHECK(same(at_price(pmf, prices[k]), row.at_prices[k]));
-        }
-    }
-    // With 7 of 10 at least, the three at half the width of a unit: 2 + 1 + 2 in all.
-    double width = 0;
-    mass_t mass = 0;
-    for (const Row& row : rows) {
-        const PricedInterval found =
-            at_price(Pmf(row.values, row.cumulative, 0, narrow_shift), 5, 7);
-        width += found.ends.upper - found.ends.lower;
-        mass += found.mass;
-    }
-    CHECK(width == 5 && mass == 24);
-}
-
-// Atoms of a lattice whose steps cost what they are worth, in units that are rounded.
-void equal_surpluses_tie_in_spite_of_rounding() {
-    for (const std::size_t n : {3u, 7u, 10u, 49u, 1000u}) {
-        Sample sample;
-        for (std::size_t k = 0; k < n; ++k) {
-            sample.values.push_back(0.1 * static_cast<double>(k));
-            sample.cumulative.push_back(floor_units(k + 1, n, wide_shift));
-        }
-        const Pmf pmf = sample.pmf();
-        const double price = 0.1 * static_cast<double>(n);
-        CHECK(same(at_price(pmf, price), {{0, sample.values.back()}, mass_t{1} << wide_shift}));
-        // Below it single atoms are best: the first, as they weigh alike.
-        CHECK(at_price(pmf, 0.9 * price).ends.upper == 0);
-    }
-}
-
 // Atoms of which none can be an end become gaps.
 void tails_are_enough() {
     Random random(4);
@@ -218,8 +171,6 @@ int main() {
     equal_to_all_pairs();
     many_atoms_are_equal_to_all_pairs();
     prices_together_are_answered_as_each_alone();
-    known_intervals();
-    equal_surpluses_tie_in_spite_of_rounding();
     tails_are_enough();
     hostile_atoms();
     return check::finish();

@@ -88,36 +88,9 @@ void leaves_hold_enough_and_route_alike() {
     }
 }
 
-void nothing_to_prune_is_the_same_forest() {
-    Random random(2);
-    for (int round = 0; round < 50; ++round) {
-        const Trees trees = random_trees(random, 1 + below(random, 4), 30);
-        const Forest forest(trees.arrays());
-        const std::vector<std::int64_t> sizes(forest.n_leaves(),
-                                              std::numeric_limits<std::int64_t>::max());
-        CHECK(same_nodes(prune(forest, sizes, std::int64_t{1} << 62).forest, forest));
-        const PrunedForest least = prune(forest, std::vector<std::int64_t>(sizes.size()), 1);
-        CHECK(least.forest.n_leaves() == forest.n_trees());
-    }
-}
-
-void what_is_out_of_range_is_refused() {
-    Random random(3);
-    const Forest forest(random_trees(random, 2, 5).arrays());
-    const std::vector<std::int64_t> few(forest.n_leaves() - 1, 1);
-    CHECK_REFUSED(prune(forest, few, 1), "one for each leaf of the forest");
-    std::vector<std::int64_t> sizes(forest.n_leaves(), 1);
-    CHECK_REFUSED(prune(forest, sizes, 0), "min_size must lie in");
-    CHECK_REFUSED(prune(forest, sizes, (std::int64_t{1} << 62) + 1), "min_size must lie in");
-    sizes.back() = -1;
-    CHECK_REFUSED(prune(forest, sizes, 1), "must not be negative, got -1");
-}
-
 }  // namespace
 
 int main() {
     leaves_hold_enough_and_route_alike();
-    nothing_to_prune_is_the_same_forest();
-    what_is_out_of_range_is_refused();
     return check::finish();
 }

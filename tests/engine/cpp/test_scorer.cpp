@@ -1,4 +1,4 @@
-// test_scorer.cpp: the same bits for all threads and blocks, and errors from the midst of the work
+// test_scorer.cpp: the same bits by all strategies, and errors from the midst of the work
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <cstring>
@@ -63,34 +63,6 @@ std::vector<double> answers(const LeafIndex& index, const LeafSource& source,
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
-}
-
-void threads_and_blocks_change_no_bit() {
-    for (const std::size_t n_outputs : {1, 3}) {
-        const Fixture fixture(n_outputs);
-        Random random(2);
-        const auto rows = random_rows(random, 3 * 217);
-        const RoutedRows source(*fixture.forest, {Matrix(rows.data(), 217, 3)});
-        std::vector<leaf_t> leaves(217 * 12);
-        route_all(*fixture.forest, {Matrix(rows.data(), 217, 3)}, false, 3,
-                  {leaves.data(), 217, 12});
-        const GivenLeaves given(*fixture.index,
-                                Matrix(leaves.data(), 217, fixture.index->n_trees()));
-        std::vector<std::uint32_t> left_out(217);
-        for (auto& row : left_out) row = static_cast<std::uint32_t>(below(random, Fixture::n_rows));
-
-        const auto expected = answers(*fixture.index, source, {}, {1, 0});
-        const auto without = answers(*fixture.index, source, left_out, {1, 0});
-        CHECK(same_bits(answers(*fixture.index, given, {}, {2, 10}), expected));
-        for (const unsigned n_threads : {0u, 2u, 5u}) {
-            for (const std::size_t block_rows : {std::size_t{0}, std::size_t{1}, std::size_t{50},
-                                                 std::numeric_limits<std::size_t>::max()}) {
-                const Execution run{n_threads, block_rows};
-                CHECK(same_bits(answers(*fixture.index, source, {}, run), expected));
-                CHECK(same_bits(answers(*fixture.index, source, left_out, run), without));
-            }
-        }
-    }
 }
 
 // Targets on a lattice, so that widths tie, or not, and some with fewer atoms than buckets; leaves
@@ -255,23 +227,6 @@ void little_work_starts_no_thread() {
     CHECK(source.threads() == std::set{std::this_thread::get_id()});
 }
 
-void node_ids_translate_leaves() {
-    const Fixture fixture;
-    const RowMatrix rows{Matrix(fixture.training.data(), Fixture::n_rows, 3)};
-    std::vector<leaf_t> leaves(Fixture::n_rows * 12);
-    std::vector<leaf_t> ids(leaves.size());
-    route_all(*fixture.forest, rows, false, 2, {leaves.data(), Fixture::n_rows, 12});
-    route_all(*fixture.forest, rows, true, 2, {ids.data(), Fixture::n_rows, 12});
-    std::size_t first = 0;
-    for (std::size_t t = 0; t < 12; ++t) {
-        for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
-            const auto leaf = static_cast<std::size_t>(leaves[i * 12 + t]);
-            CHECK(ids[i * 12 + t] == fixture.forest->leaf_nodes()[first + leaf]);
-        }
-        first += fixture.forest->n_leaves(t);
-    }
-}
-
 void errors_come_from_any_block() {
     const Fixture fixture;
     Random random(3);
@@ -307,43 +262,6 @@ void rows_without_leaves_are_nan_and_no_rows_are_nothing() {
     CHECK(atom_weights(*fixture.index, empty, {}, {0, 0}).indptr.size() == 1);
 }
 
-void weights_sum_to_one_and_make_the_mean() {
-    const Fixture fixture;
-    const RoutedRows source(*fixture.forest, {Matrix(fixture.training.data(), Fixture::n_rows, 3)});
-    const auto found = atom_weights(*fixture.index, source, {}, {3, 11});
-    const auto all = answers(*fixture.index, source, {}, {1, 0});
-    for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
-        double sum = 0;
-        double mean = 0;
-        for (auto e = static_cast<std::size_t>(found.indptr[i]);
-             e < static_cast<std::size_t>(found.indptr[i + 1]); ++e) {
-            sum += found.data[e];
-            mean +=
-                found.data[e] * fixture.index->atoms(0)[static_cast<std::size_t>(found.indices[e])];
-        }
-        CHECK(std::fabs(sum - 1) < 1e-14 && std::fabs(mean - all[i]) < 1e-12);
-    }
-    CHECK_REFUSED(atom_weights(*Fixture(2).index, source, {}, {1, 0}), "one output");
-}
-
-void proximities_count_shared_leaves() {
-    const Fixture fixture;
-    const RoutedRows source(*fixture.forest, {Matrix(fixture.training.data(), Fixture::n_rows, 3)});
-    const auto found = proximities(*fixture.index, source, {}, {3, 11});
-    std::vector<std::int64_t> samples(Fixture::n_rows);
-    count_samples(*fixture.index, source, {2, 5}, samples);
-    for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
-        std::int64_t sum = 0;
-        for (std::int64_t e = found.indptr[i]; e < found.indptr[i + 1]; ++e) {
-            const std::int64_t count = found.data[static_cast<std::size_t>(e)];
-            CHECK(count > 0);
-            sum += count;
-        }
-        CHECK(sum == samples[i]);
-    }
-    CHECK_REFUSED(proximities(*Fixture(2).index, source, {}, {1, 0}), "one output");
-}
-
 void runs_stop_when_asked() {
     const Fixture fixture;
     const std::vector<leaf_t> leaves(2000 * 12, 0);
@@ -376,16 +294,12 @@ void unequal_trees_are_refused() {
 }  // namespace
 
 int main() {
-    threads_and_blocks_change_no_bit();
     every_strategy_gives_the_same_bits();
     every_strategy_gives_the_same_priced_intervals();
     several_levels_are_answered_as_each_alone();
     little_work_starts_no_thread();
-    node_ids_translate_leaves();
     errors_come_from_any_block();
     rows_without_leaves_are_nan_and_no_rows_are_nothing();
-    weights_sum_to_one_and_make_the_mean();
-    proximities_count_shared_leaves();
     runs_stop_when_asked();
     unequal_trees_are_refused();
     return check::finish();

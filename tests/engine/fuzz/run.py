@@ -2,7 +2,6 @@
 
     python tests/engine/fuzz/run.py [--seconds 60] [--target NAME ...] [--jobs 2]
     python tests/engine/fuzz/run.py --minimise  # choose the committed corpus anew
-    python tests/engine/fuzz/run.py --coverage  # lines of src_cpp that the corpus reaches
 
 The first form starts from the committed corpus and what earlier runs found in `build/fuzz`, and
 exits with 1 if an input is found that ends a target. The targets in C++ need clang with libFuzzer,
@@ -72,15 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
     parser.add_argument("--target", action="append", choices=names, help="default: all")
     parser.add_argument("--jobs", type=int, default=2, help="targets at once (default: 2)")
-    other = parser.add_mutually_exclusive_group()
-    other.add_argument("--minimise", action="store_true", help="choose the committed corpus anew")
-    other.add_argument("--coverage", action="store_true", help="lines that the corpus reaches")
+    parser.add_argument("--minimise", action="store_true", help="choose the committed corpus anew")
     asked = parser.parse_args(arguments)
     targets: list[str] = asked.target or names
     try:
-        if asked.coverage:
-            report_coverage(targets)
-            return 0
         commands = build(targets)
         with ThreadPoolExecutor(asked.jobs) as pool:
             if asked.minimise:
@@ -227,40 +221,6 @@ def minimise(name: str, command: Sequence[str]) -> corpus.Inputs:
     inputs = corpus.files_of(chosen) | named
     print(f"{name}: {len(inputs)} inputs, {sum(map(len, inputs.values())):,} bytes")
     return inputs
-
-
-def report_coverage(targets: Sequence[str]) -> None:
-    """Print the lines of the engine that the committed corpus reaches, by llvm-cov."""
-    clang = find_clang()
-    tools = [
-        clang.replace("clang++", tool) if clang else "" for tool in ("llvm-profdata", "llvm-cov")
-    ]
-    if clang is None or None in map(shutil.which, tools):
-        raise CannotRunError("coverage needs clang++, llvm-profdata and llvm-cov of one version")
-    folder = BUILD / "coverage"
-    folder.mkdir(parents=True, exist_ok=True)
-    counting = ("-fprofile-instr-generate", "-fcoverage-mapping")
-    sources = [path for path in ENGINE_TARGETS if path.stem in targets]
-    flags = [*STRICT, "-Wno-deprecated-declarations", "-O1"]
-    engine = compile_all(clang, [*flags, *counting], SOURCES, folder / "engine")
-    *objects, replay = compile_all(clang, flags, [*sources, REPLAY], folder)
-    programs = {made.with_suffix(""): [made, replay, *engine] for made in objects}
-    link_all(clang, counting, programs)
-    profiles = []
-    for program in programs:
-        profiles.append(program.with_suffix(".profraw"))
-        subprocess.run(
-            [program, committed(program.name), "0"],
-            check=True,
-            capture_output=True,
-            env=os.environ | {"LLVM_PROFILE_FILE": str(profiles[-1])},
-        )
-    merged = folder / "all.profdata"
-    subprocess.run([tools[0], "merge", "-sparse", *profiles, "-o", merged], check=True)
-    first, *rest = programs
-    others = [part for program in rest for part in ("-object", program)]
-    shown = [tools[1], "report", first, *others, f"-instr-profile={merged}", ROOT / "src_cpp"]
-    subprocess.run([*map(str, shown), "-show-branch-summary=false"], check=True)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,6 @@ def test_a_target_holds_on_its_corpus_and_on_random_inputs(programs, name, tmp_p
 def test_changed_model_files_are_refused_or_work(tmp_path):
     pytest.importorskip("safetensors")
     script = FUZZ / "model_files.py"
-    command = [sys.executable, script, "--unguided", "400", corpus.unpack("model_files", tmp_path)]
+    command = [sys.executable, script, "--unguided", "200", corpus.unpack("model_files", tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -18,15 +18,12 @@ from outcome import SkippedError, as_markdown, machine, write
 
 NAMES = (
     "allocations",
-    "address_space",
     "threads",
     "soak",
     "kill",
     "replaced",
     "disk",
-    "interrupts",
     "signals",
-    "uninitialised",
 )
 
 

@@ -1,8 +1,6 @@
-"""Small slices of the programs beside it, objects never initialised, and every pickle protocol."""
+"""Small slices of the programs beside it."""
 
 import json
-import os
-import pickle
 import subprocess
 import sys
 
@@ -27,11 +25,6 @@ def stress(*arguments):
 @linux
 def test_an_allocation_that_fails_gives_memory_error():
     stress("allocations", "--every", "31")
-
-
-@linux
-def test_an_end_of_the_address_space_gives_memory_error():
-    stress("address_space", "--step", "30", "--only", "pickle.loads, protocol 4")
 
 
 @linux
@@ -64,38 +57,5 @@ def test_work_of_the_soak_and_of_the_sanitizer_goes_through(tmp_path):
 
 
 @linux
-def test_a_long_call_can_be_made():
-    command = [sys.executable, FOLDER / "long_calls.py", "weighted_hdi, 2 threads", "0.2", "0"]
-    assert float(subprocess.check_output(command)) > 0
-
-
-@linux
 def test_two_signals_at_once_end_a_program_and_the_command():
     stress("signals", "--pairs", "60", "--commands", "1")
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
-def test_a_member_of_an_uninitialised_object_raises_type_error():
-    stress("uninitialised")
-
-
-PICKLED = """
-import pickle, sys
-import numpy as np
-from hdicore import Forest, LeafIndex, Scorer
-
-tree = [[1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, 0, 0], [0, 0, 0]]
-forest = Forest(*tree, [0, 3], 1)
-X = np.linspace(0, 1, 50)[:, None]
-index = LeafIndex(forest.leaves(X), X[:, 0])
-for made in (forest, index, Scorer(forest, index)):
-    again = pickle.loads(pickle.dumps(made, int(sys.argv[1])))
-    scorer = {Forest: lambda: Scorer(again, index), LeafIndex: lambda: Scorer(forest, again),
-              Scorer: lambda: again}[type(again)]()
-    assert scorer.intervals(X).tobytes() == Scorer(forest, index).intervals(X).tobytes()
-"""
-
-
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_every_protocol_pickles_every_object(protocol):
-    run_python(PICKLED, protocol)
