@@ -714,6 +714,9 @@ def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") ->
     one = atoms.observation
     starts = [float(end - mass) for end, mass in zip(upto, masses, strict=True)]
     if interpolation == "closest_observation":
+        n = round(float(total) / one)
+        if abs(float(total) - n * one) <= n * tolerance:  # equal masses, rounded down
+            one = float(total) / n
         at = level * float(total) / one - 1.5
         before = math.floor(at + tolerance / one)
         halfway = at - before <= tolerance / one

@@ -23,8 +23,16 @@ double rounding_of(const Pmf& pmf) noexcept {
     return static_cast<double>(pmf.rounding);
 }
 
+// The least mass of equal observations is rounded down, which many of them would add up.
+double mass_of_observation(const Pmf& pmf) noexcept {
+    const auto total = static_cast<double>(pmf.total());
+    const double n = std::round(total / pmf.observation);
+    return std::fabs(total - n * pmf.observation) <= n * rounding_of(pmf) ? total / n
+                                                                          : pmf.observation;
+}
+
 double closest_observation(const Pmf& pmf, double level) noexcept {
-    const double u = pmf.observation;
+    const double u = mass_of_observation(pmf);
     const double slack = rounding_of(pmf) / u;
     // Between two positions the later one, unless it lies halfway and that one is even.
     const double at = level * static_cast<double>(pmf.total()) / u - 1.5;

@@ -79,6 +79,15 @@ def test_equal_weights_give_the_quantiles_of_numpy(interpolation, n_trees):
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_levels_halfway_between_observations_are_decided_as_numpy_does(interpolation):
+    levels = np.arange(1, 16) / 16
+    for n in (*range(1, 60), 199, 1000, 4999):
+        found = one_leaf_index(np.arange(float(n))).quantiles(QUERY, levels, interpolation)[0]
+        expected = np.quantile(np.arange(float(n)), levels, method=interpolation)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4, err_msg=str(n))
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 def test_pooled_leaves_give_the_quantiles_of_numpy_of_all_their_rows(interpolation):
     rng = np.random.default_rng(0)
     leaves = rng.integers(0, 3, (40, 5))
