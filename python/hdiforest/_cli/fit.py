@@ -55,18 +55,16 @@ def run_fit(options: Any) -> None:
     if options.min_samples_leaf is None:
         options.min_samples_leaf = MIN_SAMPLES_LEAF if is_survival else 5
     table = _training_table(options)
-    has_later_rows = is_survival or options.order is not None or options.calibrate != "oob"
-    columns = table.summary(
-        "" if has_later_rows else "--order {} measures the coverage of later rows"
-    )
-    say(f"Columns:\n{columns}\n")
-    if is_survival:
-        fit_survival(options, table)
-        return
+    may_order = not is_survival and options.order is None and options.calibrate == "oob"
+    order = "--order {} measures the coverage of later rows" if may_order else ""
+    say(f"Columns:\n{table.summary(order)}\n")
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     grown = _given(options, "min_samples_leaf", "max_depth", "max_features", "max_samples")
     grown |= {"bootstrap": True, "random_state": options.seed, "n_jobs": options.jobs}
     forest = kind(options.trees, **grown)  # whose trees leave rows out
+    if is_survival:
+        fit_survival(options, table, forest)
+        return
     how: dict[str, Any] = {"weights": options.weights, "n_jobs": options.jobs}
     model = HDIForestRegressor(forest, calibration=False, **how)
     with stages():
@@ -83,7 +81,7 @@ def run_fit(options: Any) -> None:
     took, n_rows = time_text(time.perf_counter() - start), count_text(model.n_training_rows_)
     say(
         f"{n_trees:,} trees with {count_text(n_leaves)} leaves from {n_rows} rows and "
-        f"{model.n_features_in_} features in {took}\n\n{report.text()}\n\n{not_calibrated}{written}"
+        f"{model.n_features_in_} features in {took}\n\n{report.text}\n\n{not_calibrated}{written}"
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import ShuffleSplit
 
 from hdiforest._cli.arguments import UsageError, in_options
@@ -15,32 +14,24 @@ from hdiforest.calibration import OutOfBag
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES
 from hdiforest.survival._forest import HDISurvivalForest
 
-# Options that a survival forest does not understand.
-_REFUSED = ("by", "groups", "mean", "order", "report", "sample_weight", "diagnostics")
+# Options that a survival forest does not understand, by what they are where they are not given.
+_REFUSED: dict[str, Any] = {"objective": OutOfBag.objective, "weights": "all", "diagnostics": False}
+_REFUSED |= dict.fromkeys(("by", "groups", "mean", "order", "report", "sample_weight"))
 _METHODS = ("oob", "split", "none")
 
 
 def check_survival(options: Any) -> None:
     """Raise UsageError if options do not go with --event."""
-    for name in _REFUSED:
-        if getattr(options, name) not in (None, False):
+    for name, default in _REFUSED.items():
+        if getattr(options, name) != default:
             raise UsageError(f"--{name.replace('_', '-')} must not be given with --event")
-    if options.objective != OutOfBag.objective:
-        raise UsageError("--objective must not be given with --event: a tail has one level")
-    if options.weights != "all":
-        raise UsageError("--weights must not be given with --event: leaves count drawn rows")
     if options.calibrate not in _METHODS:
         needed = "oob, split or none"
         raise UsageError(f"--calibrate must be {needed} with --event, got {options.calibrate}")
 
 
-def fit_survival(options: Any, table: Any) -> None:
-    """Fit a survival forest to a `TrainingTable` with events, calibrate it, and write it."""
-    kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
-    names = "min_samples_leaf", "max_depth", "max_features", "max_samples"
-    grown = {name: getattr(options, name) for name in names}
-    grown |= {"bootstrap": True, "random_state": options.seed}
-    forest = kind(options.trees, n_jobs=options.jobs, **grown)
+def fit_survival(options: Any, table: Any, forest: Any) -> None:
+    """Fit a forest to a `TrainingTable` with events, calibrate it, and write it."""
     model = HDISurvivalForest(forest, n_jobs=options.jobs, random_state=options.seed)
     rows: tuple[Any, ...] = ()
     if options.calibrate == "split":
