@@ -7,9 +7,8 @@ from typing import Any
 from sklearn.model_selection import ShuffleSplit
 
 from hdiforest._cli.arguments import UsageError, in_options
-from hdiforest._cli.console import say, stages
 from hdiforest._model.censoring import as_target
-from hdiforest._utils.checks import CallError, count_text, printable, size_text
+from hdiforest._utils.checks import CallError, count_text
 from hdiforest.calibration import OutOfBag
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES
 from hdiforest.survival._forest import HDISurvivalForest
@@ -30,8 +29,8 @@ def check_survival(options: Any) -> None:
         raise UsageError(f"--calibrate must be {needed} with --event, got {options.calibrate}")
 
 
-def fit_survival(options: Any, table: Any, forest: Any) -> None:
-    """Fit a forest to a `TrainingTable` with events, calibrate it, and write it."""
+def fit_survival(options: Any, table: Any, forest: Any) -> tuple[HDISurvivalForest, str]:
+    """Fit a survival forest to a `TrainingTable` with events, calibrate it, and say so."""
     model = HDISurvivalForest(forest, n_jobs=options.jobs, random_state=options.seed)
     rows: tuple[Any, ...] = ()
     if options.calibrate == "split":
@@ -39,17 +38,10 @@ def fit_survival(options: Any, table: Any, forest: Any) -> None:
         kept, apart = next(splitter.split(table.y))
         held_out, table = table.rows(apart), table.rows(kept)
         rows = held_out.X, as_target(held_out.event, held_out.y)
-    with stages():
-        model.fit(table.X, as_target(table.event, table.y))
-        report = _calibrate(model, rows, options)
-    model._read_by(table.encoder)
-    model.save(options.output, training_rows=options.training_rows)
+    model.fit(table.X, as_target(table.event, table.y))
     n_rows, n_events = count_text(len(table.y)), count_text(int(table.event.sum()))
-    size = size_text(options.output.stat().st_size)
-    say(
-        f"{options.trees:,} trees from {n_rows} rows with {n_events} events\n\n{report}"
-        f"Model written to {printable(options.output)} ({size})"
-    )
+    trees = f"{options.trees:,} trees from {n_rows} rows with {n_events} events"
+    return model, f"{trees}\n\n{_calibrate(model, rows, options)}"
 
 
 def _calibrate(model: HDISurvivalForest, rows: Any, options: Any) -> str:

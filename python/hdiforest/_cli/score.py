@@ -33,6 +33,7 @@ Origin = dict[str, Any]  # what an output depends on, as JSON's types
 
 KEY = b"hdiforest"  # of origins in metadata
 _SIZE = "size of the input"
+_ROWS_FOR_A_RATE = 5000  # of fewer the time is that of the start
 _FIRST_ROWS = 4096  # that are read before anything is scored
 _SMALL_BYTES = 1 << 16
 _PREFIX = "hdiforest_"  # of results whose names are taken
@@ -173,21 +174,21 @@ def score_dataset(
             _beside(out).write_bytes(_json({"origin": origin, "output": _identity(out)}))
         return n_scored
 
-    for parent, group in groupby(todo, lambda each: (folder / each[0].name).parent):
+    def place(table: tuple[Source, Origin]) -> tuple[Path, bool]:
+        source, origin = table
+        is_small = source.system is None and origin[_SIZE] <= _SMALL_BYTES
+        return (folder / source.name).parent, is_small
+
+    for (parent, is_small), group in groupby(todo, place):
         parent.mkdir(parents=True, exist_ok=True)
-        outputs = Path(os.path.realpath(parent), "outputs")
+        outputs, tables = Path(os.path.realpath(parent), "outputs"), list(group)
         with folder_beside(outputs) as within, ExitStack() as ends:
+            # Scoring a small one costs less than opening, syncing and naming files: they overlap.
             pool = ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="hdiforest-small")
             ends.callback(pool.shutdown, cancel_futures=True)
-            score = partial(score_into, within)
-            # Scoring a small one costs less than opening, syncing and naming files: they overlap.
-            for is_small, tables in groupby(
-                group, lambda each: each[0].system is None and each[1][_SIZE] <= _SMALL_BYTES
-            ):
-                together = list(tables)
-                results = pool.map(score, together) if is_small else map(score, together)
-                for (_, origin), n_scored in zip(together, results, strict=True):
-                    n_rows, n_bytes = n_rows + n_scored, n_bytes + origin[_SIZE]
+            results = (pool.map if is_small else map)(partial(score_into, within), tables)
+            for (_, origin), n_scored in zip(tables, results, strict=True):
+                n_rows, n_bytes = n_rows + n_scored, n_bytes + origin[_SIZE]
     n_there = len(sources) - len(todo)
     notes = [f"{n_there:,} outputs were there and stay as they are"] if n_there else []
     notes += [f"Scored again: {listed(again)}"] if again else []
@@ -226,7 +227,9 @@ def run_score(options: Any) -> None:
             n_rows, n, more = score_dataset(scorer, sources, options.output, settings, advance)
             notes += more
             tables = f" of {n:,} tables"
-    what = f"{count_text(n_rows)} rows{tables} scored in {time_text(time.perf_counter() - start)}"
+    seconds = time.perf_counter() - start
+    rate = f" ({n_rows / seconds:,.0f} rows/s)" if n_rows >= _ROWS_FOR_A_RATE else ""
+    what = f"{count_text(n_rows)} rows{tables} scored in {time_text(seconds)}{rate}"
     done = f"{what}, written to {printable(options.output)}"
     shown = "\n".join(filter(None, [done, *notes, str(scorer.counts)]))
     say(shown, sys.stderr if is_standard_output(options.output) else None)
