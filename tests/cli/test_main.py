@@ -21,7 +21,7 @@ from hdiforest import HDIForestRegressor
 from hdiforest.serving import BatchScorer
 
 from ..oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED, not_installed
-from .calls import failure, read, run
+from .calls import command, failure, read, run
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -57,10 +57,6 @@ def table(frame, tmp_path):
     path = tmp_path / "new.csv"
     frame.drop(columns="target").to_csv(path, index=False)
     return path
-
-
-def command(*arguments):
-    return [sys.executable, "-P", "-m", "hdiforest", *map(str, arguments)]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes with names")

@@ -21,6 +21,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 
 from . import calls
+from .calls import command
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -55,10 +56,6 @@ def folder(tmp_path):
 
 def run(*arguments):
     return calls.run(arguments)
-
-
-def command(*arguments):
-    return [sys.executable, "-P", "-m", "hdiforest", *map(str, arguments)]
 
 
 def device(path, minor):

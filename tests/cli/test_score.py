@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor, fit_table
 
 from ..oracle import run_python
-from .calls import run
+from .calls import command, run
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -271,9 +271,8 @@ def test_pipes_and_sockets_among_tables_are_not_waited_for(model, folder, tmp_pa
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(os.path.relpath(folder / "socket.csv"))
         for inputs in (folder, folder / "*.csv"):
-            call = [sys.executable, "-P", "-m", "hdiforest", "score", model, inputs]
-            command = [*map(str, call), "-o", str(tmp_path / f"out{inputs.suffix}")]
-            subprocess.run(command, check=True, timeout=60)
+            call = command("score", model, inputs, "-o", tmp_path / f"out{inputs.suffix}")
+            subprocess.run(call, check=True, timeout=60)
     assert tables_in(tmp_path / "out") == ["deep/three.parquet", "one.parquet", "two.csv"]
     assert tables_in(tmp_path / "out.csv") == ["two.csv"]
     call = [model, folder / "two.csv", folder / "pipe.csv", "-o", tmp_path / "none"]
@@ -374,8 +373,8 @@ def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_renamed, is_small, 
     score(model, folder, "-o", tmp_path / "whole", "--keep", "id")
     capsys.readouterr()
     call = ["score", model, folder, "-o", tmp_path / "out", "--keep", "id", "--resume"]
-    command = [sys.executable, "-P", "-c", KILLED, n_renamed, *call]
-    done = subprocess.run([*map(str, command)], capture_output=True)
+    killed = [sys.executable, "-P", "-c", KILLED, n_renamed, *call]
+    done = subprocess.run([*map(str, killed)], capture_output=True)
     assert done.returncode == -signal.SIGKILL
     found = len(tables_in(tmp_path / "out"))
     assert 0 < found < 20
@@ -394,8 +393,8 @@ def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_renamed, is_small, 
 
 
 def piped(model, content, out, *more):
-    command = [sys.executable, "-P", "-m", "hdiforest", "score", model, "-", "-o", out, *more]
-    return subprocess.run([*map(str, command)], input=content, capture_output=True)
+    call = command("score", model, "-", "-o", out, *more)
+    return subprocess.run(call, input=content, capture_output=True)
 
 
 def stream_of(frame):
