@@ -1,6 +1,13 @@
 """Calls of the command hdiforest in this process, and what they leave behind."""
 
+import sys
+
 from hdiforest._cli.main import main
+
+
+def command(*arguments):
+    """The words of a call in a process of its own."""
+    return [sys.executable, "-P", "-m", "hdiforest", *map(str, arguments)]
 
 
 def run(arguments):

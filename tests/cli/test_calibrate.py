@@ -98,8 +98,9 @@ def test_fit_calibrates_saves_and_prints_it(folder, tmp_path, capsys):
     ("more", "n_rows", "reason", "known"),
     [
         (["--trees", 20], 510, ": --calibrate oob needs at least 20 trees that did not draw", ()),
-        ([], 60, " at 0.99: 60 calibration rows are too few", (0.5, 0.8, 0.9, 0.95)),
         ([], 15, " at 0.95, 0.99: 14 calibration rows are too few", (0.5, 0.8, 0.9)),
+        (["--calibrate", "split"], 60, " at 0.95, 0.99: 12 calib", (0.5, 0.8, 0.9)),
+        (["--calibrate", "cv+", "--folds", 2], 30, " at 0.99: 30 calib", (0.5, 0.8, 0.9, 0.95)),
     ],
 )
 def test_a_fit_says_at_which_levels_it_is_not_calibrated(
@@ -115,30 +116,13 @@ def test_a_fit_says_at_which_levels_it_is_not_calibrated(
     assert getattr(getattr(loaded, "calibration_", None), "coverages", ()) == known
 
 
-@pytest.mark.parametrize(
-    ("more", "n_rows", "reason", "known"),
-    [
-        (["--calibrate", "split"], 400, " at 0.99: 80 calib", (0.5, 0.8, 0.9, 0.95)),
-        (["--calibrate", "split"], 60, " at 0.95, 0.99: 12 calib", (0.5, 0.8, 0.9)),
-        (["--calibrate", "cv+", "--folds", 2], 30, " at 0.99: 30 calib", (0.5, 0.8, 0.9, 0.95)),
-    ],
-)
-def test_held_out_rows_calibrate_what_they_allow(tmp_path, capsys, more, n_rows, reason, known):
-    TRAIN.head(n_rows).to_csv(tmp_path / "train.csv", index=False)
-    fit(tmp_path / "train.csv", tmp_path / "m", *more)
-    [line] = [line for line in capsys.readouterr().out.splitlines() if "Not calibrated" in line]
-    assert line == f"Not calibrated{reason}ration rows are too few"
-    assert HDIForestRegressor.load(tmp_path / "m").calibration_.coverages == known
-
-
 @pytest.mark.parametrize("method", ["oob", "split", "cv+"])
 def test_coverages_of_a_fit(folder, tmp_path, capsys, monkeypatch, method):
     more = ["--calibrate", method, *folds_of(method, 2), "--coverage", 0.85, 0.6]
-    fit(folder / "train.csv", tmp_path / "m", *more, "--report", tmp_path / "report.html")
+    fit(folder / "train.csv", tmp_path / "m", *more)
     printed = capsys.readouterr().out
     assert re.search(r"\n0\.6 .*\n0\.85 ", printed)
     assert "Not calibrated" not in printed
-    assert "<td>0.85</td>" in (tmp_path / "report.html").read_text("utf-8")
     loaded = HDIForestRegressor.load(tmp_path / "m")
     assert loaded.calibration_.coverages == (0.6, 0.85)
     call = ["score", tmp_path / "m", folder / "new.csv", "-o", tmp_path / "o.csv"]
@@ -179,11 +163,9 @@ def test_none_calibrates_nothing_and_says_nothing(folder, raw, tmp_path, capsys)
 
 
 def test_score_predicts_calibrated_intervals(folder, model, tmp_path):
-    out, small = tmp_path / "out.csv", tmp_path / "small.csv"
+    out = tmp_path / "out.csv"
     call = ["score", folder / "model", folder / "new.csv", "--coverage", 0.5, 0.95]
     assert run([*call, "-o", out]) == 0
-    assert run([*call, "-o", small, "--batch-rows", 7, "--jobs", 1]) == 0
-    assert out.read_bytes() == small.read_bytes()
     found = read(out)
     columns = ["prediction", "lower_0.5", "upper_0.5", "lower_0.95", "upper_0.95"]
     assert list(found) == columns
@@ -207,15 +189,9 @@ def test_score_by_default_and_by_other_kinds(folder, model, only_two, tmp_path):
 
 def test_a_calibrated_model_without_names(folder, tmp_path):
     forest = RandomForestRegressor(70, random_state=0)
-    nameless = HDIForestRegressor(forest, calibration=False).fit(
-        TRAIN[FEATURES].to_numpy(), TRAIN["target"]
-    )
+    nameless = HDIForestRegressor(forest, calibration=False)
+    nameless.fit(TRAIN[FEATURES].to_numpy(), TRAIN["target"])
     nameless.calibrate(coverage=0.8).save(tmp_path / "m")
-    rows = NEW[FEATURES]
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    assert run(["score", tmp_path / "m", tmp_path / "rows.csv", "-o", tmp_path / "out.csv"]) == 0
-    expected = nameless.predict_interval(rows.to_numpy(), 0.8)
-    assert_array_equal(read(tmp_path / "out.csv")[["lower_0.8", "upper_0.8"]], expected)
     for name in ("calibrate", "check"):
         assert run([name, tmp_path / "m", folder / "new.csv", "--target", "target"]) == 0
 
@@ -236,8 +212,7 @@ def test_what_was_not_calibrated_is_told_before_anything_is_written(
     for level, sentence in (
         (0.999, r"--coverage 0\.999 needs 999 calibration rows, and there are \d+; ask for a "
          "lower one, or for --kind hdi, which is not calibrated"),
-        (1, r"(--coverage must be above 0 and below 1|.* a number above 0 and below 1 is needed), "
-         r"got 1.*"),
+        (1, ".*--coverage.* must be above 0 and below 1, got 1.*"),
     ):  # fmt: skip
         assert re.fullmatch(sentence, failure(capsys, [*call[:-1], level], code=2))
     with pytest.raises(ValueError, match=r"got 0\.7") as refused:
@@ -271,12 +246,9 @@ def test_what_calibrate_refuses_leaves_the_model(folder, raw, tmp_path, capsys):
     before = raw.read_bytes()
     NEW.head(30).to_csv(tmp_path / "few.csv", index=False)
     NEW.assign(target=np.nan).to_csv(tmp_path / "nan.csv", index=False)
+    own = "train.csv must hold rows that took no part in the fit; 510"
     for table, target, sentence in (
-        (
-            folder / "train.csv",
-            "target",
-            "train.csv must hold rows that took no part in the fit; 510",
-        ),
+        (folder / "train.csv", "target", own),
         (tmp_path / "few.csv", "target", "30 calibration rows are too few"),
         (tmp_path / "nan.csv", "target", "target 'target' must be finite in every row"),
         (folder / "new.csv", "price", "has no column 'price'"),
@@ -361,17 +333,6 @@ def test_check_leaves_out_rows_without_an_interval(folder, tmp_path, capsys):
     assert f"on {300 - absent} rows; {absent} rows without an interval are left out" in printed
 
 
-def test_check_and_calibrate_refuse_several_targets(folder, tmp_path, capsys):
-    forest = RandomForestRegressor(3, random_state=0)
-    model = HDIForestRegressor(forest, calibration=False).fit(
-        TRAIN[FEATURES], TRAIN[["target", "f0"]]
-    )
-    model.save(tmp_path / "two")
-    for name in ("check", "calibrate"):
-        call = [name, tmp_path / "two", folder / "new.csv", "--target", "target"]
-        assert "must have one target, but has 2" in failure(capsys, call)
-
-
 def test_inspect_shows_the_calibration(folder, model, capsys):
     capsys.readouterr()
     assert run(["inspect", folder / "model"]) == 0
@@ -432,71 +393,44 @@ def test_fit_by_groups_and_in_order(tmp_path, capsys):
     assert len(read(tmp_path / "out.csv")) == 1000
 
 
-def test_fit_boosts(tmp_path, folder, capsys):
-    fit(folder / "train.csv", tmp_path / "m", "--mean", "boosting", "--training-rows")
-    expected = HDIForestRegressor.load(folder / "model")
-    expected.calibrate(coverage=LEVELS, mean="boosting", random_state=0)
-    model = HDIForestRegressor.load(tmp_path / "m")
-    assert model.calibration_ == expected.calibration_
-    NEW.to_csv(tmp_path / "new.csv", index=False)
+def test_fit_and_calibrate_boost_by_the_interval_score(tmp_path):
+    for name, table in (("train", TRAIN), ("new", NEW)):
+        table.head(120).to_csv(tmp_path / f"{name}.csv", index=False)
+    how = ["--mean", "boosting", "--objective", "interval_score", "--coverage", 0.5, 0.8]
+    fit(tmp_path / "train.csv", tmp_path / "m", *how, "--training-rows")
+    model, again = (HDIForestRegressor.load(tmp_path / "m") for _ in range(2))
+    options = {"coverage": (0.5, 0.8), "mean": "boosting", "random_state": 0}
+    again.calibrate(method=OutOfBag(objective="interval_score"), **options)
+    assert again.calibration_ == model.calibration_
     call = ["calibrate", tmp_path / "m", tmp_path / "new.csv", "--target", "target"]
-    levels = ["--coverage", 0.5, 0.8]
-    assert (
-        run([*call, "--mean", "boosting", "-o", tmp_path / "m2", *levels, "--confidence", 0.9]) == 0
-    )
+    assert run([*call, *how, "--confidence", 0.9, "-o", tmp_path / "m2"]) == 0
     assert HDIForestRegressor.load(tmp_path / "m2").calibration_.method == "split"
-
-
-def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
-    fit(folder / "train.csv", tmp_path / "m", "--objective", "interval_score", "--training-rows")
-    expected = HDIForestRegressor.load(folder / "model")
-    expected.calibrate(coverage=LEVELS, method=OutOfBag(objective="interval_score"), random_state=0)
-    assert HDIForestRegressor.load(tmp_path / "m").calibration_ == expected.calibration_
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (
-            ["--objective", "interval_score", "--calibrate", "none"],
-            "--objective needs --calibrate oob or split or cv\\+, got --calibrate none",
-        ),
         (["--by", "site"], "--by must be a column that the forest is fitted on, got 'site'; they"),
-        (["--by", "noise", "--calibrate", "cv+"], "--by needs --calibrate oob or split, got"),
-        (["--order", "noise", "--calibrate", "split"], "--order needs --calibrate oob, got"),
-        (["--groups", "person"], r"--groups needs --calibrate cv\+ or split, got --calibrate oob"),
-        (
-            ["--mean", "boosting", "--weights", "inbag"],
-            "--mean needs --weights all, got --weights inbag",
-        ),
-        (
-            ["--mean", "boosting", "--calibrate", "none"],
-            "--mean needs --calibrate oob or split or cv\\+, got --calibrate none",
-        ),
-        (["--calibrate", "cv+", "--folds", "1"], "a whole number from 2 on"),
-        (["--folds", 3], r"--folds needs --calibrate cv\+, got --calibrate oob"),
-        (
-            ["--calibrate", "cv+", "--folds", 1001],
-            r"--folds must be at most the number of rows of \S+, 1,000, got 1,001",
-        ),
-        (
-            ["--trees", 5, "--coverage", 0.9],
-            r"--calibrate oob needs at least 20 trees .*, or --calibrate split or cv\+",
-        ),
+        (["--objective", "interval_score", "--calibrate", "none"],
+         r"--objective needs --calibrate oob or split or cv\+, got --calibrate none"),
+        (["--mean", "boosting", "--weights", "inbag"], "--mean needs --weights all, got --weights"),
+        (["--calibrate", "cv+", "--folds", "1"], "a whole number from 2 to"),
+        (["--calibrate", "cv+", "--folds", 1001],
+         r"--folds must be at most the number of rows of \S+, 1,000, got 1,001"),
+        (["--calibrate", "cv+", "--folds", 101, "--groups", "person"],
+         r"--folds must be at most the number of groups of \S+, 100, got 101"),
+        (["--trees", 5, "--coverage", 0.9],
+         r"--calibrate oob needs at least 20 trees .*, or --calibrate split or cv\+"),
         (["--calibrate", "cv+", "--groups", "x"], "no column 'x'"),
-        (
-            ["--calibrate", "cv+", "--folds", 101, "--groups", "person"],
-            r"--folds must be at most the number of groups of \S+, 100, got 101",
-        ),
         (["--calibrate", "cv+", "--groups", "gaps"], "groups 'gaps' .* row 3 has none"),
     ],
-)
+)  # fmt: skip
 def test_refused_ways_to_calibrate(tmp_path, capsys, more, message):
-    table = persons_table(tmp_path / "train.parquet.csv")
-    table["gaps"] = [None if i == 2 else "a" for i in range(1000)]
-    columns = table if "gaps" in more else table.drop(columns="gaps")
-    columns = columns.drop(columns="person") if "gaps" in more else columns
-    columns.to_parquet(tmp_path / "train.parquet")
+    table = persons_table(tmp_path / "train.csv")
+    if "gaps" in more:
+        table = table.rename(columns={"person": "gaps"})
+        table.loc[2, "gaps"] = None
+    table.to_parquet(tmp_path / "train.parquet")
     call = [*FIT, tmp_path / "train.parquet", "-o", tmp_path / "m", *more]
     assert run(call) != 0
     assert re.search(message, capsys.readouterr().err.splitlines()[-1])
@@ -518,11 +452,8 @@ def sites(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_check_by_groups_and_over_periods(sites, capsys, ending):
-    table, path = pd.read_csv(sites / "new.csv"), sites / f"new.{ending}"
-    if ending == "parquet":
-        table.to_parquet(path)
+def test_check_by_groups_and_over_periods(sites, capsys):
+    table, path = pd.read_csv(sites / "new.csv"), sites / "new.csv"
     call = ["check", sites / "m", path, "--target", "target", "--by", "site", "--order", "day"]
     capsys.readouterr()
     assert run([*call, "--json"]) == 0
@@ -583,8 +514,6 @@ def test_groups_of_texts_numbers_and_missing_cells(sites, tmp_path, capsys):
     ends = [tuple(map(float, name.split(" to "))) for name in by_target]
     assert np.ravel(ends).tolist() == sorted(np.ravel(ends))
     assert len(ends) == 10
-    assert run([*call, "--by", "code"]) == 0
-    assert "\n10 groups of fewer rows are told by --json" in capsys.readouterr().out
     message = failure(capsys, [*call, "--order", "text"], 2)
     assert message == "--order must have a value in each row, and row 1 has none"
     assert "has no column 'no'" in failure(capsys, [*call, "--by", "no"])

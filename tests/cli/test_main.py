@@ -5,10 +5,8 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +21,7 @@ from hdiforest import HDIForestRegressor
 from hdiforest.serving import BatchScorer
 
 from ..oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED, not_installed
-from .calls import failure, read, run
+from .calls import command, failure, read, run
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -59,10 +57,6 @@ def table(frame, tmp_path):
     path = tmp_path / "new.csv"
     frame.drop(columns="target").to_csv(path, index=False)
     return path
-
-
-def command(*arguments):
-    return [sys.executable, "-P", "-m", "hdiforest", *map(str, arguments)]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes with names")
@@ -114,39 +108,17 @@ def test_scores_equal_those_of_the_regressor(frame, model_path, table, tmp_path)
         np.testing.assert_array_equal(found[f"upper_{level}"], intervals[:, 1, j])
 
 
-@pytest.mark.parametrize(
-    ("kind", "columns"),
-    [
-        ("equal_tailed", ["equal_tailed_lower_0.9", "equal_tailed_upper_0.9"]),
-        ("lower", ["one_sided_lower_0.9"]),
-        ("upper", ["one_sided_upper_0.9"]),
-    ],
-)
-def test_kinds_are_told_by_the_names_of_columns(frame, model_path, table, tmp_path, kind, columns):
+@pytest.mark.parametrize("kind", ["equal_tailed", "lower", "upper"])
+def test_kinds_are_told_by_the_names_of_columns(frame, model_path, table, tmp_path, kind):
     out = tmp_path / "out.parquet"
     assert run(["score", model_path, table, "--kind", kind, "-o", out]) == 0
+    names = {"lower": ["one_sided_lower_0.9"], "upper": ["one_sided_upper_0.9"]}
+    columns = names.get(kind, ["equal_tailed_lower_0.9", "equal_tailed_upper_0.9"])
     found = read(out)
     assert list(found) == ["prediction", *columns]
-    model = HDIForestRegressor.load(model_path)
-    ends = model.predict_interval(frame[FEATURES], 0.9, kind=kind)
+    ends = HDIForestRegressor.load(model_path).predict_interval(frame[FEATURES], 0.9, kind=kind)
     finite = ends[:, np.isfinite(ends).all(axis=0)]
     np.testing.assert_array_equal(found[columns], finite)
-
-
-def test_every_format_goes_with_every_other(frame, model_path, tmp_path):
-    rows = frame.drop(columns="target")
-    endings = ["csv", "csv.gz", "parquet"]
-    rows.to_csv(tmp_path / "new.csv", index=False)
-    rows.to_csv(tmp_path / "new.csv.gz", index=False)
-    pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), tmp_path / "new.parquet")
-    found = []
-    for i, source in enumerate(endings):
-        for target in endings:
-            out = tmp_path / f"out{i}.{target}"
-            assert run(["score", model_path, tmp_path / f"new.{source}", "-o", out]) == 0
-            found.append(read(out))
-    for other in found[1:]:
-        pd.testing.assert_frame_equal(found[0], other, check_exact=True)
 
 
 def test_neither_batches_nor_threads_change_a_byte(model_path, table, tmp_path):
@@ -158,19 +130,22 @@ def test_neither_batches_nor_threads_change_a_byte(model_path, table, tmp_path):
     assert outputs[0] == outputs[1] == outputs[2]
 
 
-def test_order_and_extra_columns_do_not_matter(frame, model_path, table, tmp_path):
+@pytest.mark.parametrize("endings", [("csv", "parquet"), ("parquet", "csv.gz"), ("csv.gz", "csv")])
+def test_formats_order_and_extra_columns_do_not_matter(frame, model_path, table, tmp_path, endings):
+    source, kept = (tmp_path / f"{i}.{ending}" for i, ending in enumerate(endings))
     mixed = frame[FEATURES[::-1]].copy()
     mixed.insert(1, "note", "any, text")
-    mixed.insert(0, "id", [f"{i:05d}" for i in range(len(frame))])
-    mixed.to_csv(tmp_path / "mixed.csv", index=False)
-    out, kept = tmp_path / "out.csv", tmp_path / "kept.csv"
+    mixed.insert(0, "id", [f"i{i:05d}" for i in range(len(frame))])
+    mixed.to_parquet(source) if endings[0] == "parquet" else mixed.to_csv(source, index=False)
+    out = tmp_path / "out.csv"
     assert run(["score", model_path, table, "-o", out]) == 0
-    call = ["score", model_path, tmp_path / "mixed.csv", "-o", kept]
+    call = ["score", model_path, source, "-o", kept]
     assert run([*call, "--keep", "id", "f1", "--keep", "note"]) == 0
-    found = pd.read_csv(kept, dtype={"id": str})
+    found = read(kept)
     assert list(found)[:4] == ["id", "f1", "note", "prediction"]
-    pd.testing.assert_frame_equal(found[["id", "f1", "note"]], mixed[["id", "f1", "note"]])
-    pd.testing.assert_frame_equal(found.iloc[:, 3:], pd.read_csv(out))
+    assert found[["id", "note"]].equals(mixed[["id", "note"]])
+    np.testing.assert_array_equal(found["f1"].astype(float), mixed["f1"])
+    pd.testing.assert_frame_equal(found.iloc[:, 3:], read(out), check_exact=True)
 
 
 def test_a_model_without_names_takes_the_columns_in_order(frame, table, tmp_path, capsys):
@@ -190,32 +165,16 @@ def test_a_model_without_names_takes_the_columns_in_order(frame, table, tmp_path
 
 
 def test_a_model_of_several_targets_is_refused(frame, table, tmp_path, capsys):
-    forest = RandomForestRegressor(3, min_samples_leaf=5, random_state=0)
-    model = HDIForestRegressor(forest, calibration=False).fit(
-        frame[FEATURES], frame[["target", "f0"]]
-    )
-    model.save(tmp_path / "two.hdi", training_rows=False)
-    call = ["score", tmp_path / "two.hdi", table, "-o", tmp_path / "out.csv"]
+    forest, path = RandomForestRegressor(3, min_samples_leaf=5, random_state=0), tmp_path / "two"
+    model = HDIForestRegressor(forest, calibration=False)
+    model.fit(frame[FEATURES], frame[["target", "f0"]]).save(path, training_rows=False)
+    call = ["score", path, table, "-o", tmp_path / "out.csv"]
     assert "the model has 2 targets" in failure(capsys, call)
-    assert run(["inspect", tmp_path / "two.hdi"]) == 0
+    for name in ("check", "calibrate"):
+        call = [name, path, table, "--target", "f0"]
+        assert "must have one target, but has 2" in failure(capsys, call)
+    assert run(["inspect", path]) == 0
     assert re.search(r"target 1 +\S+ to \S+, 600 distinct", capsys.readouterr().out)
-
-
-def test_fit_prints_the_out_of_bag_record(frame, model_path, tmp_path, capsys):
-    frame.to_csv(tmp_path / "train.csv", index=False)
-    call = ["fit", tmp_path / "train.csv", "--target", "target", "-o", tmp_path / "m.hdi"]
-    assert run([*call, "--trees", 40]) == 0
-    printed = capsys.readouterr().out
-    loaded = [HDIForestRegressor.load(path) for path in (tmp_path / "m.hdi", model_path)]
-    again, before = (each.predict_interval(frame[FEATURES]) for each in loaded)
-    np.testing.assert_array_equal(again, before)
-    forest = RandomForestRegressor(40, min_samples_leaf=5, random_state=0)
-    model = HDIForestRegressor(forest, calibration=False).fit(frame[FEATURES], frame["target"])
-    lower, upper = model.oob_.interval(0.9).T
-    inside = np.mean((lower <= frame["target"]) & (frame["target"] <= upper))
-    line = next(line for line in printed.splitlines() if line.startswith("0.9 "))
-    assert line.split()[1:] == [f"{inside:.3f}", f"{np.mean(upper - lower):.3g}"]
-    assert "600 rows and 5 features" in printed
 
 
 def test_forest_options_reach_the_forest(frame, tmp_path):
@@ -256,29 +215,28 @@ def test_inspect_says_what_the_file_holds(frame, model_path, capsys):
     assert f"hdicore {hdicore.__version__}" in facts["written by"]
 
 
-def test_inspect_as_json(frame, tmp_path, capsys):
-    frame = frame.head(150)[["f0", "f1", "f2"]].assign(
+def test_inspect_shows_encoders(frame, tmp_path, capsys):
+    frame = frame.head(150)[["f0", "f1"]].assign(
         on=np.arange(150) % 2 == 0,
         y=frame["target"],
         town=["Nice", "Lyon", "Lyon"] * 50,
         key=range(150),
     )
     frame.to_csv(tmp_path / "t.csv", index=False)
-    fit = ["fit", tmp_path / "t.csv", "--target", "y", "-o", tmp_path / "m.hdi", "--trees", 40]
+    fit = ["fit", tmp_path / "t.csv", "--target", "y", "-o", tmp_path / "m.hdi", "--trees", 5]
     assert run([*fit, "--id", "key"]) == 0
     capsys.readouterr()
     assert run(["inspect", tmp_path / "m.hdi", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["features"] == ["f0", "f1", "f2", "on", "town"]
+    assert found["features"] == ["f0", "f1", "on", "town"]
     assert found["encoder"]["ids"] == ["key"]
-    assert found["encoder"]["columns"][4] == {
-        "name": "town", "kind": "category", "values": ["Lyon", "Nice"]
-    }  # fmt: skip
-    assert found["trees"] == 40
+    town = {"name": "town", "kind": "category", "values": ["Lyon", "Nice"]}
+    assert found["encoder"]["columns"][3] == town
+    assert found["trees"] == 5
     assert found["targets"][0]["n_distinct"] == frame["y"].nunique()
     assert run(["inspect", tmp_path / "m.hdi"]) == 0
     printed = capsys.readouterr().out
-    assert "5: f0, f1, f2, on (boolean), town (2 categories)" in printed
+    assert "4: f0, f1, on (boolean), town (2 categories)" in printed
     assert re.search(r"^ids \(1\) +key$", printed, re.M)
 
 
@@ -300,7 +258,8 @@ def test_models_with_steps_that_must_be_trusted(frame, tmp_path, capsys):
         assert run([*call, "--trust", name]) == 0
 
 
-def test_demo_writes_a_table_and_a_picture(tmp_path, capsys):
+def test_demo_writes_a_table_and_a_picture(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("hdiforest._cli.demo.N_FOLDS", 2)
     folder = tmp_path / "a" / "demo"
     assert run(["demo", "-o", folder]) == 0
     printed = capsys.readouterr().out
@@ -335,20 +294,15 @@ def test_version_and_help(capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--coverage", "90"], r"got 90 \(did you mean 0.9\?\)"),
-        (["--coverage", "100"], r"got 100 \(did you mean 1\?\)"),
+        (["--coverage", "0.9,80"], r"got 80 \(did you mean 0.8\?\)"),
         (["--coverage", "101"], r"got 101 \(see"),
-        (["--coverage", "0.9", "0"], "a number above 0 and at most 1 is needed, got 0"),
-        (["--coverage", "nan"], "got nan"),
-        (["--coverage", "high"], "got high"),
+        (["--coverage", "0.9", "0"], "a share must be above 0 and at most 1, got 0"),
+        (["--coverage", "high"], "could not convert string to float: 'high'"),
         (["--coverage"], "expected at least one argument"),
         (["--kind", "shortest"], "invalid choice"),
-        (["--batch-rows", "0"], "a whole number from 1 on is needed, got 0"),
-        (["--coverage", "0.9,80"], r"got 80 \(did you mean 0.8\?\)"),
-        (["--coverage", "0.9,,0.8"], "a number above 0 and at most 1 is needed, got "),
+        (["--batch-rows", "0"], "a whole number from 1 to 4294967295 is needed, got 0"),
         (["--coverage", "0.9,0.8", "0.9"], "argument --coverage: 0.9 must not be given twice"),
-        (["--jobs", "x"], "a whole number from 1 on is needed, got x"),
-        (["--jobs", "-2"], "a whole number from 1 on is needed, got -2"),
+        (["--jobs", "-2"], "a whole number from 1 to 4294967295 is needed, got -2"),
         (["--frob"], "unrecognized arguments: --frob"),
     ],
 )
@@ -365,8 +319,6 @@ def test_no_command_and_unknown_endings(capsys):
     assert "; save the sheet as CSV or Parquet" in found
     call = ["score", "model", "t.csv", "-o", "out"]
     assert "out: a table's name must end in" in failure(capsys, call, code=2)
-    call = ["fit", "t.csv", "--target", "y", "-o", "m", "--max-samples", "1.5"]
-    assert "got 1.5" in failure(capsys, call, code=2)
 
 
 SCORE = ["score", "{model}", "{new}", "-o", "{out}"]
@@ -380,17 +332,13 @@ FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
         *(
             ([*SCORE, *options], 2, options[0])
             for options in (
-                ["--coverage", "0.9", ".90"],
                 ["--kind", "calibrated"],
                 ["--keep", "f1", "f1"],
                 ["--prefix"],
                 ["--quote", "'"],
                 ["--keep-all", "--keep", "f1"],
                 ["--resume"],
-                ["--kind", "shortest"],
                 ["--part", "2/1"],
-                ["--batch-rows", "0"],
-                ["--jobs", "9" * 23],
                 ["--sep", ""],
                 ["--decimal", ";"],
                 ["--encoding", "rot13"],
@@ -400,11 +348,8 @@ FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
             ([*FIT, *options], 2, options[0])
             for options in (
                 ["--seed", "4294967296"],
-                ["--max-depth", "9" * 23],
-                ["--min-samples-leaf", "9" * 23],
                 ["--max-features", "9" * 23],
-                ["--max-samples", "9" * 23],
-                ["--coverage", "0.9", "0.9"],
+                ["--max-samples", "1.5"],
                 ["--coverage", "1"],
                 ["--coverage", "0.999"],
                 ["--groups", "f1"],
@@ -412,18 +357,10 @@ FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
             )
         ),
         (["score", "{model}", "", "-o", "{out}"], 2, "a name must not be empty"),
-        (["score", "", "{new}", "-o", "{out}"], 2, "a name must not be empty"),
         (["score", "{model}", "{new}", "-o", ""], 2, "a name must not be empty"),
-        (["score", "{model}", "{new}", "-o", "{new}"], 2, "must not be one of the inputs"),
         (["inspect", ""], 2, "a name must not be empty"),
-        (["check", "{model}", "", "--target", "y"], 2, "a name must not be empty"),
-        (["check", "{model}", "{train}", "--target", "target", "--coverage", ".8", "0.8"], 2,
-         "argument --coverage: 0.8 must not be given twice"),
-        *(
-            (["check", "{model}", "{train}", "--target", "target", "--kind", kind], 2,
-             f"argument --kind: invalid choice: '{kind}'")
-            for kind in ("averaged", "lower", "upper")
-        ),
+        (["check", "{model}", "{train}", "--target", "target", "--kind", "lower"], 2,
+         "argument --kind: invalid choice: 'lower'"),
         (["check", "{model}", "{train}", "--target", "f0"], 2,
          "--target must not be a feature of the model, and 'f0' is one"),
         # Files and what they hold: 1.
@@ -438,14 +375,6 @@ def test_exit_codes(capsys, model_path, table, tmp_path, call, code, sentence):
     names["train"] = model_path.parent / "train.csv"
     assert re.search(sentence, failure(capsys, [each.format(**names) for each in call], code))
     assert not (tmp_path / "out.csv").exists()
-
-
-@pytest.mark.parametrize(("n_copies", "has_rate"), [(1, False), (9, True)])
-def test_a_rate_is_told_of_many_rows_only(frame, model_path, tmp_path, capsys, n_copies, has_rate):
-    pd.concat([frame] * n_copies).to_csv(tmp_path / "t.csv", index=False)
-    capsys.readouterr()
-    assert run(["score", model_path, tmp_path / "t.csv", "-o", tmp_path / "o.csv"]) == 0
-    assert ("rows/s" in capsys.readouterr().out) == has_rate
 
 
 @pytest.mark.parametrize(
@@ -505,10 +434,7 @@ ROW = b"1,2,3,4,5\n"
     ("content", "sentence"),
     [
         (b"f0,f1,f2,f3\n1,2,3,4\n", r"bad.csv has no column 'f4'; it has f0, f1, f2, f3"),
-        (b"", "bad.csv is empty"),
-        (HEADER + ROW + b"1,2,3,4,x\n", r"column 'f4' .*, but holds 'x' in row 2 \(line 3\)"),
         (HEADER + ROW * 300_000 + b"1,2,?,4,5\n", r"'f2' .* '\?' in row 300001 \(line 300002\)"),
-        (HEADER + ROW * 70_000 + b"1,inf,3,4,5\n", "column 'f1' .* holds inf in row 70001"),
         (HEADER + b"1,2,3\n", "bad.csv: line 2 has 3 cells, but the header has 5"),
         (b"f0,f1,f2,f3,f4,f4\n1,2,3,4,5,6\n", "has 2 columns 'f4'"),
     ],
@@ -524,15 +450,12 @@ def test_bad_columns_to_keep(capsys, model_path, tmp_path):
     assert "--keep: f1 must" in failure(capsys, [*twice, "--keep", "f1", "--keep", "f1"], code=2)
     found = failure(capsys, [*twice, "--keep", "prediction"])
     assert "bad.csv has no column 'prediction'" in found
-    found = failure(capsys, [*twice, "--coverage", "0.9", ".90"], code=2)
-    assert "argument --coverage: 0.9 must not be given twice" in found
 
 
 def test_results_whose_names_are_taken_get_a_prefix(frame, tmp_path, capsys):
     taken, out, model = ["upper_0.9", "prediction"], tmp_path / "out.csv", tmp_path / "m.hdi"
     named = frame.assign(**{name: range(len(frame)) for name in taken})
     named.to_csv(tmp_path / "t.csv", index=False)
-    frame.to_csv(tmp_path / "plain.csv", index=False)
     fit = ["fit", tmp_path / "t.csv", "--target", "target", "-o", model, "--trees", 5]
     assert run([*fit, "--id", *taken, "--calibrate", "none"]) == 0
     score = ["score", model, tmp_path / "t.csv", "-o", out]
@@ -542,25 +465,18 @@ def test_results_whose_names_are_taken_get_a_prefix(frame, tmp_path, capsys):
         capsys.readouterr()
         assert run([*score, *more]) == 0
         assert list(read(out)) == [*kept, *(f"hdiforest_{name}" for name in ends)]
-        told = "The names of the results begin with hdiforest_, because 'upper_0.9' is a column"
-        assert told.replace("upper_0.9", kept[-2] if len(kept) > 1 else kept[0]) in (
-            capsys.readouterr().out
-        )
+        told = r"The names of the results begin with hdiforest_, because '(upper_0.9|prediction)'"
+        assert re.search(told, capsys.readouterr().out)
         assert run([*score, *more, "--prefix", "our "]) == 0
         assert list(read(out)) == [*kept, *(f"our {name}" for name in ends)]
     (tmp_path / "in").mkdir()
     frame.to_csv(tmp_path / "in" / "a.csv", index=False)
     named.to_csv(tmp_path / "in" / "b.csv", index=False)
-    score[2:] = [tmp_path / "in", "-o", tmp_path / "scored", "--keep-all"]
-    found = failure(capsys, score, code=2)
-    assert re.search(
-        r"b.csv has a column 'upper_0.9', which is also the name of a result; --pr", found
-    )
+    score = ["score", model, tmp_path / "in", "-o", tmp_path / "scored", "--keep-all"]
+    told = "b.csv has a column 'upper_0.9', which is also the name of a result; --prefix"
+    assert told in failure(capsys, score, code=2)
     assert run([*score, "--prefix", "_"]) == 0
     assert set(read(tmp_path / "scored" / "a.csv")) == {*frame, *(f"_{name}" for name in ends)}
-    out.rename(tmp_path / "t.csv")
-    score[2:] = [tmp_path / "t.csv", "-o", out, "--keep-all", "--prefix", "our "]
-    assert "--prefix gives the results other names" in failure(capsys, score, code=2)
 
 
 def test_quotes_are_text_if_that_is_asked(tmp_path, capsys):
@@ -580,28 +496,15 @@ def test_quotes_are_text_if_that_is_asked(tmp_path, capsys):
     assert sorted(set(read(tmp_path / "o.csv")["kind"])) == ['"tall 0', '"tall 1', '"tall 2']
 
 
-def test_all_threads_and_coverages_with_commas(model_path, table, tmp_path):
+def test_coverages_with_commas(model_path, table, tmp_path):
     for i, coverage in enumerate((["0.8,0.95"], ["0.8", "0.95"], ["0.8,", "0.95"])):
         call = ["score", model_path, table, "-o", tmp_path / f"{i}.csv", "--coverage", *coverage]
         assert run([*call, "--jobs", -1]) == 0
         assert (tmp_path / f"{i}.csv").read_bytes() == (tmp_path / "0.csv").read_bytes()
-    call = ["fit", model_path.parent / "train.csv", "--target", "target", "--coverage", "0.8,0.9"]
-    assert run([*call, "-o", tmp_path / "m.hdi", "--jobs", "-1"]) == 0
-    assert HDIForestRegressor.load(tmp_path / "m.hdi").calibration_.coverages == (0.8, 0.9)
-
-
-@pytest.mark.parametrize("content", [b"PAR1", b""])
-@pytest.mark.parametrize("ending", ["parquet", "feather"])
-def test_damaged_files_and_files_of_no_bytes(capsys, model_path, tmp_path, content, ending):
-    name = f"bad.{ending}"
-    found = score_failure(capsys, model_path, tmp_path, content, name=name)
-    assert re.search(rf"cannot read .*{name}", found)
 
 
 # JSON lines without rows are a file without bytes.
-@pytest.mark.parametrize(
-    "ending", [".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arrow"]
-)
+@pytest.mark.parametrize("ending", [".csv", ".tsv.gz", ".parquet"])
 def test_tables_without_rows_are_scored_to_such(model_path, frame, tmp_path, ending):
     empty = pa.Table.from_pandas(frame.head(0), preserve_index=False)
     pq.write_table(empty, tmp_path / "empty.parquet")
@@ -637,7 +540,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(capsys, model_p
 def test_not_a_model(capsys, model_path, table, tmp_path):
     content = bytearray(model_path.read_bytes())
     content[-100] ^= 1
-    for damaged in (b"", b"not a model at all", bytes(content), bytes(content[:-50])):
+    for damaged in (b"", b"not a model at all", bytes(content)):
         path = tmp_path / "bad.hdi"
         path.write_bytes(damaged)
         assert "bad.hdi" in failure(capsys, ["inspect", path])
@@ -654,15 +557,11 @@ def test_not_a_model(capsys, model_path, table, tmp_path):
         (b"y\n1\n", ["--target", "y"], "no column left to predict 'y' from"),
         (b"a,y\n1,2\n2,\n3,\n", ["--target", "y"], "2 of 3 rows .* row 2 holds a missing cell"),
         (b"a,y\n1,2\n2,inf\n", ["--target", "y"], "1 of 2 rows .* row 2 holds infinity"),
-        (b"a,y\n1,2\n2,x\n", ["--target", "y"], "'y' must hold numbers, .* 'x' in row 2$"),
         (b"a,y\n1,2\n2,2\njan,2\n", ["--target", "y"],
          r"numbers such as '1', but 'jan' in row 3 \(--drop a leaves it out"),
-        (b"a,y\n1e40,2\n", ["--target", "y"], r"fit into float32, but holds 1e\+40 in row 1"),
         (b"a,y\n", ["--target", "y"], "has no rows"),
         (b"a,y,w\n1,2,-1\n", ["--target", "y", "--sample-weight", "w"], "not negative"),
         (b"a,y,w\n1,2,\n", ["--target", "y", "--sample-weight", "w"], "'w' must be finite"),
-        (b"a,y\n1,2\n", ["--target", "y", "--max-features", "7", "--sample-weight", "y",
-                         "--drop", "a"], "no column left"),
     ],
 )  # fmt: skip
 def test_bad_training_tables_leave_no_model(capsys, tmp_path, content, more, sentence):
@@ -767,7 +666,7 @@ def test_training_tables_that_are_odd_but_good(capsys, tmp_path):
     assert "No out-of-bag record" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+@pytest.mark.parametrize("name", ["out.csv.gz", "out.parquet"])
 def test_a_full_disk(model_path, table, tmp_path, name):
     resource = pytest.importorskip("resource")
 
@@ -783,30 +682,6 @@ def test_a_full_disk(model_path, table, tmp_path, name):
     assert os.listdir(out.parent) == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_run_leaves_nothing(model_path, tmp_path, number, code):
-    source, folder = tmp_path / "long.csv", tmp_path / "score"
-    source.write_bytes(HEADER + ROW * 400_000)
-    folder.mkdir()
-    out = folder / "out.csv.gz"
-    out.write_text("before")
-    process = subprocess.Popen(
-        command("score", model_path, source, "-o", out, "--batch-rows", 200, "--jobs", 1),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while len(os.listdir(folder)) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(number)
-    _, printed = process.communicate(timeout=60)
-    assert process.returncode == code
-    assert re.fullmatch(r"hdiforest: error: stopped by SIG(INT|TERM)\n", printed)
-    assert out.read_text() == "before"
-    assert os.listdir(folder) == [out.name]
-
-
 def peak_memory(*arguments):
     """What a call of the command takes at its peak, in bytes."""
     if not os.path.exists("/proc/self/status"):
@@ -820,44 +695,43 @@ def peak_memory(*arguments):
     return 1024 * int(re.search(r"VmHWM:\s*(\d+) kB", done.stdout)[1])
 
 
-def test_memory_does_not_grow_with_a_csv(model_path, tmp_path):
+@pytest.fixture(scope="module")
+def small_model(model_path):
+    """A model that scores many rows at once."""
+    train, path = model_path.parent / "train.csv", model_path.parent / "small.hdi"
+    assert run(["fit", train, "--target", "target", "-o", path, "--trees", 2]) == 0
+    return path
+
+
+def test_memory_does_not_grow_with_a_csv(small_model, tmp_path):
     peaks = []
     for n_rows in (10_000, 100_000):
         source = tmp_path / f"{n_rows}.csv"
         source.write_bytes(HEADER + ROW * n_rows)
         out = tmp_path / "out.csv"
-        peaks.append(peak_memory("score", model_path, source, "-o", out, "--batch-rows", 5000))
+        peaks.append(peak_memory("score", small_model, source, "-o", out, "--batch-rows", 5000))
     # Parsed, read and written, 90,000 rows are 10 MB.
     assert peaks[1] < 1.08 * peaks[0]
 
 
-@pytest.mark.parametrize("one_group", [False, True])
-def test_memory_does_not_grow_with_a_parquet_file(model_path, tmp_path, one_group):
-    kept, peaks = [f"kept{i}" for i in range(20)], []
-    for n_rows in (140_000, 420_000):  # the threads' own memory is full by the first
+def test_memory_does_not_grow_with_a_parquet_file(small_model, tmp_path):
+    kept, peaks = [f"kept{i}" for i in range(10)], []
+    source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    for n_rows, group in ((70_000, 20_000), (350_000, 20_000), (350_000, 350_000)):
         random = np.random.default_rng(0)  # nothing that compresses
-        columns = {name: random.normal(size=n_rows) for name in [*FEATURES, *kept]}
-        source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
-        size = n_rows if one_group else 20_000
-        pq.write_table(
-            pa.table(columns),
-            source,
-            row_group_size=size,
-            use_dictionary=False,  # whose page every column holds
-            data_page_size=1 << 16,
-        )
-        call = ["score", model_path, source, "-o", out, "--batch-rows", 5000]
-        peaks.append(peak_memory(*call, "--keep", *kept))
+        columns = {name: random.random(n_rows) for name in [*FEATURES, *kept]}
+        # A dictionary is a page that every column holds.
+        how = {"row_group_size": group, "use_dictionary": False, "data_page_size": 1 << 16}
+        pq.write_table(pa.table(columns), source, **how)
+        call = ["score", small_model, source, "-o", out, "--batch-rows", 5000, "--keep", *kept]
+        peaks.append(peak_memory(*call))
         assert pq.read_metadata(out).num_rows == n_rows
-    # 280,000 rows of 25 columns are 56 MB, which was read, and 52 MB, which was written; a row
-    # group that is still being compressed when the next is full takes 25 MB.
-    assert peaks[1] < peaks[0] + 40e6
+    # 280,000 rows of 15 columns are 34 MB, which was read, and 29 MB, which was written; a row
+    # group that is still being compressed when the next is full takes 14 MB.
+    assert max(peaks) < peaks[0] + 25e6, peaks
 
 
 def test_the_console_script_is_the_module(tmp_path):
-    done = subprocess.run(command("--version"), capture_output=True, text=True)
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"hdiforest {hdicore.__version__} (")
     done = subprocess.run(command("inspect", tmp_path / "x"), capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
@@ -870,6 +744,7 @@ def test_the_console_script_is_the_module(tmp_path):
         ("pyarrow", ["fit", "{table}", "--target", "f0", "-o", "{out}"]),
         ("safetensors", ["fit", "{table}", "--target", "f0", "-o", "{out}"]),
         ("matplotlib", ["demo", "-o", "{out}"]),
+        ("matplotlib", ["fit", "{table}", "--target", "f0", "-o", "{out}", "--report", "r.html"]),
     ],
 )
 def test_a_missing_package_is_named(capsys, model_path, table, tmp_path, package, arguments):
@@ -880,26 +755,34 @@ def test_a_missing_package_is_named(capsys, model_path, table, tmp_path, package
     assert not names["out"].exists()
 
 
-def test_progress_is_shown_on_a_terminal_alone(capsys, monkeypatch, model_path, table, tmp_path):
+@pytest.fixture
+def on_terminal(monkeypatch):
+    def begin():
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        monkeypatch.setenv("TERM", "xterm")
+
+    return begin
+
+
+def test_progress_is_shown_on_a_terminal_alone(capsys, on_terminal, model_path, table, tmp_path):
     call = ["score", model_path, table, "-o", tmp_path / "out.csv"]
     assert run(call) == 0
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
+    on_terminal()
     assert run(call) == 0
     assert "600 rows" in capsys.readouterr().err
 
 
-def test_fit_shows_its_stages_on_a_terminal_alone(capsys, monkeypatch, table, tmp_path):
-    pytest.importorskip("safetensors")
+def test_fit_shows_its_stages_on_a_terminal_alone(capsys, on_terminal, table, tmp_path):
     call = ["fit", table, "--target", "f0", "-o", tmp_path / "m.hdi", "--trees", 60]
     assert run(call) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
-    assert re.search(r"60 trees with .* leaves from 600 rows and .* in [\d.]+ s\n", captured.out)
+    assert re.search(
+        r"60 trees with .* leaves from 600 rows and 4 features in [\d.]+ s\n", captured.out
+    )
     assert re.search(r"Model written to \S+ \([\d.]+ [kM]B\)\n$", captured.out)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
+    on_terminal()
     assert run(call) == 0
     captured = capsys.readouterr()
     for stage in ("growing the forest", "routing training rows", "calibrating by leaf size"):

@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor, fit_table
 
 from ..oracle import run_python
-from .calls import run
+from .calls import command, run
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -85,7 +85,9 @@ def read(path):
 def test_a_folder_goes_to_a_folder(model, folder, tmp_path, capsys):
     out = tmp_path / "out"
     score(model, folder, "-o", out, "--keep", "id")
-    assert "150 rows of 3 tables scored" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "150 rows of 3 tables scored" in printed
+    assert "rows/s" not in printed  # the time is that of the start
     assert tables_in(out) == ["deep/three.parquet", "one.parquet", "two.csv"]
     loaded = HDIForestRegressor.load(model)
     for i, name in enumerate(["one.parquet", "two.csv", "deep/three.parquet"], 1):
@@ -95,8 +97,8 @@ def test_a_folder_goes_to_a_folder(model, folder, tmp_path, capsys):
         expected = loaded.predict_interval(rows(i)[NAMES], 0.9)
         np.testing.assert_allclose(scored[RESULTS[1:]], expected, rtol=1e-15)
     origin = json.loads(pq.read_schema(out / "one.parquet").metadata[b"hdiforest"])
-    assert origin["size"] == (folder / "one.parquet").stat().st_size
-    assert origin["coverage"] == [0.9]
+    assert origin["size of the input"] == (folder / "one.parquet").stat().st_size
+    assert origin["--coverage"] == [0.9]
 
 
 @pytest.mark.parametrize(
@@ -132,21 +134,19 @@ def test_names_of_folders_are_columns(model, tmp_path, ending):
         np.testing.assert_allclose(scored[RESULTS[1:]], expected, rtol=1e-15)
 
 
-def test_a_column_in_the_file_and_in_the_folders_name_is_refused(model, tmp_path, capsys):
-    path = tmp_path / "in" / "year=2023" / "part.parquet"
-    path.parent.mkdir(parents=True)
-    rows(1).to_parquet(path)
-    found = failure(capsys, model, tmp_path / "in", "-o", tmp_path / "out")
-    assert re.search(r"part\.parquet has 'year' in the file and in the names of its folders", found)
-    assert not (tmp_path / "out").exists()
-
-
-def test_text_in_a_folders_name_is_no_number(model, tmp_path, capsys):
-    path = tmp_path / "in" / "year=last" / "part.csv"
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        ("b=1", r"part\.csv has 'b' in the file and in the names of its folders"),
+        ("year=last", "column 'year' must hold numbers, but is 'last'"),
+    ],
+)
+def test_keys_that_do_not_go_with_the_file_or_the_model(model, tmp_path, capsys, key, sentence):
+    path = tmp_path / "in" / key / "part.csv"
     path.parent.mkdir(parents=True)
     rows(1).drop(columns="year").to_csv(path, index=False)
-    found = failure(capsys, model, tmp_path / "in", "-o", tmp_path / "out")
-    assert "column 'year' must hold numbers, but is 'last'" in found
+    assert re.search(sentence, failure(capsys, model, tmp_path / "in", "-o", tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv"])
@@ -238,7 +238,7 @@ def test_outputs_that_are_there_and_equal_are_left(model, folder, tmp_path, caps
     score(*call, "--coverage", "0.8")
     printed = capsys.readouterr().out
     assert "150 rows of 3 tables scored" in printed
-    assert "Scored again: deep/three.parquet: the coverage is another one, one.parq" in printed
+    assert "Scored again: deep/three.parquet: another --coverage, one.parq" in printed
     score(*call)
     rows(9).to_csv(folder / "two.csv", index=False)
     (tmp_path / "out" / "one.parquet").write_bytes(b"PAR1")
@@ -247,12 +247,12 @@ def test_outputs_that_are_there_and_equal_are_left(model, folder, tmp_path, caps
     printed = capsys.readouterr().out
     assert "100 rows of 2 tables scored" in printed
     assert "one.parquet: what it was made from is not known" in printed
-    assert "two.csv: the input has changed" in printed
+    assert "two.csv: another size of the input" in printed
     after = {n: os.stat(tmp_path / "out" / n).st_mtime_ns for n in before}
     assert all(after[name] > before[name] for name in before)
 
 
-@pytest.mark.parametrize("damage", [b"[" * 100_000, b"[1", b"[]", b"7", b"\xff", b""])
+@pytest.mark.parametrize("damage", [b"[" * 100_000, b"[]", b"\xff"])
 def test_outputs_with_a_damaged_record_are_made_again(model, folder, tmp_path, capsys, damage):
     out = tmp_path / "out"
     score(model, folder, "-o", out)
@@ -271,9 +271,8 @@ def test_pipes_and_sockets_among_tables_are_not_waited_for(model, folder, tmp_pa
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(os.path.relpath(folder / "socket.csv"))
         for inputs in (folder, folder / "*.csv"):
-            call = [sys.executable, "-P", "-m", "hdiforest", "score", model, inputs]
-            command = [*map(str, call), "-o", str(tmp_path / f"out{inputs.suffix}")]
-            subprocess.run(command, check=True, timeout=60)
+            call = command("score", model, inputs, "-o", tmp_path / f"out{inputs.suffix}")
+            subprocess.run(call, check=True, timeout=60)
     assert tables_in(tmp_path / "out") == ["deep/three.parquet", "one.parquet", "two.csv"]
     assert tables_in(tmp_path / "out.csv") == ["two.csv"]
     call = [model, folder / "two.csv", folder / "pipe.csv", "-o", tmp_path / "none"]
@@ -326,9 +325,9 @@ def test_outputs_of_another_model_are_made_again(model, folder, tmp_path, capsys
     HDIForestRegressor(forest, calibration=False).fit(ROWS, ROWS["a"]).save(other)
     capsys.readouterr()
     score(other, folder, "-o", tmp_path / "out", "--resume")
-    assert "one.parquet: the model is another one" in capsys.readouterr().out
+    assert "one.parquet: another model" in capsys.readouterr().out
     score(other, folder, "-o", tmp_path / "out", "--resume", "--encoding", "latin-1")
-    assert "two.csv: --sep, --decimal, --encoding or --quote is an" in capsys.readouterr().out
+    assert "two.csv: another form of text" in capsys.readouterr().out
 
 
 def test_scoring_loads_neither_pandas_nor_scikit_learn(model, tmp_path):
@@ -362,9 +361,7 @@ runpy.run_module("hdiforest", run_name="__main__")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-@pytest.mark.parametrize(
-    ("n_renamed", "is_small"), [(3, False), (10, False), (17, False), (9, True), (17, True)]
-)
+@pytest.mark.parametrize(("n_renamed", "is_small"), [(3, False), (17, False), (9, True)])
 def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_renamed, is_small, capsys):
     folder, n_rows = tmp_path / "in", 50 if is_small else 3000  # small ones are scored together
     folder.mkdir()
@@ -376,14 +373,16 @@ def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_renamed, is_small, 
     score(model, folder, "-o", tmp_path / "whole", "--keep", "id")
     capsys.readouterr()
     call = ["score", model, folder, "-o", tmp_path / "out", "--keep", "id", "--resume"]
-    command = [sys.executable, "-P", "-c", KILLED, n_renamed, *call]
-    done = subprocess.run([*map(str, command)], capture_output=True)
+    killed = [sys.executable, "-P", "-c", KILLED, n_renamed, *call]
+    done = subprocess.run([*map(str, killed)], capture_output=True)
     assert done.returncode == -signal.SIGKILL
     found = len(tables_in(tmp_path / "out"))
     assert 0 < found < 20
     assert run(call) == 0
     if not is_small:  # of several at once a finished one may have no record yet
-        assert f" rows of {20 - found} tables scored" in capsys.readouterr().out
+        printed = capsys.readouterr().out
+        assert f" rows of {20 - found} tables scored" in printed
+        assert "rows/s" in printed
     names = tables_in(tmp_path / "whole")
     assert len(names) == 20
     assert tables_in(tmp_path / "out") == names
@@ -394,8 +393,8 @@ def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_renamed, is_small, 
 
 
 def piped(model, content, out, *more):
-    command = [sys.executable, "-P", "-m", "hdiforest", "score", model, "-", "-o", out, *more]
-    return subprocess.run([*map(str, command)], input=content, capture_output=True)
+    call = command("score", model, "-", "-o", out, *more)
+    return subprocess.run(call, input=content, capture_output=True)
 
 
 def stream_of(frame):
@@ -445,32 +444,21 @@ def test_parquet_and_damage_on_standard_input_are_refused(model, tmp_path, monke
         assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv", "feather", "jsonl"])
+@pytest.mark.parametrize("ending", ["parquet", "csv", "feather", "json"])
 def test_folders_alone_may_name_all_that_is_read(tmp_path, ending):
     frame = pd.DataFrame({"k": [1.0, 2.0] * 30, "m": RNG.normal(size=60)})
     forest = RandomForestRegressor(5, random_state=0)
     HDIForestRegressor(forest, calibration=False).fit(frame, frame["m"]).save(tmp_path / "km.hdi")
     folder = tmp_path / "in" / "k=1" / "m=2"
     folder.mkdir(parents=True)
-    table = pa.table({"x": [1, 2, 3]})
-    if ending == "parquet":
-        pq.write_table(table, folder / "t.parquet")
-    elif ending == "feather":
-        pytest.importorskip("pyarrow.feather").write_feather(table, folder / "t.feather")
-    elif ending == "csv":
-        (folder / "t.csv").write_text("x\n1\n2\n3\n")
-    else:
-        (folder / "t.jsonl").write_text('{"x": 1}\n{"x": 2}\n{"x": 3}\n')
-    score(tmp_path / "km.hdi", tmp_path / "in", "-o", tmp_path / "out", "--keep", "k")
-    out = tmp_path / "out" / "k=1" / "m=2" / f"t.{ending}"
-    score(tmp_path / "km.hdi", tmp_path / "in", "-o", tmp_path / "out2")
-    n_lines = {"csv": 4, "jsonl": 3}
-    if ending in n_lines:
-        assert out.read_text().count("\n") == n_lines[ending]
-    else:
-        read = pq.read_table if ending == "parquet" else pa.ipc.open_file
-        found = read(out) if ending == "parquet" else read(out).read_all()
-        assert found.num_rows == 3
+    lines = {"orient": "records", "lines": True} if ending == "json" else {}
+    table = pd.DataFrame({"x": [1, 2, 3]})
+    name = f"t.{ending}{'l' if lines else ''}"
+    getattr(table, f"to_{ending}")(folder / name, **lines)
+    for more in (["--keep", "k"], []):
+        score(tmp_path / "km.hdi", tmp_path / "in", "-o", tmp_path / "out", *more)
+        scored = tmp_path / "out" / "k=1" / "m=2" / name
+        assert len(getattr(pd, f"read_{ending}")(scored, **lines)) == 3
 
 
 def test_zeros_in_front_make_a_key_a_text(model, tmp_path):
@@ -506,23 +494,20 @@ def test_keys_are_numbers_where_the_model_has_numbers(model, tmp_path, ending):
             assert set(scored["year"]) == {key}
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv"])
-def test_keys_are_texts_where_the_model_has_texts(tmp_path, ending):
+def test_keys_are_texts_where_the_model_has_texts(tmp_path):
     frame = rows(1, 120).drop(columns="year").assign(zone=["01", "1", "10", None] * 30)
     y = frame["a"] + 10 * (frame["zone"] == "01") + 20 * (frame["zone"] == "10")
-    fitted = fit_table(
-        frame.assign(y=y), "y", estimator=RandomForestRegressor(10), calibration=False, id=["id"]
-    )
+    forest = RandomForestRegressor(10)
+    fitted = fit_table(frame.assign(y=y), "y", estimator=forest, calibration=False, id=["id"])
     fitted.save(tmp_path / "m.hdi")
     keys = {"01": "01", "1": "1", "10": "10", "__HIVE_DEFAULT_PARTITION__": None}
     for key in keys:
-        path = tmp_path / "in" / f"zone={key}" / f"part{ending}"
+        path = tmp_path / "in" / f"zone={key}" / "part.parquet"
         path.parent.mkdir(parents=True)
-        part = frame[["id", "a", "b"]]
-        part.to_parquet(path) if ending == ".parquet" else part.to_csv(path, index=False)
+        frame[["id", "a", "b"]].to_parquet(path)
     score(tmp_path / "m.hdi", tmp_path / "in", "-o", tmp_path / "out")
     for key, zone in keys.items():
-        scored = read(tmp_path / "out" / f"zone={key}" / f"part{ending}")
+        scored = read(tmp_path / "out" / f"zone={key}" / "part.parquet")
         expected = fitted.predict_interval(frame.assign(zone=zone), 0.9)
         np.testing.assert_allclose(scored[RESULTS[1:]], expected, rtol=1e-9)
 
@@ -555,4 +540,4 @@ def test_an_equal_file_elsewhere_is_another_input(model, tmp_path, capsys):
     score(model, tmp_path / "first", "-o", tmp_path / "out")
     capsys.readouterr()
     score(model, tmp_path / "second", "-o", tmp_path / "out", "--resume")
-    assert "t.csv: it was made from another input" in capsys.readouterr().out
+    assert "t.csv: another input" in capsys.readouterr().out

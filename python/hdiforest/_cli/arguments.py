@@ -21,8 +21,8 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING
 from hdiforest._tables.forms import THOUSANDS, DateForm, Written
-from hdiforest._tables.read import BATCH_ROWS, TextForm
-from hdiforest._utils.checks import CallError, alternatives, percentage_hint
+from hdiforest._tables.read import BATCH_ROWS
+from hdiforest._utils.checks import CallError, alternatives, shares
 from hdiforest._utils.files import is_stream
 from hdiforest._utils.kinds import ENDS, TWO_SIDED
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES
@@ -49,24 +49,12 @@ def path(text: str) -> Path:
     return Path(name(text))
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
-
-
 def share(text: str, *, one: bool = False) -> float:
     """Return a coverage or a confidence in (0, 1), or in (0, 1]."""
-
-    def is_allowed(number: float) -> bool:
-        return 0 < number < 1 or (one and number == 1)
-
-    share = _number(text)
-    if not is_allowed(share):
-        hint, most = percentage_hint(share, is_allowed), "at most" if one else "below"
-        raise ArgumentTypeError(f"a number above 0 and {most} 1 is needed, got {text}{hint}")
-    return share
+    try:
+        return float(shares("a share", float(text), one=one))
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def coverages(text: str, *, one: bool = False) -> list[float]:
@@ -76,10 +64,8 @@ def coverages(text: str, *, one: bool = False) -> list[float]:
 
 def whole(text: str, least: int = 1) -> int:
     """Return a whole number from the least on, as far as seeds go."""
-    if not text.isdecimal() or int(text) < least:
-        raise ArgumentTypeError(f"a whole number from {least} on is needed, got {text}")
-    if int(text) > _MOST:
-        raise ArgumentTypeError(f"a whole number up to {_MOST} is needed, got {text}")
+    if not text.isdecimal() or not least <= int(text) <= _MOST:
+        raise ArgumentTypeError(f"a whole number from {least} to {_MOST} is needed, got {text}")
     return int(text)
 
 
@@ -90,13 +76,7 @@ def jobs(text: str) -> int:
 
 def number_or_share(text: str) -> int | float:
     """Return a whole number from 1 on, or a share in (0, 1]."""
-    if text.isdecimal() and text.strip("0"):
-        return whole(text)
-    share = _number(text)
-    if not 0 < share <= 1:
-        needed = "a whole number from 1 on or a share in (0, 1]"
-        raise ArgumentTypeError(f"{needed} is needed, got {text}")
-    return share
+    return whole(text) if text.isdecimal() else share(text, one=True)
 
 
 def max_features(text: str) -> str | int | float:
@@ -187,23 +167,14 @@ def require_writable(output: Path, *inputs: Path) -> None:
         raise UsageError(f"the output {output} must not be one of the inputs")
     if output.is_dir():
         raise UsageError(f"the output {output} is a folder")
+    if is_stream(output):
+        return
     folder = os.path.dirname(name)
     try:
-        if not is_stream(output):
-            tempfile.TemporaryFile(dir=folder).close()
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        if error.strerror is None:
-            raise
         reason = error.strerror if os.path.isdir(folder) else f"there is no folder {folder}"
         raise OSError(error.errno, f"cannot write {output}: {reason}") from None
-
-
-def text_form(options: Any) -> TextForm:
-    """Return how the arguments say that text is written; UsageError if they contradict."""
-    if options.decimal is not None and options.sep == options.decimal:
-        raise UsageError("--sep and --decimal must differ")
-    point, has_quotes = written_form(options).point, options.quote == "double"
-    return TextForm(options.sep, point, options.encoding, has_quotes=has_quotes)
 
 
 def written_form(options: Any) -> Written:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
@@ -40,11 +40,6 @@ def report_error(message: str, code: int) -> int:
     """Print an error to standard error and return the code."""
     report("error", message)
     return code
-
-
-def thirds(shares: Sequence[float | None]) -> list[str]:
-    """Return cells of coverages by width; those that are not known are "-"."""
-    return ["-" if share is None else f"{share:.3f}" for share in shares]
 
 
 def facts_of(fitted: FittedForest) -> dict[str, str]:

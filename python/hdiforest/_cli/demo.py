@@ -25,7 +25,9 @@ from hdiforest.metrics import coverage_score, mean_width_score
 LEVELS = (0.8, 0.9, 0.95)
 SHOWN = 0.9  # the level of the picture
 ASKED = tuple(thousandth / 1000 for thousandth in range(500, 1000))  # of the forest's own intervals
-KINDS: dict[Kind, str] = {"hdi": "HDI", "equal_tailed": "equal-tailed"}
+KINDS: tuple[Kind, ...] = ("hdi", "equal_tailed")
+HEADER = ["calibrated for", "inside", "mean width", "HDI asked for", "HDI mean width"]
+HEADER += ["equal-tailed asked for", "equal-tailed mean width"]
 N_FOLDS = 5
 # The tables that come with the package: their targets, what these are, and what rows are.
 SETS = {
@@ -65,6 +67,7 @@ class CrossValidation:
 
     def __init__(self, name: str) -> None:
         self.target, self.label, self.rows = SETS[name]
+        self.look: dict[str, Any] = {"coverage": SHOWN, "target_name": self.label}
         with as_file(files("hdiforest._cli") / "data" / f"{name}.csv.gz") as path:
             frame, self.y, *_ = read_training_table(path, self.target)
         self.X = np.column_stack([column.to_numpy() for column in frame.columns])
@@ -90,10 +93,7 @@ class CrossValidation:
 
     def compared(self) -> str:
         """Compare mean widths where all kinds of interval hold the same share of the rows."""
-        header = [
-            f"{kind} {what}" for kind in KINDS.values() for what in ("asked for", "mean width")
-        ]
-        rows = [["calibrated for", "inside", "mean width", *header]]
+        rows = [HEADER]
         for level in LEVELS:
             ends = self.calibrated(level)
             share = coverage_score(self.y, ends)
@@ -112,9 +112,8 @@ class CrossValidation:
 
     def draw(self, ax: Any) -> None:
         """Draw the calibrated intervals."""
-        look: dict[str, Any] = {"coverage": SHOWN, "target_name": self.label, "ax": ax}
-        mean = self.table["prediction"].to_numpy()
-        IntervalDisplay.from_predictions(self.y, self.calibrated(SHOWN), prediction=mean, **look)
+        look = self.look | {"prediction": self.table["prediction"].to_numpy(), "ax": ax}
+        IntervalDisplay.from_predictions(self.y, self.calibrated(SHOWN), **look)
         ax.set_title(f"Calibrated: {self.rows} not seen in fitting", loc="left")
 
     def draw_skewed(self, ax: Any) -> None:
@@ -125,8 +124,7 @@ class CrossValidation:
         one = int(np.argmax(np.where(equal > np.median(equal), 1 - shortest / equal, 0)))
         row = self.test[one]
         weights = self.model.predict_weights(self.X[[row]]).toarray()[0]
-        look: dict[str, Any] = {"coverage": SHOWN, "target_name": self.label, "ax": ax}
-        look |= {"interval": hdi[one], "bins": 30}
+        look = self.look | {"interval": hdi[one], "bins": 30, "ax": ax}
         train = np.delete(self.y, self.test)
         DistributionDisplay.from_predictions(self.y[row], train, weights, **look)
         ax.axvspan(*equal_tailed[one], ymax=0.02, color=GREY, label="equal-tailed interval")

@@ -55,27 +55,26 @@ def run_fit(options: Any) -> None:
     if options.min_samples_leaf is None:
         options.min_samples_leaf = MIN_SAMPLES_LEAF if is_survival else 5
     table = _training_table(options)
-    has_later_rows = is_survival or options.order is not None or options.calibrate != "oob"
-    columns = table.summary(
-        "" if has_later_rows else "--order {} measures the coverage of later rows"
-    )
-    say(f"Columns:\n{columns}\n")
-    if is_survival:
-        fit_survival(options, table)
-        return
+    may_order = not is_survival and options.order is None and options.calibrate == "oob"
+    order = "--order {} measures the coverage of later rows" if may_order else ""
+    say(f"Columns:\n{table.summary(order)}\n")
     kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
     grown = _given(options, "min_samples_leaf", "max_depth", "max_features", "max_samples")
     grown |= {"bootstrap": True, "random_state": options.seed, "n_jobs": options.jobs}
     forest = kind(options.trees, **grown)  # whose trees leave rows out
+    if is_survival:
+        with stages():
+            survival, told = fit_survival(options, table, forest)
+        survival._read_by(table.encoder)
+        say(told + _saved(survival, options, **_given(options, "training_rows")))
+        return
     how: dict[str, Any] = {"weights": options.weights, "n_jobs": options.jobs}
     model = HDIForestRegressor(forest, calibration=False, **how)
     with stages():
         not_calibrated = _fit_and_calibrate(model, table, options)
     report = Report(model, not_calibrated)
     model._read_by(table.encoder)
-    model.save(options.output, **_given(options, "training_rows", "diagnostics"))
-    size = size_text(options.output.stat().st_size)
-    written = f"Model written to {printable(options.output)} ({size})"
+    written = _saved(model, options, **_given(options, "training_rows", "diagnostics"))
     if options.report is not None:
         write_page(report, options, table.columns)
         written += f"\nReport written to {printable(options.report)}"
@@ -83,8 +82,15 @@ def run_fit(options: Any) -> None:
     took, n_rows = time_text(time.perf_counter() - start), count_text(model.n_training_rows_)
     say(
         f"{n_trees:,} trees with {count_text(n_leaves)} leaves from {n_rows} rows and "
-        f"{model.n_features_in_} features in {took}\n\n{report.text()}\n\n{not_calibrated}{written}"
+        f"{model.n_features_in_} features in {took}\n\n{report.text}\n\n{not_calibrated}{written}"
     )
+
+
+def _saved(model: Any, options: Any, **kept: bool) -> str:
+    """Write a model; return what is said of the file."""
+    model.save(options.output, **kept)
+    size = size_text(options.output.stat().st_size)
+    return f"Model written to {printable(options.output)} ({size})"
 
 
 def _given(options: Any, *names: str) -> dict[str, Any]:
@@ -249,6 +255,5 @@ def run_recalibrate(options: Any) -> None:
 def _write(model: HDIForestRegressor, options: Any, counts: RowCounts, note: str = "") -> None:
     """Write a model with the rows that it has, and say what its calibration is."""
     has_rows = model._fitted_forest().training_rows is not None
-    model.save(options.output, training_rows=has_rows)
-    written = f"Model written to {printable(options.output)}"
+    written = _saved(model, options, training_rows=has_rows)
     say(f"{model.calibration_!r}\n\n{note}{written}\n{counts}".rstrip())

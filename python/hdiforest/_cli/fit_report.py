@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from hdicore import __version__
-from hdiforest._cli.console import facts_of, thirds
+from hdiforest._cli.console import facts_of
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
-from hdiforest._utils import Array
 from hdiforest._utils.checks import aligned, count_text, html_table, printable, significant
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
@@ -25,12 +24,9 @@ from hdiforest.calibration._candidates import DEFAULT_COVERAGES
 from hdiforest.calibration._predict import resolve_kind_and_levels
 from hdiforest.calibration._result import CalibrationResult
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
-from hdiforest.displays._common import OneTarget, OutOfBag, out_of_bag_of, percent, plain, svg_of
-from hdiforest.displays._coverage import THIRDS
+from hdiforest.displays._common import OneTarget, out_of_bag_of, percent, plain, svg_of
 from hdiforest.exceptions import OutOfBagWarning
 from hdiforest.metrics import coverage_score, mean_width_score
-
-MAX_FEATURES = 30  # of which the page shows the importance
 
 
 class Report:
@@ -40,37 +36,28 @@ class Report:
     `not_calibrated` says why levels could not be calibrated.
     """
 
-    def __init__(self, model: HDIForestRegressor, not_calibrated: str = "") -> None:
+    def __init__(self, model: HDIForestRegressor, not_calibrated: str) -> None:
         self.model, self.not_calibrated = model, not_calibrated
         self.calibration: CalibrationResult | None = model._fitted_forest().calibration
         calibrated = () if self.calibration is None else self.calibration.coverages
         self.levels = sorted({*DEFAULT_COVERAGES, *calibrated})
-        self.record: OutOfBag | None = None
+        self.title = "No out-of-bag record: every tree saw every row."
+        self.rows: list[list[str]] = []  # cells of the record, with a head; none without it
         with warnings.catch_warnings(), suppress(ValueError):  # of rows that no tree left out
             warnings.simplefilter("ignore", OutOfBagWarning)
-            self.record = out_of_bag_of(OneTarget(model, None, None), self.levels, "hdi")
+            record = out_of_bag_of(OneTarget(model, None, None), self.levels, "hdi")
+            self.title = f"Out-of-bag record of {count_text(len(record.y))} training rows:"
+            self.rows = [["coverage", "raw HDI inside", "mean width"]]
+            inside = np.ravel(coverage_score(record.y, record.intervals))
+            width = np.ravel(mean_width_score(record.intervals))
+            for level, share, size in zip(self.levels, inside, width, strict=True):
+                self.rows.append([f"{level:g}", f"{share:.3f}", significant(size)])
 
-    def title(self) -> str:
-        """Say of which rows the record is."""
-        if self.record is None:
-            return "No out-of-bag record: every tree saw every row."
-        return f"Out-of-bag record of {count_text(len(self.record.y))} training rows:"
-
-    def rows(self) -> list[list[str]]:
-        """Return cells of the record by level, with a head; none without it."""
-        if self.record is None:
-            return []
-        y, ends = self.record.y, self.record.intervals
-        inside, width = np.ravel(coverage_score(y, ends)), np.ravel(mean_width_score(ends))
-        cells = zip(self.levels, inside, width, strict=True)
-        rows = [[f"{level:g}", f"{share:.3f}", significant(size)] for level, share, size in cells]
-        return [["coverage", "raw HDI inside", "mean width"], *rows]
-
+    @property
     def text(self) -> str:
-        """Return the calibration and the record as text."""
+        """The calibration and the record as text."""
         calibration = "" if self.calibration is None else f"{self.calibration!r}\n\n"
-        rows = self.rows()
-        return f"{calibration}{self.title()}" + (f"\n{aligned(rows)}" if rows else "")
+        return f"{calibration}{self.title}" + (f"\n{aligned(self.rows)}" if self.rows else "")
 
 
 def write_page(report: Report, options: Any, columns: dict[str, str]) -> None:
@@ -120,33 +107,26 @@ def _listed(facts: Mapping[str, object]) -> str:
 
 def _coverage(report: Report) -> str:
     shown = _part("note", text=_html(report.not_calibrated)) if report.not_calibrated else ""
-    levels = () if report.calibration is None else report.calibration.levels
     if report.calibration is not None:
         shown += _part("table", table=report.calibration._repr_html_())
-    shown += f"<p>{_html(report.title())}</p>"
-    if report.record is not None:
-        shown += _part("record", table=html_table(report.rows()))
-    checks = [(level.coverage, level.cross_check) for level in levels]
-    rows = [[f"{coverage:g}", *thirds(c.thirds)] for coverage, c in checks if c is not None]
-    if rows:
-        shown += _part("by_width", table=html_table([["coverage", *THIRDS], *rows]))
-    return shown
+    shown += f"<p>{_html(report.title)}</p>"
+    return shown + (_part("record", table=html_table(report.rows)) if report.rows else "")
 
 
 def _figures(report: Report, target: str) -> str:
-    if report.record is None:
+    if not report.rows:
         return ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfBagWarning)
         shown = [
             _part("picture", source=source, caption=_html(caption))
-            for caption, source in pictures(report, plain(printable(target)))
+            for caption, source in _pictures(report, plain(printable(target)))
         ]
     note = _part("no_intervals") if len(shown) == 1 else ""
     return _part("pictures", note=note, pictures="".join(shown))
 
 
-def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
+def _pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
     """Yield captions and pictures of training rows out of bag; one alone without intervals."""
     model, fitted = report.model, report.model._fitted_forest()
     kind, (level,) = resolve_kind_and_levels(fitted, None, None)
@@ -171,16 +151,15 @@ def _image(draw: partial[Any], size: tuple[float, float]) -> str:
 
 
 def _importance(model: HDIForestRegressor) -> str:
-    """Return the bars of the features, and how many have none."""
-    shares: Array = model.estimator_.feature_importances_
+    """Return the bars of the features."""
+    shares = model.estimator_.feature_importances_
     names = model._fitted_forest().names_of_features
-    ranked = sorted(zip(shares.tolist(), names, strict=True), key=lambda pair: -pair[0])
-    most, n_more = max(float(np.max(shares)), 1e-300), len(ranked) - MAX_FEATURES
-    shown = [
-        _part("bar", name=_html(name), width=f"{100 * s / most:.1f}", share=f"{100 * s:.1f}")
-        for s, name in ranked[:MAX_FEATURES]
-    ]
-    return "".join(shown) + (_part("more", n=f"{n_more:,}") if n_more > 0 else "")
+    most = max(shares.max(), 1e-300)
+    bars = zip(100 * shares, 100 * shares / most, names, strict=True)
+    return "".join(
+        _part("bar", name=_html(name), width=f"{width:.1f}", share=f"{share:.1f}")
+        for share, width, name in sorted(bars, key=lambda bar: -bar[0])
+    )
 
 
 def _html(text: object) -> str:

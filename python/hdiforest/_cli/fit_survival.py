@@ -4,43 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import ShuffleSplit
 
 from hdiforest._cli.arguments import UsageError, in_options
-from hdiforest._cli.console import say, stages
 from hdiforest._model.censoring import as_target
-from hdiforest._utils.checks import CallError, count_text, printable, size_text
+from hdiforest._utils.checks import CallError, count_text
 from hdiforest.calibration import OutOfBag
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES
 from hdiforest.survival._forest import HDISurvivalForest
 
-# Options that a survival forest does not understand.
-_REFUSED = ("by", "groups", "mean", "order", "report", "sample_weight", "diagnostics")
+# Options that a survival forest does not understand, by what they are where they are not given.
+_REFUSED: dict[str, Any] = {"objective": OutOfBag.objective, "weights": "all", "diagnostics": False}
+_REFUSED |= dict.fromkeys(("by", "groups", "mean", "order", "report", "sample_weight"))
 _METHODS = ("oob", "split", "none")
 
 
 def check_survival(options: Any) -> None:
     """Raise UsageError if options do not go with --event."""
-    for name in _REFUSED:
-        if getattr(options, name) not in (None, False):
+    for name, default in _REFUSED.items():
+        if getattr(options, name) != default:
             raise UsageError(f"--{name.replace('_', '-')} must not be given with --event")
-    if options.objective != OutOfBag.objective:
-        raise UsageError("--objective must not be given with --event: a tail has one level")
-    if options.weights != "all":
-        raise UsageError("--weights must not be given with --event: leaves count drawn rows")
     if options.calibrate not in _METHODS:
         needed = "oob, split or none"
         raise UsageError(f"--calibrate must be {needed} with --event, got {options.calibrate}")
 
 
-def fit_survival(options: Any, table: Any) -> None:
-    """Fit a survival forest to a `TrainingTable` with events, calibrate it, and write it."""
-    kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
-    names = "min_samples_leaf", "max_depth", "max_features", "max_samples"
-    grown = {name: getattr(options, name) for name in names}
-    grown |= {"bootstrap": True, "random_state": options.seed}
-    forest = kind(options.trees, n_jobs=options.jobs, **grown)
+def fit_survival(options: Any, table: Any, forest: Any) -> tuple[HDISurvivalForest, str]:
+    """Fit a survival forest to a `TrainingTable` with events, calibrate it, and say so."""
     model = HDISurvivalForest(forest, n_jobs=options.jobs, random_state=options.seed)
     rows: tuple[Any, ...] = ()
     if options.calibrate == "split":
@@ -48,17 +38,10 @@ def fit_survival(options: Any, table: Any) -> None:
         kept, apart = next(splitter.split(table.y))
         held_out, table = table.rows(apart), table.rows(kept)
         rows = held_out.X, as_target(held_out.event, held_out.y)
-    with stages():
-        model.fit(table.X, as_target(table.event, table.y))
-        report = _calibrate(model, rows, options)
-    model._read_by(table.encoder)
-    model.save(options.output, training_rows=options.training_rows)
+    model.fit(table.X, as_target(table.event, table.y))
     n_rows, n_events = count_text(len(table.y)), count_text(int(table.event.sum()))
-    size = size_text(options.output.stat().st_size)
-    say(
-        f"{options.trees:,} trees from {n_rows} rows with {n_events} events\n\n{report}"
-        f"Model written to {printable(options.output)} ({size})"
-    )
+    trees = f"{options.trees:,} trees from {n_rows} rows with {n_events} events"
+    return model, f"{trees}\n\n{_calibrate(model, rows, options)}"
 
 
 def _calibrate(model: HDISurvivalForest, rows: Any, options: Any) -> str:

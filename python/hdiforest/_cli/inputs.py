@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from hdiforest._cli.arguments import UsageError, of_usage, text_form, written_form
+from hdiforest._cli.arguments import UsageError, of_usage, written_form
 from hdiforest._model.fitted import FittedForest
 from hdiforest._tables.columns import EncodingError, plain, without_words
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
@@ -205,8 +205,12 @@ class Inputs:
 
 def inputs_of(names: Sequence[str], options: Any) -> Inputs:
     """Return the tables that arguments name; UsageError if they do not go together."""
+    if options.decimal is not None and options.sep == options.decimal:
+        raise UsageError("--sep and --decimal must differ")
+    point, has_quotes = written_form(options).point, options.quote == "double"
+    form = TextForm(options.sep, point, options.encoding, has_quotes=has_quotes)
     with of_usage():
-        return Inputs(names, text_form(options))
+        return Inputs(names, form)
 
 
 def _one_file(path: Path, system: Any = None) -> list[Source]:
@@ -228,7 +232,8 @@ class Features:
 
     These are `more`, further ones of numbers, the first of a batch, and those `kept`, which are
     passed on as they are. A model without names takes all columns but `not_features`, by default
-    these two; TableError if they are of another number than it takes.
+    these two. TableError if columns are missing, known to be of other types, or not as many as it
+    takes.
     """
 
     def __init__(
@@ -256,21 +261,18 @@ class Features:
         numeric = set(self._numbers)
         self._others = [name for name in self.encoder.columns if name not in numeric]
         self._read = [*more, *self._numbers], [*self._others, *kept]
+        table.require(*self._read)
+        if not table.is_text:
+            with self.naming_the_file():
+                fields = [pa.field(name, pa.float64()) for name in self._numbers]
+                fields += table.fields(self._others)
+                # `empty_table` would import pandas.
+                columns = [pa.nulls(0, field.type) for field in fields]
+                self.encoder.encode(pa.Table.from_arrays(columns, schema=pa.schema(fields)))
 
     def batches(self, batch_rows: int | None = None) -> Iterator[Any]:
         """Yield Tables as `TableReader.batches`, for the methods below."""
         return self.table.batches(*self._read, batch_rows)
-
-    def require(self) -> None:
-        """Raise TableError if columns are missing, or known to be of other types."""
-        self.table.require(*self._read)
-        if not self.table.is_text:
-            with self.naming_the_file():
-                numbers = [pa.field(name, pa.float64()) for name in self._numbers]
-                fields = pa.schema([*numbers, *self.table.fields(self._others)])
-                # `empty_table` would import pandas.
-                columns = [pa.nulls(0, field.type) for field in fields]
-                self.encoder.encode(pa.Table.from_arrays(columns, schema=fields))
 
     def kept(self, batch: Any) -> list[Any]:
         """Return the columns of a batch to pass on."""
@@ -315,9 +317,7 @@ def features_of(scorer: BatchScorer, table: TableReader, keep: Keep) -> Features
     if taken := [name for name in kept if name in scorer.results]:
         what = f"{table.path} has a column {taken[0]!r}, which is also the name of a result"
         raise UsageError(f"{what}; --prefix gives the results other names")
-    features = Features(scorer.model.fitted, table, kept=kept, not_features=others)
-    features.require()
-    return features
+    return Features(scorer.model.fitted, table, kept=kept, not_features=others)
 
 
 def read_model(options: Any) -> HDIForestRegressor:
@@ -381,7 +381,6 @@ def _rows(
     """Return `Features` of a table, and its rows."""
     with source.open() as table:
         features = Features(fitted, table, more=more, kept=kept)
-        features.require()
         batches = list(features.batches())
     names = [*more, *features.encoder.columns, *kept]
     return features, pa.concat_tables(batches) if batches else pa.table([[]] * len(names), names)

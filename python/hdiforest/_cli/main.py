@@ -8,17 +8,18 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from types import FrameType, SimpleNamespace
-from typing import Any
 
 from hdiforest._cli.arguments import UsageError, command_parser, in_options
 from hdiforest._cli.console import report, report_error
 from hdiforest.exceptions import InfiniteIntervalsWarning
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
+# By their subcommands; those of others are not imported.
+_MODULES = {"score": "score", "demo": "demo", "check": "report", "inspect": "report"}
 # Plain attributes: a handler interrupts other handlers, and would wait for its own thread's lock.
 _signals = SimpleNamespace(heard=False, over=False)
 
@@ -109,7 +110,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _code_of(argv: Sequence[str] | None) -> int:
     try:
         options = command_parser().parse_args(argv)
-        _subcommand(options.command)(options)
+        module = import_module(f"hdiforest._cli.{_MODULES.get(options.command, 'fit')}")
+        getattr(module, f"run_{options.command}")(options)
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else 1
     except OSError as error:
@@ -120,13 +122,3 @@ def _code_of(argv: Sequence[str] | None) -> int:
     except MemoryError:
         return report_error("not enough memory", 1)
     return 0
-
-
-# By their subcommands; those of others are not imported.
-_MODULES = {"score": "score", "demo": "demo", "check": "report", "inspect": "report"}
-
-
-def _subcommand(name: str) -> Callable[[Any], None]:
-    module = import_module(f"hdiforest._cli.{_MODULES.get(name, 'fit')}")
-    run: Callable[[Any], None] = getattr(module, f"run_{name}")
-    return run

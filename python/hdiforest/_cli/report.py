@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hdiforest import metrics
 from hdiforest._cli.arguments import UsageError, kind_and_levels, written_form
-from hdiforest._cli.console import facts_of, say, thirds
+from hdiforest._cli.console import facts_of, say
 from hdiforest._cli.inputs import inputs_of, read_labelled_tables, read_model
 from hdiforest._tables.columns import is_text, plain
 from hdiforest._tables.encoder import TableEncoder
@@ -29,7 +29,6 @@ from hdiforest.inspection import diagnose
 from hdiforest.serving import _model_file as model_file
 
 _N_PERIODS = 10
-_MAX_GROUPS = 30  # in a text
 _MISSING = "(missing)"
 
 Groups = tuple[list[str], NDArray[np.intp]]  # their names, and which of them each row is of
@@ -131,9 +130,10 @@ def _check_text(report: dict[str, Any]) -> str:
     """Return what was found as tables with titles."""
     rows = [["nominal", "coverage", "mean width", "interval score", *THIRDS]]
     for level in report["levels"]:
+        thirds = ["-" if share is None else f"{share:.3f}" for share in level["coverage_by_width"]]
         cells = [_number(level[name]) for name in ("mean_width", "interval_score")]
         share = f"{level['coverage']:.3f} ± {level['standard_error']:.3f}"
-        rows.append([f"{level['nominal']:g}", share, *cells, *thirds(level["coverage_by_width"])])
+        rows.append([f"{level['nominal']:g}", share, *cells, *thirds])
     n = report["rows_without_interval"]
     left_out = f"; {count_text(n)} rows without an interval are left out" if n else ""
     title = f"Intervals of kind {report['kind']} on {count_text(report['rows'])} rows{left_out}"
@@ -145,21 +145,16 @@ def _check_text(report: dict[str, Any]) -> str:
 
 
 def _grouping_text(grouping: dict[str, Any]) -> str:
-    """Return a table with a title, of the groups with most rows."""
-    groups = grouping["groups"]
-    most = sorted(groups, key=lambda group: -group["rows"])[:_MAX_GROUPS]
+    """Return a table of groups with a title."""
     rows = [["group", "rows", "coverage", "range of chance", "mean width"]]
-    for group in groups:
-        if group in most:
-            low, high = group["chance"]
-            share = f"{group['coverage']:.3f}{' ' if low <= group['coverage'] <= high else '*'}"
-            chance, width = f"{low:.3f} to {high:.3f}", _number(group["mean_width"])
-            rows.append([group["name"], f"{group['rows']:,}", share, chance, width])
-    n_more = len(groups) - len(most)
-    more = f"\n{n_more:,} groups of fewer rows are told by --json" if n_more else ""
+    for group in grouping["groups"]:
+        low, high = group["chance"]
+        share = f"{group['coverage']:.3f}{' ' if low <= group['coverage'] <= high else '*'}"
+        chance, width = f"{low:.3f} to {high:.3f}", _number(group["mean_width"])
+        rows.append([group["name"], f"{group['rows']:,}", share, chance, width])
     return (
         f"Coverage at {grouping['nominal']:g} by {printable(grouping['column'])} (*: beyond what "
-        f"chance gives exact intervals in 95 of 100 groups):\n{aligned(rows)}{more}"
+        f"chance gives exact intervals in 95 of 100 groups):\n{aligned(rows)}"
     )
 
 
@@ -221,9 +216,8 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
     loaded = model_file.load(path, verify=True, trusted=trusted)
     versions, fitted, n_bytes = loaded.versions, loaded.content, path.stat().st_size
     forest, index, encoder = fitted.scorer.forest, fitted.scorer.index, fitted.encoder
-    names = (
-        None if fitted.facts.feature_names is None else list(map(str, fitted.facts.feature_names))
-    )
+    given = fitted.facts.feature_names
+    names = None if given is None else list(map(str, given))
     made, has_rows = fitted.calibration, fitted.training_rows is not None
     atoms = [index.atoms(output) for output in range(fitted.n_outputs)]
     if as_json:

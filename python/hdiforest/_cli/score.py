@@ -32,37 +32,29 @@ from hdiforest.serving._model_file import open_model
 Origin = dict[str, Any]  # what an output depends on, as JSON's types
 
 KEY = b"hdiforest"  # of origins in metadata
+_SIZE = "size of the input"
+_ROWS_FOR_A_RATE = 5000  # of fewer the time is that of the start
 _FIRST_ROWS = 4096  # that are read before anything is scored
 _SMALL_BYTES = 1 << 16
 _PREFIX = "hdiforest_"  # of results whose names are taken
 _SMALL_AT_ONCE = 4
-_ROWS_FOR_A_RATE = 5000  # of fewer the time is that of the start
-
-# What is said where an entry of a record differs, if not that it is another one.
-_DIFFERENCES = {
-    "diagnose": "--diagnose is given to one of both",
-    "keep": "other columns are kept",
-    "input": "it was made from another input",
-    "size": "the input has changed",
-    "changed": "the input has changed",
-    "keys": "the names of its folders have changed",
-    "text": "--sep, --decimal, --encoding or --quote is another one",
-}
 
 
 def origin_of(source: Source, scorer: BatchScorer, keep: Keep) -> Origin:
-    """Return what the output for a source depends on."""
+    """Return what the output for a source depends on, each by a word for it."""
     size, changed = source.size_and_time()
-    facts = {name: getattr(scorer, name) for name in ("kind", "coverage", "diagnose", "prefix")}
     return {
         "model": scorer.digest,
-        **facts,
-        "keep": keep,
+        "--kind": scorer.kind,
+        "--coverage": scorer.coverage,
+        "--diagnose": scorer.diagnose,
+        "--prefix": scorer.prefix,
+        "--keep": keep,
         "input": str(source.path if source.system else source.path.resolve()),
-        "size": size,
-        "changed": changed,
-        "keys": source.keys,
-        "text": asdict(source.form),
+        _SIZE: size,
+        "time of the input": changed,
+        "names of folders": source.keys,
+        "form of text": asdict(source.form),
     }
 
 
@@ -75,7 +67,7 @@ def why_again(origin: Origin, out: Path) -> str | None:
     except (OSError, KeyError, RecursionError, TypeError, ValueError):  # as ArrowInvalid is
         return "what it was made from is not known"
     others = (name for name, value in origin.items() if record.get(name) != value)
-    return next((_DIFFERENCES.get(name, f"the {name} is another one") for name in others), None)
+    return next((f"another {name}" for name in others), None)
 
 
 def _origin_in(out: Path) -> Origin:
@@ -166,14 +158,13 @@ def score_dataset(
             todo.append((source, origin))
     require_readable(scorer, [source for source, _ in todo], settings.keep)
     n_rows = n_bytes = 0
-    total = sum(origin["size"] for _, origin in todo)
+    total = sum(origin[_SIZE] for _, origin in todo)
 
     def score_into(within: Path, table: tuple[Source, Origin]) -> int:
         source, origin = table
 
         def show(n_scored: int, share: float | None) -> None:
-            n_done = n_bytes + origin["size"] * (share or 0)
-            advance(n_scored, n_done / total if total else None)
+            advance(n_scored, (n_bytes + origin[_SIZE] * (share or 0)) / max(1, total))
 
         out, metadata = folder / source.name, {KEY: _json(origin)}
         how: dict[str, Any] = {"metadata": metadata, "within": within, "advance": show}
@@ -183,21 +174,21 @@ def score_dataset(
             _beside(out).write_bytes(_json({"origin": origin, "output": _identity(out)}))
         return n_scored
 
-    for parent, group in groupby(todo, lambda each: (folder / each[0].name).parent):
+    def place(table: tuple[Source, Origin]) -> tuple[Path, bool]:
+        source, origin = table
+        is_small = source.system is None and origin[_SIZE] <= _SMALL_BYTES
+        return (folder / source.name).parent, is_small
+
+    for (parent, is_small), group in groupby(todo, place):
         parent.mkdir(parents=True, exist_ok=True)
-        outputs = Path(os.path.realpath(parent), "outputs")
+        outputs, tables = Path(os.path.realpath(parent), "outputs"), list(group)
         with folder_beside(outputs) as within, ExitStack() as ends:
+            # Scoring a small one costs less than opening, syncing and naming files: they overlap.
             pool = ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="hdiforest-small")
             ends.callback(pool.shutdown, cancel_futures=True)
-            score = partial(score_into, within)
-            # Scoring a small one costs less than opening, syncing and naming files: they overlap.
-            for is_small, tables in groupby(
-                group, lambda each: each[0].system is None and each[1]["size"] <= _SMALL_BYTES
-            ):
-                together = list(tables)
-                results = pool.map(score, together) if is_small else map(score, together)
-                for (_, origin), n_scored in zip(together, results, strict=True):
-                    n_rows, n_bytes = n_rows + n_scored, n_bytes + origin["size"]
+            results = (pool.map if is_small else map)(partial(score_into, within), tables)
+            for (_, origin), n_scored in zip(tables, results, strict=True):
+                n_rows, n_bytes = n_rows + n_scored, n_bytes + origin[_SIZE]
     n_there = len(sources) - len(todo)
     notes = [f"{n_there:,} outputs were there and stay as they are"] if n_there else []
     notes += [f"Scored again: {listed(again)}"] if again else []

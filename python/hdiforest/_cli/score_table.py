@@ -19,11 +19,10 @@ from hdiforest._tables.read import TableReader, rows_of
 from hdiforest._utils.optional import pa
 from hdiforest.serving._batch_scorer import BatchScorer
 
-_Slice = tuple[Any, int]  # a pyarrow.Table, and which row is its first
+_Slice = tuple[int, Any]  # its number, and a pyarrow.Table
 
 _PATIENCE = 0.2  # seconds of a wait, also for a read of a pipe to end when all is stopped
-_SLICE_ROWS = 32768  # one thread scores at most so many at once, some blocks of the engine
-_FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too
+_SLICE_ROWS = 8192  # one thread scores so many at once; short tables are for all threads too
 
 
 def in_order(
@@ -109,13 +108,13 @@ def score_table(
         schema = pa.schema([*table.fields(kept), *fields], metadata=metadata)
         n_rows = settings.batch_rows or rows_of(len(features.encoder.columns) + len(kept))
         most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
-        slices = _slices(features.batches(settings.batch_rows), most, n_threads)
+        slices = enumerate(features.batches(most))
         unread.pop_all()
 
     def work(part: _Slice) -> Any:
-        rows, first_row = part
+        number, rows = part
         with features.naming_the_file():
-            results = scorer.score(features.raw(rows), features.encoder, first_row)
+            results = scorer.score(features.raw(rows), features.encoder, number * most)
         columns = [*features.kept(rows), *map(arrow_array, results.values())]
         return pa.Table.from_arrays(columns, schema=schema)
 
@@ -129,16 +128,3 @@ def score_table(
                 share = n_done / table.n_rows if table.n_rows else table.share_read()
                 advance(scored.num_rows, share)
     return n_done
-
-
-def _slices(batches: Iterator[Any], most: int, n_threads: int) -> Iterator[_Slice]:
-    """Cut Tables into slices that grow, for all threads."""
-    n_done = 0
-    with closing(batches):  # type: ignore[type-var]
-        for batch in batches:
-            begin = 0
-            while begin < batch.num_rows:
-                n_rows = min(most, max(_FIRST_ROWS, n_done // n_threads), batch.num_rows - begin)
-                yield batch.slice(begin, n_rows), n_done
-                begin += n_rows
-                n_done += n_rows
