@@ -35,13 +35,19 @@ _HERE = Origin()  # no file
 
 @dataclass
 class Parts:
-    """What a model is made of: each taken leaves it. ValueError says what is missing or wrong."""
+    """What a model is made of: each taken leaves it, and the dicts that were given stay whole.
+
+    ValueError says what is missing or wrong.
+    """
 
     arrays: Arrays
     objects: dict[str, Any] = field(default_factory=dict)  # fitted ones that no array stands for
     origin: Origin = _HERE
     copy: bool = True  # whether arrays must be copied, because a caller may change them
     prefix: str = ""  # of all names, for errors
+
+    def __post_init__(self) -> None:
+        self.arrays, self.objects = dict(self.arrays), dict(self.objects)
 
     def state(self) -> dict[str, Any]:
         """Return the parts for a pickle: copies of a model do not look at a file."""

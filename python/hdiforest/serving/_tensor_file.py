@@ -41,7 +41,6 @@ _ENTRY = re.compile(
 )
 
 FORMAT_VERSION = 3  # of all kinds of files
-_OLDER = ("format_version", "hdicore")  # facts that name it
 
 Content = TypeVar("Content")
 
@@ -68,8 +67,6 @@ def write(path: Path, form: Format[Any], tensors: Arrays) -> None:
     """Write a file, whole or not at all, with the versions of all that wrote it."""
     safetensors = need("safetensors.numpy", "a model file", "io")
     versions = FORMAT_VERSION, hdicore.__version__, importlib.metadata.version("scikit-learn")
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
     # safetensors writes the memory of an array as it lies.
@@ -184,36 +181,28 @@ def _header(
     head = content[: 8 + n_header].tobytes() if n_header <= min(n_left, _MAX_HEADER) else b""
     text = head[8:].decode("latin-1")
     start = _START.match(text)
-    if start is not None and start[1] == form.key:
-        versions = _versions(path, form, start[2], text)
-    elif text.startswith('{"'):
-        raise ValueError(f"{path} is not a {form.noun}: it holds other tensors")
-    elif (other := _other_content(path)) is not None:
-        raise ValueError(f"{path} is not a {form.noun}: it looks like {other}")
+    if start is None or start[1] != form.key:
+        reason = f", or is damaged: its header cannot have {n_header} bytes, or is no JSON"
+        reason = ": it holds other tensors" if text.startswith('{"') else reason
+        raise ValueError(f"{path} is not a {form.noun}{reason}")
+    versions = _versions(path, form, start[2])
     try:
-        if start is None:
-            raise ValueError(f"its header cannot have {n_header} bytes, or is no JSON")
         return versions, head, _tensors(text, start.end(), content[len(head) :])
     except ValueError as error:
         reason = printable(str(error))[:200]
         raise ValueError(f"{path} is not a {form.noun}, or is damaged: {reason}") from None
 
 
-def _versions(path: Path, form: Format[Any], written: str, text: str) -> Versions:
+def _versions(path: Path, form: Format[Any], written: str) -> Versions:
     """Return what wrote a file; ValueError if it is of another version of the format."""
     words = written.split(" ")
     is_whole = len(words) == len(Versions._fields) and all(words)
     if is_whole and words[0] == str(FORMAT_VERSION):
         return Versions(FORMAT_VERSION, *words[1:])
-    how = "upgrade hdicore"
-    if written.startswith("{"):  # until format 2 all facts stood here, as JSON within JSON
-        facts = [re.search(rf'\\"{n}\\": (?:\\")?([^\\,}}]*)', text) for n in _OLDER]
-        words = [fact[1] if fact else "?" for fact in facts]
-        how = "make it again, or read it with that version"
     version, writer = (printable(word[:60]) for word in [*words, "?"][:2])
     raise ValueError(
         f"{path} has format {version}, written by hdicore {writer}; this version reads format "
-        f"{FORMAT_VERSION} of a {form.noun}: {how}"
+        f"{FORMAT_VERSION} of a {form.noun}: upgrade hdicore"
     )
 
 
@@ -260,18 +249,6 @@ def _check_digests(path: Path, head: bytes, tensors: Arrays, *, verify: bool) ->
         if (verify or array.nbytes <= _SMALL) and digest.tobytes() != _digest(array):
             raise ValueError(f"{path} is damaged: the checksum of {name} does not match")
     return str(digests[0].tobytes().hex())
-
-
-def _other_content(path: Path) -> str | None:
-    """Say what a file that is not ours begins like, None if that is not known."""
-    with path.open("rb") as file:
-        start = file.read(1 << 10)
-    if not any(start[5:8]):  # ours begin with the length of a header, below 2^40
-        return None
-    if start.startswith((b"PAR1", b"ARROW1")):
-        return "a table of Parquet or Arrow"
-    has_controls = any(byte < 9 or 13 < byte < 32 for byte in start)
-    return None if has_controls else "a table or another text"
 
 
 def _digest(array: NDArray[Any]) -> bytes:
