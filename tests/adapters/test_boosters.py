@@ -1,5 +1,6 @@
 """from_lightgbm, from_xgboost and from_catboost: categories, early stopping, pickles, files."""
 
+import json
 import pickle
 import re
 import sys
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
@@ -221,7 +223,7 @@ def _sum_of_leaves(booster, leaves):
 
 
 def _base_score(booster):
-    base = XGBoostLeaves(booster).facts()["learner_model_param"]["base_score"]
+    base = json.loads(booster.save_config())["learner"]["learner_model_param"]["base_score"]
     return float(str(base).strip("[]"))
 
 
@@ -313,22 +315,6 @@ def test_warnings_name_the_way_for_boosters():
             function(booster.fit(X, y), X, y)
         assert len(found) == 1
         assert found[0].filename == __file__
-    shares = {"objective": "reg:quantileerror", "quantile_alpha": [0.1, 0.9]}
-    of_quantiles = [
-        (from_lightgbm, lightgbm.LGBMRegressor(**rounds, objective="quantile", verbose=-1)),
-        (from_xgboost, xgboost.XGBRegressor(**rounds, **shares)),
-        (from_catboost, catboost.CatBoostRegressor(**quiet, loss_function="Quantile:alpha=0.3")),
-        (
-            from_catboost,
-            catboost.CatBoost(quiet | {"loss_function": "MultiQuantile:alpha=0.1,0.9"}),
-        ),
-    ]
-    for function, booster in of_quantiles:
-        with pytest.warns(
-            UserWarning, match=r"quantiles that the booster predicts .* wide"
-        ) as found:
-            function(booster.fit(X, y), X, y)
-        assert len(found) == 1
 
 
 @pytest.mark.filterwarnings("error")
@@ -340,23 +326,6 @@ def test_forests_and_single_trees_are_no_boosters(tmp_path):
     from_lightgbm(lightgbm.Booster(model_file=tmp_path / "forest.txt"), TRAIN, Y_TRAIN)
     tree = catboost.CatBoostRegressor(**CATBOOST | {"iterations": 1}).fit(NUMBERS, Y)
     from_catboost(tree, NUMBERS, Y)
-
-
-class Absolute:
-    """A loss of one's own, which CatBoost takes as an object."""
-
-    def calc_ders_range(self, approxes, targets, weights):
-        # As numba compiles it, where it is installed.
-        return [(np.sign(targets[i] - approxes[i]), -1.0) for i in range(len(targets))]
-
-
-@pytest.mark.filterwarnings("ignore:Failed to import numba")
-def test_losses_that_are_objects():
-    model = catboost.CatBoostRegressor(
-        **CATBOOST | {"iterations": 2}, loss_function=Absolute(), eval_metric="MAE"
-    ).fit(NUMBERS, Y)
-    with pytest.warns(UserWarning, match="leaves of boosted trees"):
-        from_catboost(model, NUMBERS, Y)
 
 
 def test_boosters_without_trees_are_refused():
@@ -425,6 +394,11 @@ def test_cells_in_place_of_categories_are_refused(fit, function):
         model.predict(new)
 
 
+def small_forest():
+    forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=0)
+    return HDIForestRegressor(forest, calibration=False, random_state=0)
+
+
 def test_boosters_where_forests_and_means_are_taken():
     X, y = NUMBERS[:400], Y_TRAIN
     light = lightgbm.LGBMRegressor(n_estimators=3, n_jobs=1, verbose=-1).fit(X, y)
@@ -438,7 +412,7 @@ def test_boosters_where_forests_and_means_are_taken():
         with pytest.raises(ValueError, match=told):
             HDIForestRegressor(booster).fit(X, y)
     for booster in (light, extreme):
-        found = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+        found = small_forest().fit(X, y)
         found.calibrate(mean=booster, coverage=0.8)
         assert found.predict_interval(NUMBERS[400:], 0.8).shape == (100, 2)
     stopped = xgboost.XGBRegressor(n_estimators=3, n_jobs=1, early_stopping_rounds=2)
@@ -460,9 +434,13 @@ def test_boosters_where_forests_and_means_are_taken():
         leaves.calibrate(X, y, mean=light)
 
 
-@pytest.mark.parametrize("of_table", [False, True])
 @pytest.mark.parametrize(
-    "kind", [lightgbm.LGBMRegressor, xgboost.XGBRegressor, catboost.CatBoostRegressor]
+    ("kind", "of_table"),
+    [
+        (lightgbm.LGBMRegressor, True),
+        (xgboost.XGBRegressor, True),
+        (catboost.CatBoostRegressor, False),
+    ],
 )
 def test_frozen_boosters_are_means_as_they_are(kind, of_table, tmp_path):
     pytest.importorskip("skops")
@@ -471,8 +449,7 @@ def test_frozen_boosters_are_means_as_they_are(kind, of_table, tmp_path):
     rows = TABLE[names] if of_table else NUMBERS
     booster = kind(**options).fit(rows[:200], Y[:200])
     before = pickle.dumps(booster)
-    model = HDIForestRegressor(calibration=False, n_jobs=1, random_state=0)
-    model.fit(TABLE[names][200:], Y[200:])
+    model = small_forest().fit(TABLE[names][200:], Y[200:])
     with families("stacked"):
         model.calibrate(mean=FrozenEstimator(booster), coverage=0.8)
     ends = model.predict_interval(TABLE[names][:20], 0.8)
@@ -495,7 +472,7 @@ def test_frozen_boosters_are_means_as_they_are(kind, of_table, tmp_path):
 
 def test_a_frozen_booster_without_an_estimator_is_taken_if_it_predicts_arrays():
     light = lightgbm.LGBMRegressor(n_estimators=3, n_jobs=1, verbose=-1).fit(NUMBERS[:200], Y[:200])
-    model = HDIForestRegressor(calibration=False, random_state=0).fit(NUMBERS[200:], Y[200:])
+    model = small_forest().fit(NUMBERS[200:], Y[200:])
     model.calibrate(mean=FrozenEstimator(light.booster_), coverage=0.8)
     extreme = xgboost.XGBRegressor(n_estimators=3, n_jobs=1).fit(NUMBERS[:200], Y[:200])
     categories = lightgbm.LGBMRegressor(n_estimators=3, verbose=-1).fit(

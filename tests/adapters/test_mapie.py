@@ -45,8 +45,7 @@ def test_views_are_the_ends_and_the_median(kind, model, rows):
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "symmetric"), [("equal_tailed", True), ("hdi", False)])
 def test_mapie_conformalizes_the_views_without_a_warning(kind, symmetric, model, rows, capfd):
     regression = pytest.importorskip("mapie.regression")
     X, y = rows
@@ -100,9 +99,6 @@ def test_what_cannot_be_viewed_is_refused(model, rows):
         quantile_views(two)
     with pytest.raises(ValueError, match=r"above 0 and below 1, got 90 \(did you mean 0.9\?\)"):
         quantile_views(model, 90)
-    for level in (0, 1, "0.9", float("nan"), [0.9]):
-        with pytest.raises(ValueError, match="coverage must be "):
-            quantile_views(model, level)
     with pytest.raises(ValueError, match=r"kind must be 'equal_tailed'.*'hdi'.* got 'calibrated'"):
         quantile_views(model, kind="calibrated")
 

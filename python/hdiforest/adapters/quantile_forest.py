@@ -359,6 +359,12 @@ class QuantileForest(ForestRegressor):
             )
             yield mean_over_trees(each) if alone else next(each)
 
+    def __copy__(self) -> Self:
+        # By pickling, which is the default, a copy would get arrays of its own.
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         if "_samples" in state:  # no compiled object: the rows are indexed again by a first query

@@ -22,7 +22,7 @@ Shape = tuple[int | None, ...]  # None: any length
 class Origin(NamedTuple):
     """Where arrays come from, and when they are checked."""
 
-    source: str | None = None  # what errors begin with
+    source: str | None = None  # what errors begin with; None: memory that a caller may change
     lazy: bool = False  # whether what large arrays hold is checked at its first use
 
     def part(self, name: str) -> Origin:
@@ -43,7 +43,6 @@ class Parts:
     arrays: Arrays
     objects: dict[str, Any] = field(default_factory=dict)  # fitted ones that no array stands for
     origin: Origin = _HERE
-    copy: bool = True  # whether arrays must be copied, because a caller may change them
     prefix: str = ""  # of all names, for errors
 
     def __post_init__(self) -> None:
@@ -61,8 +60,7 @@ class Parts:
     def group(self, name: str) -> Parts:
         """Take all whose names begin with that of a group."""
         arrays, objects = _taken(self.arrays, name), _taken(self.objects, name)
-        about = self.origin.part(name), self.copy, f"{self.prefix}{name}."
-        return Parts(arrays, objects, *about)
+        return Parts(arrays, objects, self.origin.part(name), f"{self.prefix}{name}.")
 
     def array(self, name: str, dtypes: str, shape: Shape) -> NDArray[Any]:
         """Take an array of one of these types."""

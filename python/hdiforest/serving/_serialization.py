@@ -275,7 +275,7 @@ def _made(
     is_mapped = all(
         isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
     )
-    copy = parts.copy and not is_mapped
+    copy = parts.origin.source is None and not is_mapped
     try:
         return kind.from_arrays(arrays, argument, copy=copy, **group_parts.origin._asdict())
     except ValueError as error:
@@ -361,7 +361,7 @@ def _centred(parts: Parts, forest: Forest, numbers: Numbers) -> residuals.Centre
     index = _made(parts, LeafIndex, "centred.index")
     scorer = Scorer(forest, index)  # raises unless they have the same leaves
     leaf_means = parts.array("centred.leaf_means", "float64", (None,))
-    leaf_means = np.array(leaf_means) if parts.copy else leaf_means
+    leaf_means = np.array(leaf_means) if parts.origin.source is None else leaf_means
     origin = parts.origin.part("centred.leaf_means")._asdict()
     mean, share = _mean(parts, numbers) if parts.has("mean") else (None, 0.0)
     return residuals.CentredForest(scorer, leaf_means, mean, share, **origin)
