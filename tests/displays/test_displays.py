@@ -246,30 +246,17 @@ def test_what_the_axes_held_and_means_outside_intervals_stay_in_view(ax, end):
     assert low < -20 < 30 < high
 
 
-def test_styles_are_the_users(model, rows):
-    options = {"scatter_kwargs": {"color": "red"}, "line_kwargs": {"lw": 3}}
-    found = IntervalDisplay.from_estimator(model, *rows[2:], **options)
-    assert found.prediction_.get_linewidth() == 3
-    assert found.inside_.get_facecolor()[0].tolist() == [1, 0, 0, 1]
-    with pytest.raises(ValueError, match="style must be 'auto', 'bars' or 'bands', got 'lines'"):
-        found.plot(style="lines")
-
-
-def test_keywords_may_be_aliases(model, rows):
-    """They replace what the display would use, by whichever name."""
+def test_styles_are_the_users_by_whichever_name(model, rows):
     X, y = rows[2:]
+    with pytest.raises(ValueError, match="style must be 'auto', 'bars' or 'bands', got 'lines'"):
+        IntervalDisplay.from_estimator(model, X, y, style="lines")
     fan = IntervalDisplay.from_estimator(
         model, X, y, coverage=[0.5, 0.9], interval_kwargs={"fc": "green"}, line_kwargs={"c": "red"}
     )
     assert fan.intervals_[0].get_facecolor()[0, 1] == pytest.approx(128 / 255)
     assert fan.prediction_.get_color() == "red"
-    curve = CalibrationDisplay.from_estimator(
-        model, X, y, line_kwargs={"ls": ":", "ms": 2}, band_kwargs={"lw": 3}
-    )
-    assert [(line.get_linestyle(), line.get_markersize()) for line in curve.lines_.values()] == [
-        (":", 2)
-    ]
-    assert curve.band_.get_linewidth()[0] == 3
+    curve = CalibrationDisplay.from_estimator(model, X, y, line_kwargs={"ms": 2})
+    assert [line.get_markersize() for line in curve.lines_.values()] == [2]
     groups = WidthDisplay.from_estimator(model, X, y, range_kwargs={"lw": 4})
     assert groups.ranges_.get_linewidth()[0] == 4
     bins = DistributionDisplay.from_estimator(model, X, y, bins=6, bar_kwargs={"lw": 2})
@@ -486,22 +473,19 @@ def test_categories_keep_their_order(ax):
     assert (found.groups, found.mean_width.tolist()) == (["10", "2", "1"], [3, 4.5, 1.5])
 
 
-@pytest.mark.parametrize("first", [0, 1])
-def test_axes_that_are_shared_show_what_all_displays_draw(first):
+def test_axes_that_are_shared_show_what_all_displays_draw():
     y, ends = np.arange(4.0), np.array([[-1, 2], [0, 3], [1, 4], [2, 5]])
-    parts = [(y, ends), (100 + y, 100 + ends)]
     both = matplotlib.figure.Figure().subplots(1, 2, sharex=True, sharey=True)
-    for axes, (targets, intervals) in zip(both, (parts[first], parts[1 - first]), strict=True):
-        IntervalDisplay.from_predictions(targets, intervals, ax=axes)
+    for axes, more in zip(both, (100, 0), strict=True):
+        IntervalDisplay.from_predictions(more + y, more + ends, ax=axes)
     low, high = both[0].get_ylim()
     assert low <= -1 < 105 <= high
     both = matplotlib.figure.Figure().subplots(1, 2, sharex=True, sharey=True)
-    samples = [([0, 1], [1, 1]), ([100, 101, 102], [8, 1, 1])]
-    for axes, at in zip(both, (first, 1 - first), strict=True):
-        DistributionDisplay.from_predictions(None, *samples[at], ax=axes)
+    for axes, sample in zip(both, ([0, 1], [100, 101, 101, 101]), strict=True):
+        DistributionDisplay.from_predictions(None, sample, ax=axes)
     (left, right), (_, top) = both[0].get_xlim(), both[1].get_ylim()
-    assert left <= 0 < 102 <= right
-    assert top == pytest.approx(118 * 0.8)
+    assert left <= 0 < 101 <= right
+    assert top == pytest.approx(118 * 0.75)
 
 
 OUT_OF_BAG = [CalibrationDisplay, IntervalDisplay, WidthDisplay]
@@ -591,21 +575,15 @@ def test_large_numbers_are_written_in_full(ax):
         assert axis.get_offset_text().get_text() == ""
         assert "," in axis.get_ticklabels()[1].get_text()
     assert "e+" not in ax.get_yticklabels()[1].get_text()
-    own = matplotlib.figure.Figure().subplots()
+    own, timed = matplotlib.figure.Figure().subplots(1, 2)
     own.yaxis.set_major_formatter("{x:.1f} m")
-    IntervalDisplay.from_predictions([1, 2], [[0, 1], [1, 4]], ax=own)
-    own.figure.canvas.draw()
-    assert own.get_yticklabels()[0].get_text().endswith(" m")
-    own = matplotlib.figure.Figure().subplots()
     own.set_xscale("log")
     IntervalDisplay.from_predictions([1, 2], [[0.1, 1], [1, 4]], feature=[1e6, 1e9], ax=own)
-    own.figure.canvas.draw()
-    assert "10^" in own.get_xticklabels()[1].get_text()
     dates = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")
-    IntervalDisplay.from_predictions([1, 2], [[0, 1], [1, 4]], feature=dates, ax=(
-        timed := matplotlib.figure.Figure().subplots()
-    ))  # fmt: skip
-    timed.figure.canvas.draw()
+    IntervalDisplay.from_predictions([1, 2], [[0, 1], [1, 4]], feature=dates, ax=timed)
+    own.figure.canvas.draw()
+    assert own.get_yticklabels()[0].get_text().endswith(" m")
+    assert "10^" in own.get_xticklabels()[1].get_text()
     assert any("2020" in label.get_text() for label in timed.get_xticklabels())
 
 
