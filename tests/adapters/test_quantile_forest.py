@@ -26,7 +26,7 @@ from hdiforest.adapters.quantile_forest import (
     RandomForestQuantileRegressor,
 )
 
-from ..oracle import SKLEARN, run_python
+from ..oracle import SKLEARN
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(120, 3)).astype(np.float32)
@@ -274,15 +274,6 @@ def test_the_interface_is_that_of_quantile_forest():
             assert {n: (p.kind, p.default) for n, p in wanted.items()} == {
                 n: (p.kind, p.default) for n, p in ours.items()
             }
-
-
-def test_quantile_forest_need_not_be_installed(tmp_path):
-    code = (
-        "import sys; sys.modules['quantile_forest'] = None\n"
-        "from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor as Forest\n"
-        "print(Forest(5).fit([[0.0], [1.0]], [1.0, 1.0]).predict([[0.0]], 0.9)[0])"
-    )
-    assert run_python(code, cwd=tmp_path).strip() == "1.0"
 
 
 def test_tables_sparse_rows_missing_values_and_pipelines():

@@ -109,6 +109,10 @@ def test_calibrations_of_every_method_are_the_estimators(how, tmp_path):
 def test_every_library_gets_its_own_kind_back(scorer):
     polars = pytest.importorskip("polars")
     expected = scorer(ROWS)
+    assert list(expected.index) == list(ROWS.index)
+    assert expected["id"].dtype == ROWS["id"].dtype
+    levels = ("lower_0.8", "upper_0.8", "lower_0.9", "upper_0.9")
+    assert list(expected.columns) == ["id", "prediction", *levels]
     table = pa.Table.from_pandas(ROWS, preserve_index=False)
     kinds = {
         pa.Table: table,
@@ -334,15 +338,6 @@ def test_records_of_plain_cells_are_not_made_tables(tmp_path):
             scorer(plain | more)
     assert scorer.counts.n_rows == 5
     assert scorer.counts.out_of_range["whole"] == 1
-
-
-def test_pandas_rows_keep_their_index_and_kept_columns_their_type(scorer):
-    scored = scorer(ROWS)
-    assert list(scored.index) == list(ROWS.index)
-    assert scored["id"].dtype == ROWS["id"].dtype
-    assert list(scored.columns) == [
-        *("id", "prediction", "lower_0.8", "upper_0.8", "lower_0.9", "upper_0.9")
-    ]
 
 
 def test_a_batch_without_rows_has_a_result_without_rows(scorer):

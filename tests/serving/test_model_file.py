@@ -139,18 +139,6 @@ def test_file_without_training_rows(model, tmp_path):
     assert not any(name.startswith("training.") for name in load_file(tmp_path / "lean"))
 
 
-def test_column_names_are_kept(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
-    HDIForestRegressor(RandomForestRegressor(3), calibration=False).fit(frame, Y).save(
-        tmp_path / "model"
-    )
-    loaded = HDIForestRegressor.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.feature_names_in_, frame.columns)
-    with pytest.raises(ValueError, match="same order"):
-        loaded.predict(frame[["b", "a", "c", "d"]])
-
-
 def test_saving_replaces_whole_or_not_at_all(model, path, monkeypatch):
     before = path.read_bytes()
 
