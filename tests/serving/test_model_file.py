@@ -264,6 +264,10 @@ def test_changed_bytes(path):
         is_mapped = place % 4 == 1
         with pytest.raises(ValueError):  # a copy is checked whole
             HDIForestRegressor.load(path, verify=is_mapped, mapped=is_mapped)
+    path.write_bytes(whole)
+    with_metadata(path, "3 9.9 9.9")  # a header that might be one
+    with pytest.raises(ValueError, match="damaged: its checksum does not match its contents"):
+        HDIForestRegressor.load(path)
 
 
 @pytest.fixture(scope="module")
