@@ -1,5 +1,6 @@
 """from_lightgbm, from_xgboost and from_catboost: categories, early stopping, pickles, files."""
 
+import json
 import pickle
 import re
 import sys
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
@@ -74,12 +76,6 @@ def xgboost_forest():
     return xgboost.XGBRFRegressor(**XGBOOST, enable_categorical=True).fit(TRAIN, Y_TRAIN)
 
 
-def xgboost_boosted():
-    return xgboost.XGBRegressor(n_estimators=20, n_jobs=1, enable_categorical=True).fit(
-        TRAIN, Y_TRAIN
-    )
-
-
 def xgboost_booster():
     data = xgboost.DMatrix(TRAIN, Y_TRAIN, enable_categorical=True, nthread=1)
     return xgboost.train({"num_parallel_tree": 2, "nthread": 1}, data, 10)
@@ -99,7 +95,6 @@ FITS = {
     "lightgbm.LGBMRegressor": (lightgbm_forest, from_lightgbm, 30),
     "lightgbm.Booster": (lightgbm_booster, from_lightgbm, 20),
     "xgboost.XGBRFRegressor": (xgboost_forest, from_xgboost, 30),
-    "xgboost.XGBRegressor": (xgboost_boosted, from_xgboost, 20),
     "xgboost.Booster": (xgboost_booster, from_xgboost, 20),
     "catboost.CatBoostRegressor": (catboost_boosted, from_catboost, 30),
     "catboost.CatBoost": (catboost_lossguide, from_catboost, 30),
@@ -154,7 +149,8 @@ def test_columns_in_another_order_are_refused_or_sorted(name):
     model = function(fit(), TRAIN, Y_TRAIN)
     swapped = NEW[["day of week", "colour", "size"]]
     if "catboost" in name:
-        assert_array_equal(model.predict(swapped), model.predict(NEW))
+        for table in (swapped, NEW.assign(more=1)):
+            assert_array_equal(model.predict(table), model.predict(NEW))
         return
     with pytest.raises(ValueError, match=r"X must have the columns|feature_names mismatch"):
         model.predict(swapped)
@@ -169,16 +165,6 @@ def test_forests_predict_the_means_of_their_leaves():
     forest = xgboost_forest()
     found = from_xgboost(forest, TRAIN, Y_TRAIN).predict(NEW)
     assert_allclose(found, forest.predict(NEW), atol=1e-4)
-
-
-def test_early_stopping_of_lightgbm():
-    model = lightgbm.LGBMRegressor(n_estimators=100, verbose=-1, n_jobs=1, learning_rate=0.5)
-    stop = lightgbm.early_stopping(2, verbose=False)
-    model.fit(TRAIN, Y_TRAIN, eval_X=NEW, eval_y=Y_NEW, callbacks=[stop])
-    best = model.best_iteration_
-    assert best < 100
-    assert from_lightgbm(model, TRAIN, Y_TRAIN).index_.n_trees == best
-    assert from_lightgbm(model.booster_, TRAIN, Y_TRAIN).index_.n_trees == best
 
 
 def test_early_stopping_of_xgboost(tmp_path):
@@ -220,6 +206,7 @@ def test_trees_after_early_stopping_are_those_of_the_own_predict():
     callbacks = [lightgbm.early_stopping(2, verbose=False)]
     booster = lightgbm.train(options, data, 60, valid_sets=[other], callbacks=callbacks)
     longer = lightgbm.train(options, data, 9, init_model=booster)
+    assert from_lightgbm(booster, NUMBERS[:400], Y_TRAIN).index_.n_trees == booster.best_iteration
     for each in (booster, longer):
         leaves = LightGBMLeaves(each)(NUMBERS[400:])
         values = [
@@ -236,7 +223,7 @@ def _sum_of_leaves(booster, leaves):
 
 
 def _base_score(booster):
-    base = XGBoostLeaves(booster).facts()["learner_model_param"]["base_score"]
+    base = json.loads(booster.save_config())["learner"]["learner_model_param"]["base_score"]
     return float(str(base).strip("[]"))
 
 
@@ -328,22 +315,6 @@ def test_warnings_name_the_way_for_boosters():
             function(booster.fit(X, y), X, y)
         assert len(found) == 1
         assert found[0].filename == __file__
-    shares = {"objective": "reg:quantileerror", "quantile_alpha": [0.1, 0.9]}
-    of_quantiles = [
-        (from_lightgbm, lightgbm.LGBMRegressor(**rounds, objective="quantile", verbose=-1)),
-        (from_xgboost, xgboost.XGBRegressor(**rounds, **shares)),
-        (from_catboost, catboost.CatBoostRegressor(**quiet, loss_function="Quantile:alpha=0.3")),
-        (
-            from_catboost,
-            catboost.CatBoost(quiet | {"loss_function": "MultiQuantile:alpha=0.1,0.9"}),
-        ),
-    ]
-    for function, booster in of_quantiles:
-        with pytest.warns(
-            UserWarning, match=r"quantiles that the booster predicts .* wide"
-        ) as found:
-            function(booster.fit(X, y), X, y)
-        assert len(found) == 1
 
 
 @pytest.mark.filterwarnings("error")
@@ -355,23 +326,6 @@ def test_forests_and_single_trees_are_no_boosters(tmp_path):
     from_lightgbm(lightgbm.Booster(model_file=tmp_path / "forest.txt"), TRAIN, Y_TRAIN)
     tree = catboost.CatBoostRegressor(**CATBOOST | {"iterations": 1}).fit(NUMBERS, Y)
     from_catboost(tree, NUMBERS, Y)
-
-
-class Absolute:
-    """A loss of one's own, which CatBoost takes as an object."""
-
-    def calc_ders_range(self, approxes, targets, weights):
-        # As numba compiles it, where it is installed.
-        return [(np.sign(targets[i] - approxes[i]), -1.0) for i in range(len(targets))]
-
-
-@pytest.mark.filterwarnings("ignore:Failed to import numba")
-def test_losses_that_are_objects():
-    model = catboost.CatBoostRegressor(
-        **CATBOOST | {"iterations": 2}, loss_function=Absolute(), eval_metric="MAE"
-    ).fit(NUMBERS, Y)
-    with pytest.warns(UserWarning, match="leaves of boosted trees"):
-        from_catboost(model, NUMBERS, Y)
 
 
 def test_boosters_without_trees_are_refused():
@@ -403,11 +357,6 @@ def test_rows_of_other_widths_are_refused(booster, function):
                 model.predict(matrix(np.c_[X_new, X_new]))
 
 
-def test_tables_of_catboost_may_have_more_columns():
-    model = from_catboost(catboost_boosted(), TRAIN, Y_TRAIN)
-    assert_array_equal(model.predict(NEW.assign(more=1)), model.predict(NEW))
-
-
 CITIES = TABLE.assign(zone=pd.Categorical(RNG.integers(10, 14, N)))
 
 
@@ -422,52 +371,32 @@ def test_cells_in_place_of_categories_are_refused(fit, function):
     model = function(fit.fit(CITIES, Y), CITIES, Y)
     new = CITIES[400:]
     codes = new.assign(**{name: new[name].cat.codes for name in ("colour", "zone")})
-    others = {
-        "array": codes.to_numpy(float),
-        "array of the cells": new.assign(zone=new["zone"].astype(int)).to_numpy(),
-        "list": codes.to_numpy(float).tolist(),
-        "numbers": codes,
-        "one column of numbers": new.assign(zone=new["zone"].astype(int)),
-        "texts": new.assign(colour=new["colour"].astype(str)),
-        "categories of texts": new.assign(zone=new["zone"].astype(str).astype("category")),
-        "numbers for texts": new.assign(colour=new["colour"].cat.codes.astype("category")),
-        "one more column of categories": new.assign(size=new["size"].round().astype("category")),
-    }
-    for other in others.values():
-        with pytest.raises((ValueError, TypeError)):
+    zone, colour = new["zone"], new["colour"]
+    others = [
+        (codes.to_numpy(float), "with 2 columns of categories, .* got ndarray with 0"),
+        (new.assign(zone=zone.astype(int)).to_numpy(), "with 2 .* got ndarray with 0"),
+        (codes.to_numpy(float).tolist(), "with 2 columns of categories, .* got list with 0"),
+        (codes, "with 2 columns of categories, .* got DataFrame with 0"),
+        (new.assign(zone=zone.astype(int)), "with 2 .* got DataFrame with 1"),
+        (new.assign(colour=colour.astype(str)), "with 2 .* got DataFrame with 1"),
+        (new.assign(zone=zone.astype(str).astype("category")), "as 10, .* such as '10'"),
+        (new.assign(colour=codes["colour"].astype("category")), "'blue', .* such as 0"),
+        (new.assign(size=new["size"].round().astype("category")), "with 2 .* with 3"),
+    ]
+    for other, told in others:
+        told = told if function is from_lightgbm else None  # some are refused by XGBoost itself
+        with pytest.raises((ValueError, TypeError), match=told):
             model.predict(other)
+    numbers = new.assign(colour=codes["colour"], zone=codes["zone"])
+    model = function(clone(fit).fit(numbers.to_numpy(), Y[400:]), numbers.to_numpy(), Y[400:])
+    told = r"table with 0 columns of categories|categories in the columns \[\]"
+    with pytest.raises(ValueError, match=told):
+        model.predict(new)
 
 
-def test_categories_where_the_fit_had_numbers_are_refused():
-    X = TABLE.assign(colour=TABLE["colour"].cat.codes)
-    for booster, function, expected in (
-        (lightgbm.LGBMRegressor(**LIGHTGBM), from_lightgbm, "table with 0 columns of categories"),
-        (xgboost.XGBRFRegressor(**XGBOOST), from_xgboost, r"categories in the columns \[\]"),
-    ):
-        model = function(booster.fit(X.to_numpy(), Y), X.to_numpy(), Y)
-        with pytest.raises(ValueError, match=expected):
-            model.predict(TABLE)
-
-
-def test_messages_about_categories():
-    model = from_lightgbm(lightgbm_forest(), TRAIN, Y_TRAIN)
-    with pytest.raises(ValueError, match=r"with 1 columns of categories, .* got ndarray with 0"):
-        model.predict(NUMBERS)
-    numbers = NEW.assign(colour=NEW["colour"].cat.codes.astype("category"))
-    with pytest.raises(
-        ValueError, match=r"'colour' must hold .* such as 'blue', .* got categories such as 0"
-    ):
-        model.predict(numbers)
-    of_booleans = TABLE.assign(open=pd.Categorical(TABLE["size"] > 0))
-    forest = lightgbm.LGBMRegressor(**LIGHTGBM).fit(of_booleans, Y)
-    model = from_lightgbm(forest, of_booleans, Y)
-    texts = of_booleans.assign(open=of_booleans["open"].astype(str).astype("category"))
-    with pytest.raises(ValueError, match=r"such as False, .* got categories such as 'False'"):
-        model.predict(texts)
-    model = from_xgboost(xgboost_forest(), TRAIN, Y_TRAIN)
-    expected = r"categories in the columns \['colour'\], as XGBoost's fit had, got .* \[\]"
-    with pytest.raises(ValueError, match=expected):
-        model.predict(NEW.assign(colour=1))
+def small_forest():
+    forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=0)
+    return HDIForestRegressor(forest, calibration=False, random_state=0)
 
 
 def test_boosters_where_forests_and_means_are_taken():
@@ -483,17 +412,13 @@ def test_boosters_where_forests_and_means_are_taken():
         with pytest.raises(ValueError, match=told):
             HDIForestRegressor(booster).fit(X, y)
     for booster in (light, extreme):
-        found = HDIForestRegressor(calibration=False, random_state=0).fit(X, y)
+        found = small_forest().fit(X, y)
         found.calibrate(mean=booster, coverage=0.8)
         assert found.predict_interval(NUMBERS[400:], 0.8).shape == (100, 2)
-    stopped = xgboost.XGBRegressor(n_estimators=3, n_jobs=1, early_stopping_rounds=2)
-    quantile = catboost.CatBoostRegressor(loss_function="Quantile:alpha=0.9")
     refused = [
         (light.booster_, "so give LGBMRegressor"),
         (extreme.get_booster(), "so give LGBMRegressor"),
         (cat, "mean cannot be fitted, .* Cannot clone"),
-        (stopped, "mean cannot be fitted, .* validation dataset"),
-        (quantile, "got CatBoostRegressor with loss_function='Quantile:alpha=0.9'"),
         (lightgbm.LGBMRegressor(objective="quantile"), "got LGBMRegressor with objective="),
         (xgboost.XGBRegressor(objective="reg:quantileerror"), "got XGBRegressor with objective="),
     ]
@@ -505,9 +430,13 @@ def test_boosters_where_forests_and_means_are_taken():
         leaves.calibrate(X, y, mean=light)
 
 
-@pytest.mark.parametrize("of_table", [False, True])
 @pytest.mark.parametrize(
-    "kind", [lightgbm.LGBMRegressor, xgboost.XGBRegressor, catboost.CatBoostRegressor]
+    ("kind", "of_table"),
+    [
+        (lightgbm.LGBMRegressor, True),
+        (xgboost.XGBRegressor, True),
+        (catboost.CatBoostRegressor, False),
+    ],
 )
 def test_frozen_boosters_are_means_as_they_are(kind, of_table, tmp_path):
     pytest.importorskip("skops")
@@ -516,8 +445,7 @@ def test_frozen_boosters_are_means_as_they_are(kind, of_table, tmp_path):
     rows = TABLE[names] if of_table else NUMBERS
     booster = kind(**options).fit(rows[:200], Y[:200])
     before = pickle.dumps(booster)
-    model = HDIForestRegressor(calibration=False, n_jobs=1, random_state=0)
-    model.fit(TABLE[names][200:], Y[200:])
+    model = small_forest().fit(TABLE[names][200:], Y[200:])
     with families("stacked"):
         model.calibrate(mean=FrozenEstimator(booster), coverage=0.8)
     ends = model.predict_interval(TABLE[names][:20], 0.8)
@@ -540,7 +468,7 @@ def test_frozen_boosters_are_means_as_they_are(kind, of_table, tmp_path):
 
 def test_a_frozen_booster_without_an_estimator_is_taken_if_it_predicts_arrays():
     light = lightgbm.LGBMRegressor(n_estimators=3, n_jobs=1, verbose=-1).fit(NUMBERS[:200], Y[:200])
-    model = HDIForestRegressor(calibration=False, random_state=0).fit(NUMBERS[200:], Y[200:])
+    model = small_forest().fit(NUMBERS[200:], Y[200:])
     model.calibrate(mean=FrozenEstimator(light.booster_), coverage=0.8)
     extreme = xgboost.XGBRegressor(n_estimators=3, n_jobs=1).fit(NUMBERS[:200], Y[:200])
     categories = lightgbm.LGBMRegressor(n_estimators=3, verbose=-1).fit(

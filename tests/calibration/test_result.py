@@ -263,11 +263,3 @@ def test_records_are_checked():
         replace(RECORD, levels=())
     with pytest.raises(ValueError, match="n must be positive"):
         replace(RECORD, n=0)
-
-
-def test_files_of_earlier_commits_say_that_they_hold_no_guarantee():
-    arrays = calibration_arrays(RECORD)
-    facts = json.loads(arrays["facts"].tobytes())
-    del facts["guarantee"]
-    found = calibration_of(Parts(arrays | {"facts": as_facts(facts)}))
-    assert "does not say what is promised" in repr(found)

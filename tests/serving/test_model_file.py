@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 
 from hdicore import _core
 from hdiforest import HDIForestRegressor, LeafModel, from_leaves
@@ -74,12 +74,16 @@ def contents(model):
 
 @pytest.mark.filterwarnings("ignore:.*no out-of-bag interval")
 @pytest.mark.parametrize(
-    ("weights", "bootstrap"),
-    [("all", True), ("inbag", True), ("oob", True), ("all", False), ("inbag", False)],
+    ("weights", "bootstrap", "n_outputs", "weighted"),
+    [
+        ("all", True, None, True),
+        ("inbag", True, 2, True),
+        ("oob", True, 2, False),
+        ("all", False, 2, True),
+        ("inbag", False, None, False),
+    ],
 )
-@pytest.mark.parametrize("n_outputs", [None, 2])
-@pytest.mark.parametrize("weighted", [True, False])
-def test_round_trip(weights, n_outputs, bootstrap, weighted, tmp_path):
+def test_round_trip(weights, bootstrap, n_outputs, weighted, tmp_path):
     targets = Y if n_outputs is None else np.column_stack([Y, -(Y**2)])
     sample_weight = RNG.random(150) if weighted else None
     forest = RandomForestRegressor(25, bootstrap=bootstrap, random_state=0)
@@ -135,42 +139,6 @@ def test_file_without_training_rows(model, tmp_path):
     assert not any(name.startswith("training.") for name in load_file(tmp_path / "lean"))
 
 
-def test_models_with_and_without_training_rows_are_shown(model, tmp_path):
-    model.save(tmp_path / "whole")
-    model.save(tmp_path / "lean", training_rows=False)
-    rewritten(tmp_path / "whole", with_value("training.X", 0, np.inf))  # told when they are needed
-    for name in ("whole", "lean"):
-        loaded = HDIForestRegressor.load(tmp_path / name)
-        assert "HDIForestRegressor" in loaded._repr_html_()
-
-
-def test_column_names_are_kept(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
-    HDIForestRegressor(RandomForestRegressor(3), calibration=False).fit(frame, Y).save(
-        tmp_path / "model"
-    )
-    loaded = HDIForestRegressor.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.feature_names_in_, frame.columns)
-    with pytest.raises(ValueError, match="same order"):
-        loaded.predict(frame[["b", "a", "c", "d"]])
-
-
-def test_pickles_of_loaded_models_score_alike(path):
-    loaded = HDIForestRegressor.load(path)
-    again = pickle.loads(pickle.dumps(loaded))
-    np.testing.assert_array_equal(again.predict(X), loaded.predict(X))
-
-
-def test_bagged_features_round_trip(tmp_path):
-    bagging = BaggingRegressor(n_estimators=5, max_features=0.5, random_state=0)
-    model = HDIForestRegressor(bagging, calibration=False).fit(X, Y)
-    model.save(tmp_path / "model")
-    np.testing.assert_array_equal(
-        HDIForestRegressor.load(tmp_path / "model").predict_interval(X), model.predict_interval(X)
-    )
-
-
 def test_saving_replaces_whole_or_not_at_all(model, path, monkeypatch):
     before = path.read_bytes()
 
@@ -200,50 +168,34 @@ def test_permissions_and_links_are_kept(model, tmp_path):
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
 
 
-def test_old_file_stays_readable_while_it_is_replaced(model, path):
-    loaded = HDIForestRegressor.load(path)
-    expected = loaded.predict(X)
-    HDIForestRegressor(RandomForestRegressor(3), calibration=False).fit(X, -Y).save(path)
-    np.testing.assert_array_equal(loaded.predict(X), expected)
-
-
-def test_saving_into_a_missing_folder(model, tmp_path):
+def test_paths_where_no_model_is_or_can_be(model, tmp_path):
+    for missing in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(FileNotFoundError, match="there is no model file"):
+            HDIForestRegressor.load(missing)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         model.save(tmp_path / "missing" / "model")
-
-
-def test_saving_over_a_folder(model, tmp_path):
-    with pytest.raises(IsADirectoryError, match="it is a folder"):
+    with pytest.raises(OSError, match="it is a folder"):
         model.save(tmp_path)
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no model file"):
-        HDIForestRegressor.load(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError, match="there is no model file"):
-        HDIForestRegressor.load(tmp_path)
+DAMAGED, TABLE = ", or is damaged", ": it looks like a table"
 
 
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        *((data, ", or is damaged") for data in (b"", b"x", b"\x80\x04K\x01.")),
-        (struct.pack("<Q", 2**62) + b"{}", ", or is damaged"),
-        *(
-            (data, ": it looks like a table or another text")
-            for data in (b"a,b\n1,2\n", b"hello you")
-        ),
-        ("größe\tort\n1\tKöln\n".encode("latin-1"), ": it looks like a table or another text"),
-        *(
-            (data, ": it looks like a table of Parquet")
-            for data in (b"PAR1\x15\x04\x15 ", b"ARROW1\0\0")
-        ),
-        *((headed(data), ", or is damaged") for data in (b"3", b"[]", b"[" * 99999)),
+        *((data, DAMAGED) for data in (b"", b"x", struct.pack("<Q", 2**62) + b"{}")),
+        *((headed(data), DAMAGED) for data in (b"3", b"[]", b"[" * 99999)),
+        *((data, TABLE) for data in (b"a,b\n1,2\n", "größe\tort\n1\tKöln\n".encode("latin-1"))),
+        *((data, TABLE) for data in (b"PAR1\x15\x04\x15 ", b"ARROW1\0\0")),
     ],
 )
 def test_files_that_are_no_models(data, reason, tmp_path):
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(ValueError, match=f"is not a model file{reason}"):
+        HDIForestRegressor.load(tmp_path / "file")
+    save_file({"a": np.zeros(3)}, tmp_path / "file")
+    with pytest.raises(ValueError, match="is not a model file: it holds other tensors"):
         HDIForestRegressor.load(tmp_path / "file")
 
 
@@ -298,12 +250,6 @@ def test_headers_that_safetensors_does_not_write(path, respelled):
         HDIForestRegressor.load(path)
 
 
-def test_other_safetensors_files(tmp_path):
-    save_file({"a": np.zeros(3)}, tmp_path / "file")
-    with pytest.raises(ValueError, match="is not a model file: it holds other tensors"):
-        HDIForestRegressor.load(tmp_path / "file")
-
-
 def test_truncated_files(path):
     whole = path.read_bytes()
     for length in RNG.integers(0, len(whole), 50):
@@ -315,12 +261,17 @@ def test_truncated_files(path):
 def test_changed_bytes(path):
     whole = path.read_bytes()
     header = 8 + struct.unpack("<Q", whole[:8])[0]
-    for place in (*range(header), *RNG.integers(header, len(whole), 400)):
+    for place in (*range(1, header, 2), *RNG.integers(header, len(whole), 200)):
         changed = bytearray(whole)
         changed[place] ^= 1 << RNG.integers(8)
         path.write_bytes(changed)
-        with pytest.raises(ValueError):
-            HDIForestRegressor.load(path, verify=True)
+        is_mapped = place % 4 == 1
+        with pytest.raises(ValueError):  # a copy is checked whole
+            HDIForestRegressor.load(path, verify=is_mapped, mapped=is_mapped)
+    path.write_bytes(whole)
+    with_metadata(path, "3 9.9 9.9")  # a header that might be one
+    with pytest.raises(ValueError, match="damaged: its checksum does not match its contents"):
+        HDIForestRegressor.load(path)
 
 
 @pytest.fixture(scope="module")
@@ -335,9 +286,32 @@ def stacked():
         return model.calibrate(coverage=0.8, mean="boosting", random_state=0)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+@pytest.fixture(scope="module")
+def saved(stacked, tmp_path_factory):
+    """A folder of models with another mean, with folds and with calibrated outputs."""
+    folder = tmp_path_factory.mktemp("saved")
+    stacked.save(folder / "mean")
+    stacked.save(folder / "calibration")
+    forest = RandomForestRegressor(5, min_samples_leaf=9, random_state=0)
+    model = HDIForestRegressor(forest, calibration=False).fit(X, Y)
+    model.calibrate(coverage=0.8, method=CVPlus(2), random_state=0).save(folder / "folds")
+    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=[0.8])
+    model.fit(X, np.column_stack([Y, -(Y**2)])).save(folder / "outputs")
+    return folder
+
+
+NUMBERS, FACTS = "calibration.numbers", "calibration.facts"
+# Places among the numbers of a calibration of one level without a lattice and groups.
+N_KNOWN, LEVELS_AT = 9, 15
+
+
+def without_output(tensors):
+    for name in [name for name in tensors if name.startswith("output1.calibration.")]:
+        del tensors[name]
+
+
+HOSTILE = {
+    "mean": [
         (with_value("mean.share", 0, 1.5), r"share must be in \[0, 1\]"),
         (with_array("mean.share", [[0.5]]), r"share must be float64 of shape \(1\), got"),
         (with_value("mean.range", slice(1, None), [2.0, 1.0]), "low must be at most high"),
@@ -351,43 +325,22 @@ def stacked():
         (with_array("mean.values", np.full(3, np.nan)), "leaf_values must be"),
         (with_array("mean.more", np.zeros(1)), "tensor 'mean.more', which"),
     ],
-)
-def test_a_hostile_mean(tmp_path, stacked, change, message):
-    path = tmp_path / "stacked.hdi"
-    stacked.save(path)
-    rewritten(path, change)
-    with pytest.raises(ValueError, match=message):
-        HDIForestRegressor.load(path)
-
-
-NUMBERS, FACTS = "calibration.numbers", "calibration.facts"
-# Places among the numbers of a calibration of one level without a lattice and groups.
-N_KNOWN, LEVELS_AT = 9, 15
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+    "calibration": [
         (with_value(NUMBERS, 0, 2), "of another version; upgrade hdicore"),
         (with_value(NUMBERS, 1, 4), "method must be a whole number from 0 to 3"),
         (with_value(NUMBERS, 2, 0.5), "family must be a whole number from 0 to 2"),
         (with_value(NUMBERS, 3, 1e300), "the number of levels must be a whole number"),
-        (with_value(NUMBERS, 3, np.nan), "the number of levels must be a whole number"),
         (with_value(NUMBERS, 3, 0), "coverages must be one or more and ascend"),
         (with_value(NUMBERS, 4, 2), "clip must be a whole number"),
         (with_value(NUMBERS, N_KNOWN, 3), "it is longer than it says"),
         (with_value(NUMBERS, 10, np.nan), "low and high must be finite"),
         (with_value(NUMBERS, LEVELS_AT, 1), r"coverage must be in \(0, 1\)"),
         (with_value(NUMBERS, LEVELS_AT + 1, 3), "kind must be one with two ends"),
-        (with_value(NUMBERS, LEVELS_AT + 1, 0.5), "kind must be a whole number"),
         (with_value(NUMBERS, LEVELS_AT + 2, 0), r"level must be in \(0, 1\)"),
-        (with_value(NUMBERS, LEVELS_AT + 3, -np.inf), "q_hat must be a number or infinite"),
         (with_value(NUMBERS, LEVELS_AT + 3, np.nan), "q_hat must be a number or infinite"),
         (with_value(NUMBERS, LEVELS_AT + 4, 0), "must ascend between 0 and 1"),
         (with_value(NUMBERS, -1, np.nan), "must be numbers and ascend"),
-        (with_value(NUMBERS, -1, -1e9), "must be numbers and ascend"),
         (lambda tensors: tensors.update({NUMBERS: tensors[NUMBERS][:-1]}), "it ends too early"),
-        (lambda tensors: tensors.update({NUMBERS: tensors[NUMBERS][:4]}), "it ends too early"),
         (with_array(NUMBERS, []), "it ends too early"),
         (with_array(NUMBERS, [[1.0]]), "numbers must be float64 of shape"),
         (without(NUMBERS), "the tensor calibration.numbers is missing"),
@@ -395,49 +348,15 @@ N_KNOWN, LEVELS_AT = 9, 15
         (with_text(FACTS, "[" * 99999), "facts must be JSON"),
         (with_text(FACTS, "[]"), "facts must be an object"),
         (with_text(FACTS, "{}"), "its facts are not what this version writes"),
-        (with_facts(FACTS, lambda facts: facts.pop("n")), "KeyError: 'n'"),
+        (with_facts(FACTS, lambda facts: facts.pop("guarantee")), "KeyError: 'guarantee'"),
         (with_facts(FACTS, lambda facts: facts.update(n=0)), "n must be a whole number"),
-        (with_facts(FACTS, lambda facts: facts.update(n="many")), "n must be a whole number"),
         (with_facts(FACTS, lambda facts: facts.update(levels=[])), "zip"),
         (with_facts(FACTS, lambda facts: facts["levels"][0].update(more=1)), "more"),
         (with_facts(FACTS, lambda facts: facts["levels"][0].update(realised=2)), "realised must"),
         (with_facts(FACTS, lambda facts: facts["levels"][0].update(cross_check=3)), "its facts"),
         (with_facts(FACTS, lambda facts: facts.update(min_samples_leaf=0)), "min_samples_leaf"),
-        (with_facts(FACTS, lambda facts: facts.update(groups=3)), None),
     ],
-)
-def test_a_hostile_calibration(tmp_path, stacked, change, message):
-    path = tmp_path / "model.hdi"
-    stacked.save(path)
-    rewritten(path, change)
-    if message is None:  # nothing reads it
-        HDIForestRegressor.load(path)
-        return
-    with pytest.raises(ValueError, match=f"calibration.*{message}") as error:
-        HDIForestRegressor.load(path)
-    assert str(error.value).isprintable()
-
-
-def test_a_file_without_a_distribution(tmp_path, stacked):
-    path = tmp_path / "model.hdi"
-    stacked.save(path)
-
-    def change(tensors):
-        n = int(tensors[NUMBERS][N_KNOWN])
-        tensors[NUMBERS] = tensors[NUMBERS][: -2 * n].copy()
-        tensors[NUMBERS][N_KNOWN] = 0
-
-    rewritten(path, change)
-    loaded, rows = HDIForestRegressor.load(path), np.zeros((2, 2))
-    raw = stacked.predict_quantiles(rows, 0.5, kind="raw")
-    np.testing.assert_array_equal(loaded.predict_quantiles(rows, 0.5), raw)
-    with pytest.raises(ValueError, match="the file of this model holds no distribution"):
-        loaded.predict_quantiles(rows, 0.5, kind="calibrated")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+    "folds": [
         (with_number("n_folds", 1), "fit the folds|'fold1"),
         (with_number("n_folds", 0), "'fold|fit the folds"),
         (with_number("n_folds", 3), "the tensor numbers is missing"),
@@ -445,7 +364,6 @@ def test_a_file_without_a_distribution(tmp_path, stacked):
         (with_number("fold0.n_folds", 1), "fold0 must be a forest without folds and outputs"),
         (with_number("fold0.n_outputs", 1), "fold0 must be a forest without folds and outputs"),
         (without("fold1.forest.nodes"), "must contain 'nodes'"),
-        (with_array("fold2.x", np.zeros(1)), "'fold2.x', which"),
         (with_array("fold01.x", np.zeros(1)), "'fold01.x', which"),
         (with_array("fold1.x.y", np.zeros(1)), "tensor 'fold1.x.y', which"),
         (without("calibration.scores"), "calibration: the tensor calibration.scores is missing"),
@@ -455,26 +373,7 @@ def test_a_file_without_a_distribution(tmp_path, stacked):
         (with_value(NUMBERS, 18, 3.0), "its numbers are not those of its scores"),
         (with_value(NUMBERS, 17, 0.5), "its numbers are not those of its scores"),
     ],
-)
-def test_hostile_folds(tmp_path, change, message):
-    path = tmp_path / "folds.hdi"
-    model = HDIForestRegressor(
-        RandomForestRegressor(5, min_samples_leaf=9, random_state=0), calibration=False
-    )
-    model.fit(X, Y).calibrate(coverage=0.8, method=CVPlus(2), random_state=0).save(path)
-    rewritten(path, change)
-    with pytest.raises(ValueError, match=message):
-        HDIForestRegressor.load(path)
-
-
-def without_output(tensors):
-    for name in [name for name in tensors if name.startswith("output1.calibration.")]:
-        del tensors[name]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+    "outputs": [
         (with_number("n_outputs", 1), "outputs must be as many as the targets, 2"),
         (with_number("n_outputs", 0), "has the tensor '.*', which"),
         (without("boxes.facts"), "facts must be"),
@@ -487,46 +386,45 @@ def without_output(tensors):
         (without("boxes.q_hat"), "the tensor boxes.q_hat is missing"),
         (with_value("boxes.q_hat", 0, np.nan), "the quantiles of boxes must be"),
         (without("output1.forest.nodes"), "must contain 'nodes'"),
-        (with_array("output2.x", np.zeros(1)), "'output2.x', which"),
-        (with_array("output0.training.X", np.zeros((3, 1), np.float32)), None),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "message"),
+    [(part, *case) for part, cases in HOSTILE.items() for case in cases],
 )
-def test_hostile_outputs(tmp_path, change, message):
-    path = tmp_path / "outputs.hdi"
-    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=[0.8])
-    model.fit(X, np.column_stack([Y, -(Y**2)])).save(path)
-    rewritten(path, change)
-    if message is None:  # rows are those of the whole model
-        assert HDIForestRegressor.load(path).oob_.interval(0.8).shape == (len(X), 2, 2)
-        return
-    with pytest.raises(ValueError, match=message):
+def test_hostile_parts_of_calibrated_models(saved, tmp_path, part, change, message):
+    path = rewritten(saved / part, change, to=tmp_path / "model.hdi")
+    message = f"calibration.*{message}" if part == "calibration" else message
+    with pytest.raises(ValueError, match=message) as error:
         HDIForestRegressor.load(path)
+    assert str(error.value).isprintable()
 
 
-def test_newer_versions(path):
-    with_metadata(path, "99 9.9 2.0")
-    with pytest.raises(ValueError, match=r"format 99, written by hdicore 9\.9; .* upgrade hdicore"):
-        HDIForestRegressor.load(path)
+def test_what_nothing_reads_does_no_harm(saved, tmp_path):
+    change = with_facts(FACTS, lambda facts: facts.update(groups=3))
+    HDIForestRegressor.load(rewritten(saved / "calibration", change, to=tmp_path / "one"))
+    change = with_array("output0.training.X", np.zeros((3, 1), np.float32))
+    two = HDIForestRegressor.load(rewritten(saved / "outputs", change, to=tmp_path / "two"))
+    assert two.oob_.interval(0.8).shape == (len(X), 2, 2)
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_older_formats_name_their_version(path, version):
     facts = {"format_version": version, "hdicore": "0.0.9", "weights": "all"}
     with_metadata(path, json.dumps({"facts": facts, "sha256": "0"}))
-    message = (
-        rf"format {version}, written by hdicore 0\.0\.9; this version reads format 3 of a model "
-        "file: make"
-    )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=rf"format {version}, written by hdicore 0\.0\.9; .* make"):
         HDIForestRegressor.load(path)
 
 
 @pytest.mark.parametrize(
-    "value", ["", "3", "3 0.1", "3 0.1 ", "3  1.5", "3 0.1 1.5 x", "x", "{", "-3 0.1 1.5"]
+    "value", ["", "3", "3 0.1 ", "3  1.5", "3 0.1 1.5 x", "x", "{", "-3 0.1 1.5", "99 9.9 2.0"]
 )
-def test_versions_that_are_none(path, value):
+def test_other_versions(path, value):
     with_metadata(path, value)
-    with pytest.raises(ValueError, match=r"has format .*, written by hdicore .*; this version"):
+    told = "format 99, written by hdicore 9.9;" if value.startswith("99") else "format .* hdicore "
+    with pytest.raises(ValueError, match=f"has {told}.* reads format 3 of "):
         HDIForestRegressor.load(path)
 
 
@@ -629,7 +527,6 @@ def test_names_of_tensors_are_escaped(path):
         (with_value("training.y", 3, np.inf), "training.y must be finite"),
         (with_value("training.y", slice(None), 1e9), "training.y lacks targets"),
         (with_value("training.sample_weight", 5, -1), "training.sample_weight must be finite"),
-        (with_value("training.sample_weight", 5, np.nan), "training.sample_weight must be finite"),
         (with_value("training.sample_weight", slice(None), 0), "not all zero"),
         (with_value("training.counts", (slice(None), 2), 0), "with a row for every tree"),
         (
@@ -676,7 +573,7 @@ def test_hostile_tensors(model, path, name):
         weighted = clone(model).fit(X, Y, np.linspace(0.5, 2, len(Y)))
         weighted.save(path)
     whole = path.read_bytes()
-    for _ in range(40):
+    for _ in range(20):
         path.write_bytes(whole)
 
         def change(tensors):
@@ -761,6 +658,7 @@ def test_damage_that_queries_find_is_told_with_the_file_and_the_part(
 def test_damaged_training_rows_are_told_when_they_are_needed(model, path):
     rewritten(path, with_value("training.X", 0, np.inf))
     opened = HDIForestRegressor.load(path)
+    assert "HDIForestRegressor" in opened._repr_html_()
     np.testing.assert_array_equal(opened.predict(X), model.predict(X))
     message = f"^{re.escape(str(path))} is not a valid model: training.X must be finite"
     for ask in (
@@ -836,9 +734,9 @@ from hdiforest import HDIForestRegressor, LeafModel, from_leaves
 
 how, warm, folder = sys.argv[1], sys.argv[2] == "warm", sys.argv[3]
 rng = np.random.default_rng(0)
-X, rows = rng.random((400, 4)), rng.random((300, 4))
+X, rows = rng.random((200, 4)), rng.random((50, 4))
 forests = [RandomForestRegressor(70, min_samples_leaf=k, random_state=0) for k in (3, 9)]
-one, other = [HDIForestRegressor(f).fit(X, 5 * X[:, 0] + rng.normal(size=400)) for f in forests]
+one, other = [HDIForestRegressor(f).fit(X, 5 * X[:, 0] + rng.normal(size=200)) for f in forests]
 apply = one.estimator_.apply
 one.save(folder + "/model")
 other.save(folder + "/new")
@@ -895,8 +793,10 @@ for name, c in copies.items():
 """
 
 
-@pytest.mark.parametrize("asked", ["warm", "cold"])
-@pytest.mark.parametrize("how", ["overwritten", "overwritten by more", "truncated"])
+@pytest.mark.parametrize(
+    ("how", "asked"),
+    [("overwritten", "warm"), ("overwritten by more", "cold"), ("truncated", "cold")],
+)
 def test_a_file_that_is_written_to_in_place_is_refused_by_whatever_reads_it(how, asked, tmp_path):
     run_python(IN_USE, how, asked, tmp_path)
 
@@ -929,7 +829,7 @@ def used(model):
     ("mapped", "replace_file"),
     [
         *((True, change) for change in (by_renaming, os.unlink)),
-        *((False, change) for change in (by_renaming, os.unlink, in_place, by_truncating)),
+        *((False, change) for change in (in_place, by_truncating)),
     ],
 )
 def test_what_does_not_harm_a_loaded_model(model, kind, mapped, replace_file, tmp_path):
@@ -954,13 +854,6 @@ def test_what_does_not_harm_a_loaded_model(model, kind, mapped, replace_file, tm
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
     again = pickle.loads(pickle.dumps(loaded))
     np.testing.assert_array_equal(used(again)["interval"], expected["interval"])
-
-
-def test_a_copy_in_memory_is_checked_whole(path):
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(ValueError, match=r"damaged: the checksum of .* does not match"):
-        HDIForestRegressor.load(path, mapped=False)
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(path, monkeypatch):
@@ -994,14 +887,13 @@ def test_descriptors_go_with_the_models(path):
     assert len({one.predict(X).tobytes() for one in copies}) == 1
 
 
-FORKED = """
-import gc, os, sys
+DESCRIPTORS = """
+import gc, os, shutil, sys
 import numpy as np
 from hdiforest import HDIForestRegressor
 
-path = sys.argv[1]
+path, rows = shutil.copy(sys.argv[1], sys.argv[1] + ".copy"), np.zeros((3, 4))
 model = HDIForestRegressor.load(path)
-rows = np.zeros((3, 4))
 expected = model.predict(rows)
 
 def refused():
@@ -1028,17 +920,6 @@ assert (model.predict(rows) == expected).all()  # its descriptor is still open
 os.truncate(path, 100)
 child(refused)
 assert refused()
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
-def test_forked_processes_look_at_the_file_for_themselves(path):
-    run_python(FORKED, path)
-
-
-CLOSED = """
-import os, sys
-from hdiforest import HDIForestRegressor
 
 loaded = HDIForestRegressor.load(sys.argv[1])
 for name in os.listdir("/proc/self/fd"):
@@ -1046,7 +927,7 @@ for name in os.listdir("/proc/self/fd"):
     if os.path.islink(link) and os.readlink(link) == sys.argv[1]:
         os.close(int(name))
 try:
-    loaded.predict([[0, 0, 0, 0]])
+    loaded.predict(rows)
 except OSError as error:
     print(error, flush=True)
 os._exit(0)
@@ -1054,6 +935,6 @@ os._exit(0)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc on this platform")
-def test_a_descriptor_that_was_closed_by_others_is_told(path):
-    said = run_python(CLOSED, path)
+def test_forked_processes_look_for_themselves_and_closed_descriptors_are_told(path):
+    said = run_python(DESCRIPTORS, path)
     assert re.match("cannot see whether .*model has changed: Bad file desc", said)

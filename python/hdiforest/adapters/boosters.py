@@ -152,19 +152,10 @@ class XGBoostLeaves:
         if not isinstance(booster, xgboost.Booster):
             raise ValueError(f"booster must be an xgboost.Booster or XGBModel, got {booster!r}")
         self.booster: Any = booster
-        if self.facts()["gradient_booster"]["name"] == "gblinear":
+        facts = json.loads(booster.save_config())["learner"]
+        if facts["gradient_booster"]["name"] == "gblinear":
             raise ValueError("booster must have trees, got one of booster='gblinear'")
         self.n_iterations = booster.num_boosted_rounds() if best is None else best + 1
-
-    def facts(self) -> dict[str, Any]:
-        """Return XGBoost's description of the kind of the booster and of its objective.
-
-        Returns
-        -------
-        dict
-            The entries of the learner's configuration.
-        """
-        return dict(json.loads(self.booster.save_config())["learner"])
 
     def __call__(self, X: Any) -> NDArray[np.int32]:
         """Return leaf ids, (n, n_trees)."""
@@ -327,9 +318,8 @@ def from_lightgbm(
     (3, 2)
     """
     apply = LightGBMLeaves(booster)
-    facts = apply.booster.dump_model(num_iteration=1)
-    n_rounds = 1 if facts["average_output"] else apply.booster.current_iteration()
-    _warn_if_boosted(n_rounds, facts.get("objective"))
+    is_forest = apply.booster.dump_model(num_iteration=1)["average_output"]
+    _warn_if_boosted(1 if is_forest else apply.booster.current_iteration())
     return LeafModel(apply, n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
@@ -376,7 +366,7 @@ def from_xgboost(
     (3, 2)
     """
     apply = XGBoostLeaves(booster, missing=missing)
-    _warn_if_boosted(apply.n_iterations, apply.facts()["objective"]["name"])
+    _warn_if_boosted(apply.n_iterations)
     return LeafModel(apply, n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
@@ -406,7 +396,7 @@ def from_catboost(
     """
     apply = CatBoostLeaves(booster)
     apply.learn(X)
-    _warn_if_boosted(booster.tree_count_, booster.get_param("loss_function"))
+    _warn_if_boosted(booster.tree_count_)
     return LeafModel(apply, n_leaves=apply.n_leaves, n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
@@ -417,16 +407,14 @@ def _fitted(model: Any, part: str) -> Any:
     return getattr(model, part)
 
 
-def _warn_if_boosted(n_rounds: int, objective: Any) -> None:
+def _warn_if_boosted(n_rounds: int) -> None:
     """Warn of the width of intervals from trees of more than one round."""
-    if n_rounds < 2:
-        return
-    way = "HDIForestRegressor().fit(X, y).calibrate(mean=booster) has narrower ones"
-    note = "intervals from the leaves of boosted trees are often more than twice as wide as need be"
-    if "quantile" in str(objective).lower():
-        note = f"the quantiles that the booster predicts are not used, and {note}"
-        way = "HDIForestRegressor().fit(X, y) has all quantiles in narrower ones"
-    warn_caller(f"{note}, also after calibrate; {way}")
+    if n_rounds > 1:
+        warn_caller(
+            "intervals from the leaves of boosted trees are often more than twice as wide as need "
+            "be, also after calibrate; HDIForestRegressor().fit(X, y).calibrate(mean=booster) has "
+            "narrower ones"
+        )
 
 
 def _kind(categories: list[Any]) -> str:

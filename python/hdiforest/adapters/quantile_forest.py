@@ -40,7 +40,6 @@ _NUMBERS = (int, float, np.integer, np.floating)
 
 Duplicates = Iterable[Sequence[int]] | None  # rows that are the same, group by group
 RankKind = Literal["rank", "weak", "strict", "mean"]
-RANK_KINDS: tuple[RankKind, ...] = get_args(RankKind)
 
 # "samples": all samples of a query weigh alike. "leaves": all leaves of a query do, whatever their
 # size. "rows": the targets are positions of training rows.
@@ -241,7 +240,7 @@ class QuantileForest(ForestRegressor):
             Shares between 0 and 1.
         """
         index = self._index()
-        check_choice("kind", kind, RANK_KINDS)
+        check_choice("kind", kind, get_args(RankKind))
         points, n = np.asarray(y, dtype=np.float64), _num_samples(X)
         wanted = (n,) if self.n_outputs_ == 1 else (n, self.n_outputs_)
         if points.shape not in (wanted, (n, self.n_outputs_)):

@@ -8,7 +8,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from html import escape
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -186,15 +185,10 @@ def feature_of(X: Any, feature: Any) -> tuple[Any, str | None]:
 
 
 def drawn_rows(
-    n: int, subsample: float | int | None, random_state: int | np.random.RandomState | None
+    n: int, subsample: int | None, random_state: int | np.random.RandomState | None
 ) -> NDArray[np.intp]:
     """Return positions of the rows to draw, ascending."""
-    size = n if subsample is None else subsample
-    is_share = isinstance(size, float)
-    if isinstance(size, bool) or not (0 < size <= 1 if is_share else size >= 1):
-        allowed = "a share from 0 to 1, a whole number from 1 on, or None"
-        raise ValueError(f"subsample must be {allowed}, got {subsample!r}")
-    size = max(1, int(size * n)) if is_share else min(int(size), n)
+    size = n if subsample is None else min(checks.check_whole_number("subsample", subsample), n)
     random = checks.checked_random_state(0 if random_state is None else random_state)
     return np.sort(random.choice(n, size, replace=False))
 
@@ -215,42 +209,15 @@ class Display:
 
     ax_: Any
     figure_: Any
-    _axes: NDArray[Any]  # all of the picture
-    _owns_figure = False  # whether the figure was made for the picture
-
-    @property
-    def alt_text(self) -> str:
-        """What the picture shows, in words: titles, labels of axes and entries of legends."""
-        texts = []
-        for ax in self._axes:
-            titles = [ax.get_title(place) for place in ("left", "center", "right")]
-            labels = " over ".join(filter(None, [ax.get_ylabel(), ax.get_xlabel()]))
-            legend = ax.get_legend()
-            entries = [] if legend is None else [each.get_text() for each in legend.get_texts()]
-            texts.append(": ".join(filter(None, [*titles, labels, "; ".join(entries)])))
-        return f"{type(self).__name__}. {'. '.join(texts)}"
-
-    def _repr_html_(self) -> str | None:
-        """Return the picture with its `alt_text`, where a notebook would draw it without."""
-        pyplot = need("matplotlib.pyplot")
-        if not self._owns_figure or "inline" not in pyplot.get_backend():
-            return None
-        pyplot.close(self.figure_)  # or the notebook draws it, too
-        return f'<img src="{svg_of(self.figure_)}" alt="{escape(self.alt_text)}">'
-
-    @classmethod
-    def _require_matplotlib(cls, module: str = "matplotlib") -> Any:
-        return need(module, cls.__name__, "plots")
 
     def _draw_on(self, axes: Any, n: int = 1, **options: Any) -> Any:
         """Keep and return the given axes, or n of a new figure."""
-        self._owns_figure = axes is None
         if axes is None:
-            pyplot = self._require_matplotlib("matplotlib.pyplot")
+            pyplot = need("matplotlib.pyplot", type(self).__name__, "plots")
             axes = pyplot.subplots(1, n, layout="constrained", **options)[1]
-        self._axes = np.ravel(axes)
-        self.ax_, self.figure_ = self._axes[0], self._axes[0].figure
-        for ax in self._axes:
+        each = np.ravel(axes)
+        self.ax_, self.figure_ = each[0], each[0].figure
+        for ax in each:
             ax.spines[["top", "right"]].set_visible(False)
             ax.spines[["bottom", "left"]].set_color(GREY)
             ax.tick_params(color=GREY)
@@ -284,7 +251,6 @@ class RowsDisplay(Display):
         coverage: float | Sequence[float] = 0.9,
         kind: str | None = None,
         target: int | None = None,
-        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Predict intervals of rows and draw them.
@@ -304,11 +270,9 @@ class RowsDisplay(Display):
             The kind of interval. See `HDIForestRegressor.predict_interval`.
         target : int, optional
             Number of the target to draw, from 0 on. A model of several targets needs it.
-        ax : matplotlib Axes, optional
-            The axes to draw on. The default is axes of a new figure.
         **options : optional
-            Keywords of `from_predictions`. A `feature` may also be a column of X, by position or
-            name.
+            Keywords of `from_predictions` and `plot`, such as `ax`. A `feature` may also be a
+            column of X, by position or name.
 
         Returns
         -------
@@ -320,16 +284,14 @@ class RowsDisplay(Display):
         ValueError
             If an argument is out of range, or the model has several targets and `target` is None.
         """
-        cls._require_matplotlib()
         if "feature" in options:
             values, name = feature_of(X, options["feature"])
             options = {"feature_name": name, **options, "feature": values}
         predictor = OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
-        intervals = predictor.ask("interval", coverage, kind=kind)
+        ends = predictor.ask("interval", coverage, kind=kind)
         if cls._shows_predictions:
             options["prediction"] = predictor.ask("prediction")
-        options |= {"coverage": coverage, "ax": ax}
-        return cls.from_predictions(predictor.targets(y), intervals, **options)
+        return cls.from_predictions(predictor.targets(y), ends, coverage=coverage, **options)
 
     @classmethod
     def from_out_of_bag(
@@ -354,7 +316,7 @@ class RowsDisplay(Display):
         target : int, optional
             Number of the target to draw, from 0 on. A model of several targets needs it.
         **options : optional
-            Keywords of `from_predictions`, with a value for each training row.
+            Keywords of `from_predictions`, with a value for each training row, and of `plot`.
 
         Returns
         -------
@@ -371,7 +333,6 @@ class RowsDisplay(Display):
         UserWarning
             If rows are left out because every tree has drawn them.
         """
-        cls._require_matplotlib()
         predictor = OneTarget(model_in(estimator, "oob_"), None, target)
         training = out_of_bag_of(predictor, coverage, kind)
         for name in {"feature", "flag", "groups"} & options.keys():

@@ -75,9 +75,7 @@ class CalibrationDisplay(common.Display):
         *,
         coverages: Sequence[float] | None = None,
         kind: str | Sequence[str] | None = None,
-        band: float = 0.95,
         target: int | None = None,
-        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Predict intervals of rows and compare their coverage with the nominal coverage.
@@ -96,22 +94,16 @@ class CalibrationDisplay(common.Display):
         kind : str or sequence of str, optional
             Kind of intervals of each curve. The default is "hdi", and also "calibrated" if the
             model is.
-        band : float, default=0.95
-            Probability of the band of chance. See the class.
         target : int, optional
             Number of the target, from 0 on. A model of several targets needs it.
-        ax : matplotlib Axes, optional
-            The axes to draw on. The default is axes of a new figure.
         **options : optional
-            Keywords of `plot`.
+            Keywords of `from_predictions` and `plot`, such as `ax`.
 
         Returns
         -------
         CalibrationDisplay
             The picture.
         """
-        cls._require_matplotlib()
-        one_share("band", band)
         predictor = common.OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
         coverages = _chosen(coverages, predictor.calibration)
         if kind is None:
@@ -119,8 +111,7 @@ class CalibrationDisplay(common.Display):
         curves = {}
         for each in np.atleast_1d(kind).tolist():
             curves[_NAMES.get(each, each)] = predictor.ask("interval", coverages, kind=each)
-        options |= {"coverages": coverages, "band": band, "ax": ax}
-        return cls.from_predictions(predictor.targets(y), curves, **options)
+        return cls.from_predictions(predictor.targets(y), curves, coverages=coverages, **options)
 
     @classmethod
     def from_out_of_bag(
@@ -153,8 +144,6 @@ class CalibrationDisplay(common.Display):
         CalibrationDisplay
             The picture.
         """
-        cls._require_matplotlib()
-        one_share("band", band)
         predictor = common.OneTarget(model_in(estimator, "oob_"), None, target)
         calibration = predictor.calibration
         coverages = _chosen(coverages, calibration)
@@ -176,7 +165,6 @@ class CalibrationDisplay(common.Display):
         *,
         coverages: Sequence[float] | Array | None = None,
         band: float = 0.95,
-        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Compare the coverage of intervals that are already predicted with the nominal coverage.
@@ -193,22 +181,18 @@ class CalibrationDisplay(common.Display):
             Nominal coverages of the levels of arrays, above 0 and below 1.
         band : float, default=0.95
             Probability of the band of chance. See the class.
-        ax : matplotlib Axes, optional
-            The axes to draw on. The default is axes of a new figure.
         **options : optional
-            Keywords of `plot`.
+            Keywords of `plot`, such as `ax`.
 
         Returns
         -------
         CalibrationDisplay
             The picture.
         """
-        cls._require_matplotlib()
-        one_share("band", band)
         has_names = isinstance(intervals, Mapping) and any(isinstance(k, str) for k in intervals)
         named = intervals if has_names else {"intervals": intervals}
         points = {name: _realised(y_true, curve, coverages) for name, curve in named.items()}
-        return cls._of_points(points, len(np.asarray(y_true)), band).plot(ax, **options)
+        return cls._of_points(points, len(np.asarray(y_true)), band).plot(**options)
 
     @classmethod
     def _of_points(
@@ -220,13 +204,13 @@ class CalibrationDisplay(common.Display):
             name: np.array([curve.get(level, np.nan) for level in levels])
             for name, curve in points.items()
         }
+        band = one_share("band", band)
         return cls(coverages=np.array(levels), realised=realised, n_rows=n_rows, band=band)
 
     def plot(
         self,
         ax: Any = None,
         *,
-        difference: bool = False,
         line_kwargs: Style = None,
         band_kwargs: Style = None,
     ) -> Self:
@@ -236,8 +220,6 @@ class CalibrationDisplay(common.Display):
         ----------
         ax : matplotlib Axes, optional
             The axes to draw on. The default is axes of a new figure.
-        difference : bool, default=False
-            Whether to draw realised minus nominal coverage, in percentage points.
         line_kwargs : dict, optional
             Keywords for the curves.
         band_kwargs : dict, optional
@@ -249,33 +231,27 @@ class CalibrationDisplay(common.Display):
             The display itself.
         """
         ax = self._draw_on(ax)
-        shown, base, ideal = "realised coverage (%)", np.zeros(len(self.coverages)), [0, 100]
-        if difference:
-            shown, base, ideal = "realised less nominal coverage (points)", self.coverages, [0, 0]
         # Drawn from level to level: between them it would jump, because rows are whole.
-        low, high = 100 * (metrics.chance_range(self.coverages, self.n_rows, self.band) - base)
+        low, high = 100 * metrics.chance_range(self.coverages, self.n_rows, self.band)
         places = 100 * self.coverages
         x = places if len(places) > 1 else np.add(places, [-1, 1])  # a band has a width
         label = f"{percent(self.band)} range of chance, {self.n_rows:,} rows"
         usual: dict[str, Any] = {"color": MIST, "linewidth": 0, "label": label}
         self.band_ = draw(ax.fill_between, x, low, high, keywords=band_kwargs, **usual)
-        (self.ideal_,) = ax.plot([0, 100], ideal, color=GREY, linewidth=1, ls="--", label="exact")
+        usual = {"color": GREY, "linewidth": 1, "linestyle": "--", "label": "exact"}
+        (self.ideal_,) = ax.plot([0, 100], [0, 100], **usual)
         self.lines_ = {}
         curves = zip(self.realised.items(), cycle(common.CURVES), strict=False)
         for (name, realised), (colour, mark) in curves:
             is_finite = np.isfinite(realised)
-            points = places[is_finite], 100 * (realised - base)[is_finite]
+            points = places[is_finite], 100 * realised[is_finite]
             usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
             drawn = draw(ax.plot, *points, keywords=line_kwargs, label=name, **usual)
             (self.lines_[name],) = drawn
         limits = 100 * np.nanmin([self.coverages, *self.realised.values()]) - 4, 101
-        if difference:
-            ax.set_xlim(limits)
-            bottom, top = ax.get_ylim()
-            ax.set_ylim(bottom, top + 0.4 * (top - bottom))  # room for the legend
-        else:
-            ax.set(xlim=limits, ylim=limits, aspect="equal")
-        return self._label("nominal coverage (%)", shown, loc="upper left", frameon=False)
+        ax.set(xlim=limits, ylim=limits, aspect="equal")
+        names = "nominal coverage (%)", "realised coverage (%)"
+        return self._label(*names, loc="upper left", frameon=False)
 
 
 # What curves of `from_estimator` are called.
@@ -373,7 +349,6 @@ class WidthDisplay(common.RowsDisplay):
         groups: int | ArrayLike = 3,
         band: float = 0.95,
         target_name: str | None = None,
-        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Compare groups of intervals that are already predicted.
@@ -393,17 +368,14 @@ class WidthDisplay(common.RowsDisplay):
             Probability of the range of chance. See the class.
         target_name : str, optional
             Name of the target, with the unit.
-        ax : matplotlib Axes, optional
-            The axes to draw on. The default is axes of a new figure.
         **options : optional
-            Keywords of `plot`.
+            Keywords of `plot`, such as `ax`.
 
         Returns
         -------
         WidthDisplay
             The picture.
         """
-        cls._require_matplotlib()
         band, coverage = one_share("band", band), one_share("coverage", coverage)
         y, lower, upper = metrics.check_intervals(y_true, interval)
         if lower.ndim != 1:
@@ -422,7 +394,7 @@ class WidthDisplay(common.RowsDisplay):
             coverage=coverage,
             target_name=common.target_label(y_true, target_name),
             band=band,
-        ).plot(ax, **options)
+        ).plot(**options)
 
     def plot(
         self,

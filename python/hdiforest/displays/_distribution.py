@@ -85,8 +85,6 @@ class DistributionDisplay(common.Display):
         kind: str | None = None,
         target: int | None = None,
         regions: Regions | None = None,
-        target_name: str | None = None,
-        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Predict the distribution of one row and draw it, calibrated if the model is.
@@ -110,19 +108,14 @@ class DistributionDisplay(common.Display):
         regions : hdicore.regions.Regions, optional
             Regions of the rows of X, such as `hdiforest.regions.predict_region` gives. The region
             of the row is drawn in place of the interval.
-        target_name : str, optional
-            Label of the axis of the target, with the unit.
-        ax : matplotlib Axes, optional
-            The axes to draw on. The default is axes of a new figure.
         **options : optional
-            Keywords of `plot`.
+            Keywords of `from_predictions` and `plot`, such as `ax`.
 
         Returns
         -------
         DistributionDisplay
             The picture.
         """
-        cls._require_matplotlib()
         frame = frame_of(X)
         row = checks.check_whole_number("row", row, 0)
         if frame.n_rows is not None:
@@ -133,13 +126,14 @@ class DistributionDisplay(common.Display):
         one = frame.rows(slice(row, row + 1))
         predictor = common.OneTarget(*model_and_rows(estimator, one, "predict_cdf"), target)
         values, masses = _distribution(predictor)
+        usual: dict[str, Any] = {"target_name": common.target_label(y, None), "coverage": coverage}
+        options = usual | options
         if regions is None:
             options["interval"] = predictor.ask("interval", coverage, kind=kind)[0]
         else:
             options["interval"] = regions[row]
-        options |= {"target_name": common.target_label(y, target_name), "ax": ax}
         y_true = None if y is None else float(np.asarray(predictor.targets(y))[row])
-        return cls.from_predictions(y_true, values, masses, coverage=coverage, **options)
+        return cls.from_predictions(y_true, values, masses, **options)
 
     @classmethod
     def from_predictions(
@@ -151,7 +145,6 @@ class DistributionDisplay(common.Display):
         interval: ArrayLike | None = None,
         coverage: float | None = None,
         target_name: str | None = None,
-        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Draw a weighted sample.
@@ -170,17 +163,14 @@ class DistributionDisplay(common.Display):
             Nominal coverage of the interval.
         target_name : str, optional
             Label of the axis of the target, with the unit.
-        ax : matplotlib Axes, optional
-            The axes to draw on. The default is axes of a new figure.
         **options : optional
-            Keywords of `plot`.
+            Keywords of `plot`, such as `ax`.
 
         Returns
         -------
         DistributionDisplay
             The picture.
         """
-        cls._require_matplotlib()
         atoms, masses = _checked_sample(values, weights)
         ends = None if interval is None else checks.reals("interval", interval)
         if ends is not None and (
@@ -196,7 +186,7 @@ class DistributionDisplay(common.Display):
             interval=ends,
             coverage=coverage,
             target_name=common.target_label(None, target_name),
-        ).plot(ax, **options)
+        ).plot(**options)
 
     def plot(
         self,
@@ -290,9 +280,6 @@ class DistributionDisplay(common.Display):
         places = np.concatenate([[low], self.values, [high]])
         usual: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}
         (self.curve_,) = draw(ax.plot, places, heights, keywords=keywords, **usual)
-        if self.y_true is not None:
-            below = 100 * float(self.masses[self.values <= self.y_true].sum())
-            ax.plot([low, self.y_true], [below, below], color=VERMILLION, linewidth=0.8)
         ax.set_ylim(0, 101)
         return "P(Y ≤ y) (%)"
 
@@ -353,7 +340,6 @@ class PITDisplay(common.Display):
         PITDisplay
             The picture.
         """
-        cls._require_matplotlib()
         model, rows = model_and_rows(estimator, X, "predict_cdf")
         ask = partial(model.predict_cdf, rows, np.asarray(y), kind=kind, output="numpy")
         return cls.from_predictions(pit_values(ask(), ask(inclusive=False)), **options)
@@ -377,35 +363,31 @@ class PITDisplay(common.Display):
         PITDisplay
             The picture.
         """
-        cls._require_matplotlib()
         ask = partial(model_in(estimator, "oob_").oob_.cdf, kind=kind)
         cdf, below = ask(), ask(inclusive=False)
         is_present = ~np.isnan(cdf)
         return cls.from_predictions(pit_values(cdf[is_present], below[is_present]), **options)
 
     @classmethod
-    def from_predictions(cls, pit: ArrayLike, *, ax: Any = None, bins: int = 20) -> Self:
+    def from_predictions(cls, pit: ArrayLike, **options: Any) -> Self:
         """Draw PIT values.
 
         Parameters
         ----------
         pit : (n,) array
             PIT values in [0, 1], such as `hdiforest.metrics.pit_values` returns them.
-        ax : matplotlib Axes, optional
-            The axes to draw on. The default is axes of a new figure.
-        bins : int, default=20
-            Number of bars.
+        **options : optional
+            Keywords of `plot`, such as `bins`.
 
         Returns
         -------
         PITDisplay
             The picture.
         """
-        cls._require_matplotlib()
         values = checks.check_targets("pit", pit)
         if (values < 0).any() or (values > 1).any():
             raise ValueError("pit must be in [0, 1]")
-        return cls(pit=values).plot(ax, bins=bins)
+        return cls(pit=values).plot(**options)
 
     def plot(self, ax: Any = None, *, bins: int = 20) -> Self:
         """Draw the histogram and the band.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdicore.regions import Regions
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, check_one_for_each, check_targets, shares
+from hdiforest._utils.optional import need
 from hdiforest.displays import _common as common
 from hdiforest.displays._common import BLUE, INK, VERMILLION, Style, draw, percent
 from hdiforest.metrics._intervals import check_intervals
@@ -97,11 +98,10 @@ class IntervalDisplay(common.RowsDisplay):
         feature: ArrayLike | None = None,
         flag: ArrayLike | None = None,
         sort_by: Order | None = None,
-        subsample: float | int | None = 300,
+        subsample: int | None = 300,
         random_state: int | np.random.RandomState | None = None,
         target_name: str | None = None,
         feature_name: str | None = None,
-        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Draw intervals that are already predicted. ValueError if shapes differ or one is NaN.
@@ -124,25 +124,22 @@ class IntervalDisplay(common.RowsDisplay):
         sort_by : {"prediction", "target", "width"}, optional
             The order of the rows without `feature`. The default is "prediction", or "target"
             without a `prediction`.
-        subsample : int, float or None, default=300
-            Number of rows to draw at random, a share of the rows below 1, or None for all.
+        subsample : int or None, default=300
+            Number of rows to draw at random, or None for all.
         random_state : int, RandomState or None, default=None
             Seed of the choice of rows. None means 0, so that a picture repeats.
         target_name : str, optional
             Label of the axis of the targets, with the unit. Dollar signs enclose mathematics.
         feature_name : str, optional
             Label of the axis of the feature, with the unit. Dollar signs enclose mathematics.
-        ax : matplotlib Axes, optional
-            The axes to draw on. The default is axes of a new figure.
         **options : optional
-            Keywords of `plot`.
+            Keywords of `plot`, such as `ax`.
 
         Returns
         -------
         IntervalDisplay
             The picture.
         """
-        cls._require_matplotlib()
         regions = intervals if isinstance(intervals, Regions) else None
         hull: Any = intervals if regions is None else regions.hull
         y, lower, upper = check_intervals(y_true, hull)
@@ -186,7 +183,7 @@ class IntervalDisplay(common.RowsDisplay):
             target_name=common.target_label(y_true, target_name),
             flag=None if flags is None else flags[rows],
             regions=None if regions is None else regions.take(rows),
-        ).plot(ax, **options)
+        ).plot(**options)
 
     def plot(
         self,
@@ -269,8 +266,7 @@ class IntervalDisplay(common.RowsDisplay):
         if self.regions is not None:  # a bar for each piece
             all_ends = np.stack([self.regions.lower, self.regions.upper], axis=1)[..., np.newaxis]
             place, inside = (np.repeat(each, self.regions.n_pieces) for each in (place, inside))
-        colors = self._require_matplotlib("matplotlib.colors")
-        shades = colors.LinearSegmentedColormap.from_list("", common.SHADES)
+        shades = need("matplotlib.colors").LinearSegmentedColormap.from_list("", common.SHADES)
         self.intervals_: list[Any] = []
         width = max(0.8, min(4.0, 250 / max(n, 1)))  # bars do not touch
         for level in reversed(range(k)):

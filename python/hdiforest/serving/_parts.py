@@ -22,7 +22,7 @@ Shape = tuple[int | None, ...]  # None: any length
 class Origin(NamedTuple):
     """Where arrays come from, and when they are checked."""
 
-    source: str | None = None  # what errors begin with
+    source: str | None = None  # what errors begin with; None: memory that a caller may change
     lazy: bool = False  # whether what large arrays hold is checked at its first use
 
     def part(self, name: str) -> Origin:
@@ -35,13 +35,18 @@ _HERE = Origin()  # no file
 
 @dataclass
 class Parts:
-    """What a model is made of: each taken leaves it. ValueError says what is missing or wrong."""
+    """What a model is made of: each taken leaves it, and the dicts that were given stay whole.
+
+    ValueError says what is missing or wrong.
+    """
 
     arrays: Arrays
     objects: dict[str, Any] = field(default_factory=dict)  # fitted ones that no array stands for
     origin: Origin = _HERE
-    copy: bool = True  # whether arrays must be copied, because a caller may change them
     prefix: str = ""  # of all names, for errors
+
+    def __post_init__(self) -> None:
+        self.arrays, self.objects = dict(self.arrays), dict(self.objects)
 
     def state(self) -> dict[str, Any]:
         """Return the parts for a pickle: copies of a model do not look at a file."""
@@ -55,8 +60,7 @@ class Parts:
     def group(self, name: str) -> Parts:
         """Take all whose names begin with that of a group."""
         arrays, objects = _taken(self.arrays, name), _taken(self.objects, name)
-        about = self.origin.part(name), self.copy, f"{self.prefix}{name}."
-        return Parts(arrays, objects, *about)
+        return Parts(arrays, objects, self.origin.part(name), f"{self.prefix}{name}.")
 
     def array(self, name: str, dtypes: str, shape: Shape) -> NDArray[Any]:
         """Take an array of one of these types."""

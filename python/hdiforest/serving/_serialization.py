@@ -163,10 +163,6 @@ def from_arrays(parts: Parts) -> FittedForest:
     these map a file for reading, as ``joblib.load(path, mmap_mode="r")`` returns them. ValueError
     says what is missing, unknown or out of range.
     """
-    return _forest(Parts(dict(parts.arrays), dict(parts.objects), parts.origin, parts.copy))
-
-
-def _forest(parts: Parts) -> FittedForest:
     numbers = Numbers.of(parts)
     forest = _made(parts, Forest, "forest", numbers.n_features)
     index = _made(parts, LeafIndex, "index", bool(numbers.scalar_output))
@@ -239,7 +235,7 @@ def _part(
 ) -> FittedForest:
     """Return the forest of a fold, or that of an output, which has the training rows of all."""
     part = parts.group(name)
-    numbers = Numbers.of(Parts(dict(part.arrays)))
+    numbers = Numbers.of(Parts(part.arrays))
     if numbers.n_folds or numbers.n_outputs:
         raise ValueError(f"{name} must be a forest without folds and outputs")
     if training:
@@ -247,7 +243,7 @@ def _part(
         part.arrays |= within("training", training | {"y": y})
         numbers = numbers._replace(counts_are_weighted=whole.counts_are_weighted)
         part.arrays["numbers"] = np.array(numbers, dtype=np.int64)
-    return _forest(part)
+    return from_arrays(part)
 
 
 def _not_in_c(encoder: TableEncoder | TableSteps | None) -> str | None:
@@ -279,7 +275,7 @@ def _made(
     is_mapped = all(
         isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
     )
-    copy = parts.copy and not is_mapped
+    copy = parts.origin.source is None and not is_mapped
     try:
         return kind.from_arrays(arrays, argument, copy=copy, **group_parts.origin._asdict())
     except ValueError as error:
@@ -296,7 +292,7 @@ def _training_rows(
     """Return the training rows; what those of a file hold is checked at their first use."""
     n = numbers.n_training_rows
     outputs = () if numbers.scalar_output else (index.n_outputs,)
-    stored = Parts(dict(arrays), prefix=f"{parts.prefix}training.")
+    stored = Parts(arrays, prefix=f"{parts.prefix}training.")
     rows: dict[str, Any] = {}
     rows["X"] = stored.array("X", "float32", (n, numbers.n_features))
     rows["y"] = stored.array("y", "float64", (n, *outputs))
@@ -365,7 +361,7 @@ def _centred(parts: Parts, forest: Forest, numbers: Numbers) -> residuals.Centre
     index = _made(parts, LeafIndex, "centred.index")
     scorer = Scorer(forest, index)  # raises unless they have the same leaves
     leaf_means = parts.array("centred.leaf_means", "float64", (None,))
-    leaf_means = np.array(leaf_means) if parts.copy else leaf_means
+    leaf_means = np.array(leaf_means) if parts.origin.source is None else leaf_means
     origin = parts.origin.part("centred.leaf_means")._asdict()
     mean, share = _mean(parts, numbers) if parts.has("mean") else (None, 0.0)
     return residuals.CentredForest(scorer, leaf_means, mean, share, **origin)
@@ -465,7 +461,6 @@ def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
 
 def leaves_from_arrays(parts: Parts) -> IndexedLeaves:
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
-    parts = Parts(dict(parts.arrays), {}, parts.origin, parts.copy)
     is_scalar, n_rows = parts.array("numbers", "int64", (2,)).tolist()
     if is_scalar not in (0, 1) or n_rows < -1:
         raise ValueError(f"numbers must be 0 or 1, and a number of rows, got {is_scalar}, {n_rows}")

@@ -168,7 +168,7 @@ def load(
 def _read(path: Path, form: Format[Content], tensors: Arrays, *, verify: bool) -> Content:
     origin = Origin(f"{path} is not a valid {form.content}", lazy=not verify)
     try:
-        return form.read(Parts(tensors, origin=origin, copy=False))
+        return form.read(Parts(tensors, origin=origin))
     except ValueError as error:
         text = str(error)
         if text.startswith(str(origin.source)):
