@@ -285,28 +285,6 @@ def test_bad_sample_weights_are_refused(weight):
         HDIForestRegressor.from_forest(fitted("forest"), X, Y, sample_weight=weight)
 
 
-@pytest.mark.parametrize(
-    ("attributes", "refused"),
-    [
-        ({"categorical_features": [0]}, True),
-        ({"categorical_features": "from_dtype"}, True),
-        ({"categorical_features": np.array([True, False, False])}, True),
-        ({"categorical_features": np.zeros(3, dtype=bool)}, False),
-        ({"categorical_features": "from_dtype", "is_categorical_": None}, False),
-        ({"categorical_features": None}, False),
-    ],
-)
-def test_trees_that_split_on_categories_are_refused(attributes, refused):
-    """The attributes are those of scikit-learn's coming trees."""
-    tree = DecisionTreeRegressor(max_depth=3).fit(X, Y)
-    vars(tree).update(attributes)
-    if refused:
-        with pytest.raises(ValueError, match="categorical splits, which are not understood"):
-            HDIForestRegressor.from_forest(tree, X, Y)
-    else:
-        HDIForestRegressor.from_forest(tree, X, Y)
-
-
 class Committee(RegressorMixin, BaseEstimator):
     """Trees that were each fitted on all rows: a kind of forest that is not in the table."""
 

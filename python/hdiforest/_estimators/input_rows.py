@@ -105,17 +105,11 @@ def rows_for_sklearn(X: Any, names: Sequence[str] | None = None) -> Any:
         if names and {*names} < {*given}:  # what else is wrong with names says scikit-learn
             more = listed(repr(name) for name in given if name not in names)
             raise ValueError(f"X has unexpected columns: {more}; the fit had {listed(names)}")
-        rows = frame.numbers()
+        return frame.numbers()
     except ImportError as error:
         if _has_names(frame.native):
             return frame.native
         raise ImportError(f"{error}, or pass an array or a pandas DataFrame") from None
-    if rows is not frame.native and rows.num_columns > 0 and not _has_names(rows):
-        raise ImportError(
-            "this scikit-learn does not read the column names of this pyarrow; upgrade "
-            "scikit-learn, or pass a pandas DataFrame"
-        )
-    return rows
 
 
 def _has_names(X: Any) -> bool:

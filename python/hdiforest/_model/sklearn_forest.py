@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.ensemble._forest import BaseForest, ForestRegressor
-from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -230,11 +229,6 @@ def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
             f"estimator must be {_UNDERSTOOD}, got {name}; forests of other kinds can be used "
             "through hdiforest.from_leaves if they report the leaves of rows"
         )
-    if isinstance(estimator, BaggingRegressor) and isinstance(estimator.estimator, Pipeline):
-        raise ValueError(
-            "estimator is a BaggingRegressor of pipelines, each with steps of its own, which is "
-            "not understood; put the steps before it: make_pipeline(..., BaggingRegressor(tree))"
-        )
     return readers[0]
 
 
@@ -258,18 +252,6 @@ def _check_member(member: Any, name: str) -> None:
             f"estimator has the criterion {member.criterion!r}, which is not understood; known "
             f"are {', '.join(CRITERIA)}"
         )
-    if _has_categories(member):
-        raise ValueError(
-            "estimator has categorical splits, which are not understood; encode those columns "
-            "as numbers and fit it again without categorical_features"
-        )
-
-
-def _has_categories(member: Any) -> bool:
-    """Whether a tree splits on categories, or may; coming versions of scikit-learn have a mask."""
-    categorical = getattr(member, "is_categorical_", getattr(member, "categorical_features", None))
-    mask = np.asarray(categorical)
-    return categorical is not None and (mask.dtype != bool or bool(mask.any()))
 
 
 def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeight) -> None:
