@@ -106,13 +106,6 @@ def test_results_are_a_table(search):
     assert (table["seconds"] > 0).all()
 
 
-def test_a_line_for_each_forest_on_request(capsys):
-    ForestSearchOOB([FINE, EXTRA], verbose=True, random_state=0).fit(X_TRAIN, Y_TRAIN)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert re.match(r"\[ForestSearchOOB\] forest 2 of 2: width [\d.]+, [\d.]+ s$", lines[1])
-
-
 def cross_checks(forests):
     """Those of the search, and of each forest alone."""
     search = ForestSearchOOB(forests, random_state=0).fit(X_TRAIN, Y_TRAIN)
@@ -320,11 +313,8 @@ def test_bad_forests_are_named_before_any_fit(forests, message, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"coverage": 0}, "coverage must be above 0 and below 1, got 0"),
-        ({"coverage": 1.0}, "coverage must be above 0 and below 1, got 1"),
         ({"coverage": 90}, "got 90 (did you mean 0.9?)"),
         ({"coverage": [0.5, 0.9]}, "coverage must be one number above 0 and below 1, got [0.5"),
-        ({"coverage": "0.9"}, "one number above 0 and below 1, got '0.9'"),
         (
             {"objective": "score"},
             "objective must be 'balanced', 'width' or 'interval_score', got 'score'",
@@ -370,9 +360,3 @@ def test_unfitted_searches(method):
     assert {name for name in dir(ForestSearchOOB) if name.startswith("predict")} <= set(QUESTIONS)
     with pytest.raises(NotFittedError, match="This ForestSearchOOB instance is not fitted"):
         getattr(ForestSearchOOB(), method)(*QUESTIONS[method])
-
-
-def test_the_default_interval_is_that_of_the_search_whatever_else_is_calibrated():
-    search = ForestSearchOOB([RandomForestRegressor(90)], random_state=0).fit(X_TRAIN, Y_TRAIN)
-    search.best_estimator_.calibrate(coverage=(0.5, 0.9))
-    assert_array_equal(search.predict_interval(X_NEW), search.predict_interval(X_NEW, 0.9))

@@ -187,7 +187,7 @@ def test_functions_that_return_too_few_rows_or_other_trees(small_blocks):
     many, y = np.resize(X, (1100, 3)), np.resize(Y, 1100)
     with pytest.raises(ValueError, match=r"of shape \(1024, 20\), got \(1023, 20\)"):
         from_leaves(lambda rows: FOREST.apply(rows)[1:], many, y)
-    with pytest.raises(ValueError, match=r"apply must return .* 20\), got \(12, 19\)"):
+    with pytest.raises(ValueError, match=r"apply must return .* 20\), got \(32, 19\)"):
         from_leaves(lambda rows: FOREST.apply(rows)[:, : 20 - (len(rows) < 1000)], many, y)
     with pytest.raises(ValueError, match=r"apply must return .* got \(\)"):
         from_leaves(lambda rows: 7, many, y)
@@ -200,12 +200,6 @@ def test_points_of_other_rows(small_blocks):
     for y in (np.zeros(149), np.zeros(151), [0.0]):
         with pytest.raises(ValueError, match="y must have 150 rows, as many as X"):
             model.predict_cdf(X_NEW, y)
-
-
-def test_no_rows():
-    model = from_leaves(lambda rows: np.zeros((len(rows), 3), np.int32), X, Y)
-    assert model.predict_interval(X[:0], LEVELS).shape == (0, 2, 2)
-    assert model.predict_cdf(X[:0], Y[:0]).shape == (0,)
 
 
 def test_several_outputs(small_blocks):
@@ -270,7 +264,7 @@ def test_unfitted_and_uninitialised_models():
 
 
 @pytest.mark.parametrize("apply", [FOREST.apply, partial(FOREST.apply), apply_dense])
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
 def test_pickle(apply, protocol):
     model = from_leaves(apply, X, Y)
     loaded = pickle.loads(pickle.dumps(model, protocol=protocol))

@@ -22,7 +22,6 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
-    RandomizedSearchCV,
     cross_val_score,
 )
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -194,7 +193,6 @@ def test_folds_of_rows_scaled_alike_are_those_of_the_forest_alone():
 
 SEARCHES = {
     "grid": lambda inner, grid: GridSearchCV(inner, grid, cv=2),
-    "random": lambda inner, grid: RandomizedSearchCV(inner, grid, n_iter=2, cv=2, random_state=0),
     "halving": lambda inner, grid: HalvingGridSearchCV(inner, grid, cv=2, random_state=0),
 }
 
@@ -386,8 +384,11 @@ ENCODERS = {
 
 
 @pytest.mark.parametrize("steps", ENCODERS)
-@pytest.mark.parametrize("kind", ["None", "NaN", "str", "category", "polars", "arrow", "dict"])
-@pytest.mark.parametrize("with_missing", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "with_missing"),
+    [(kind, True) for kind in ("None", "NaN", "str", "category", "polars", "arrow", "dict")]
+    + [("None", False), ("category", False)],
+)
 def test_missing_text_of_all_kinds_is_the_same(kind, steps, with_missing, tmp_path):
     """In tables of all libraries, to the model in memory and to its file."""
     rng = np.random.default_rng(0)
@@ -425,7 +426,7 @@ def test_text_that_misses_none_and_nan_stays_as_it_is(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()])
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler()])
 def test_numbers_that_only_scaling_brings_into_float32(scaler, tmp_path):
     """A model in memory and its file take the same ones."""
     numbers = pd.DataFrame({"x": 1e39 * np.arange(100.0) + 1e38})

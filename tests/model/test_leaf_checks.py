@@ -35,9 +35,6 @@ FORESTS = {
     "constrained": RandomForestRegressor(
         5, min_samples_leaf=2, monotonic_cst=[1, -1, 0, 0], random_state=0
     ),
-    "constrained poisson": RandomForestRegressor(
-        5, criterion="poisson", monotonic_cst=[1, -1, 0, 0], random_state=0
-    ),
     "constrained medians": RandomForestRegressor(
         3,
         criterion="absolute_error",
@@ -54,16 +51,10 @@ FORESTS = {
 }
 TARGETS = {
     "plain": BASE,
-    "far": 1e9 + BASE,
     "farther": 1e12 + BASE,
-    "far below": -1e9 + BASE,
-    "small": 1e-300 * BASE,
     "subnormal": 1e-310 * BASE,
-    "large": 1e150 * BASE,
     "squares overflow": 1e200 * BASE,
-    "outlier": outlier(1e10),
     "far outlier": outlier(1e15),
-    "two outliers": np.concatenate([[1e30, -1e30], BASE[2:]]),
     "heavy tails": RNG.pareto(0.2, N) * np.sign(BASE),
     "constant": np.full(N, 0.1),
     "ties": np.round(BASE),
@@ -92,7 +83,7 @@ def test_right_rows_are_accepted(name, scale, weight):
     HDIForestRegressor.from_forest(forest, X, y, sample_weight=weight)
 
 
-@pytest.mark.parametrize("scale", ["plain", "far", "farther", "outlier", "far outlier"])
+@pytest.mark.parametrize("scale", ["plain", "farther", "far outlier"])
 @pytest.mark.parametrize("name", FORESTS)
 def test_shuffled_targets_are_refused_at_every_scale(name, scale):
     y = TARGETS[scale]
@@ -209,8 +200,8 @@ def tiny_fit(seed):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::FutureWarning")  # friedman_mse
 def test_right_rows_of_tiny_fits_are_accepted():
-    fits = [fit for fit in map(tiny_fit, range(300)) if fit is not None]
-    assert len(fits) > 200
+    fits = [fit for fit in map(tiny_fit, range(150)) if fit is not None]
+    assert len(fits) > 100
     for forest, rows, y, weight in fits:
         HDIForestRegressor.from_forest(forest, rows, y, sample_weight=weight)
 

@@ -291,7 +291,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         return self
 
     def _printing(self) -> AbstractContextManager[None]:
-        return printing(type(self).__name__, getattr(self, "verbose", 0))
+        return printing(type(self).__name__, self.verbose)
 
     def _coverages_of_fit(self) -> Sequence[float]:
         given = self.calibration
