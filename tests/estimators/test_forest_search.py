@@ -22,9 +22,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
 from hdiforest.calibration import OutOfBag
-from hdiforest.metrics import interval_score
 
-from ..oracle import SKLEARN, families
+from ..oracle import SKLEARN
 
 X, Y = make_regression(1100, 4, noise=20, random_state=0)
 X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[:600], Y[:600], X[600:], Y[600:]
@@ -177,20 +176,6 @@ def test_the_interval_score_chooses_if_asked():
 
 def without_check(model):
     return [replace(level, cross_check=None) for level in model.calibration_.levels]
-
-
-def test_the_interval_score_is_that_of_calibrated_intervals_out_of_bag():
-    """Oracle: raw out-of-bag intervals of the model's own method, moved."""
-    forest = clone(COARSE).set_params(n_estimators=150)  # no row has fewer than 20 trees
-    search = ForestSearchOOB([forest], objective="interval_score", random_state=0)
-    targets = np.round(np.abs(Y_TRAIN) / 40)
-    with families("raw"):
-        search.fit(X_TRAIN, targets)
-    best, (base,) = search.best_estimator_, search.calibration_.bases
-    ends = (best.oob_.interval([base.level], kind=kind) for kind in ("hdi", "equal_tailed"))
-    averaged = sum(ends) / 2
-    expected = interval_score(targets, search.calibration_.intervals(averaged)[..., 0], 0.9)
-    assert_allclose(search.results_["interval_score"], [expected], rtol=1e-12)
 
 
 def test_ties_go_to_the_earlier_forest():

@@ -15,9 +15,6 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -79,11 +76,6 @@ def test_everything_agrees_with_the_weights(weights):
     lower, upper = model.predict_interval(X_NEW, 0.8).T
     inside = (lower[:, None] <= Y) & (upper[:, None] >= Y)
     assert ((dense * inside).sum(axis=1) > 0.8 - 2.0**-29).all()
-
-
-def test_in_bag_weights_reproduce_the_forest():
-    assert_allclose(imported(weights="inbag").predict(X_NEW), FOREST.predict(X_NEW), atol=1e-7)
-    assert np.abs(imported().predict(X_NEW) - FOREST.predict(X_NEW)).max() > 1e-3
 
 
 def test_shapes_with_several_outputs():
@@ -179,14 +171,6 @@ def test_the_model_keeps_its_rows_when_the_caller_reuses_the_arrays(dtype, make,
     assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
 
 
-def test_a_refit_of_the_forest_does_not_change_the_model():
-    forest = clone(FOREST).fit(X, Y)
-    model = HDIForestRegressor.from_forest(forest, X, Y)
-    forest.set_params(n_estimators=3).fit(X[:50], Y[:50])
-    assert_array_equal(model.predict_interval(X_NEW), imported().predict_interval(X_NEW))
-    assert_array_equal(model.oob_.interval(), imported().oob_.interval())
-
-
 QUESTIONS = {
     "predict": (X_NEW,),
     "predict_interval": (X_NEW,),
@@ -237,23 +221,6 @@ def test_a_random_state_goes_on_from_fit_to_fit():
     assert (first != second).any()
 
 
-def test_model_selection():
-    pipeline = make_pipeline(
-        StandardScaler(),
-        HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False),
-    )
-    assert cross_val_score(pipeline, X, Y, cv=3).min() > 0
-    search = GridSearchCV(
-        pipeline,
-        {
-            "hdiforestregressor__estimator__min_samples_leaf": [1, 20],
-            "hdiforestregressor__weights": ["all", "inbag"],
-        },
-        cv=2,
-    ).fit(X, Y)
-    assert search.best_estimator_.predict(X_NEW).shape == (80,)
-
-
 @pytest.mark.parametrize("n_jobs", [None, 2, -1])
 def test_results_do_not_depend_on_n_jobs(n_jobs):
     expected = imported().predict_interval(X_NEW, LEVELS)
@@ -277,15 +244,6 @@ def test_n_jobs_follows_the_forest_and_joblib(monkeypatch):
     assert told == [1, 3, 2, 2]
     with pytest.raises(ValueError, match="n_jobs"):
         imported(n_jobs=0)
-
-
-def test_forest_fitted_on_a_table_checks_names():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
-    forest = RandomForestRegressor(5, random_state=0).fit(frame, Y)
-    HDIForestRegressor.from_forest(forest, frame, Y)
-    with pytest.raises(ValueError, match="same order"):
-        HDIForestRegressor.from_forest(forest, frame[["b", "a", "c", "d"]], Y)
 
 
 def test_no_rows_give_empty_results():

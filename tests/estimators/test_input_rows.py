@@ -267,3 +267,9 @@ def test_without_pyarrow(monkeypatch, model):
     assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="must be in the same order"):
         model.predict(frame.select(NAMES[::-1]))
+
+
+def test_names_that_scikit_learn_cannot_read_are_an_error(monkeypatch, model):
+    monkeypatch.setattr("sklearn.utils.validation._get_feature_names", lambda table: None)
+    with pytest.raises(ImportError, match="does not read the column names"):
+        model.predict(table_of(X))

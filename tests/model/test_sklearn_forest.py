@@ -222,6 +222,7 @@ def test_other_numbers_of_rows_are_refused(name, sample_weight, n):
         AdaBoostRegressor(n_estimators=2),
         LinearRegression(),
         BaggingRegressor(LinearRegression(), 2),
+        IsolationForest(n_estimators=2),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -238,12 +239,6 @@ def test_boosters_are_told_what_takes_them(kind):
     for estimator in (booster, make_pipeline(booster), make_pipeline(StandardScaler(), booster)):
         with pytest.raises(ValueError, match=told):
             HDIForestRegressor(estimator).fit(X, Y)
-
-
-def test_isolation_forests_are_refused():
-    forest = IsolationForest(n_estimators=2).fit(X)
-    with pytest.raises(ValueError, match="got IsolationForest"):
-        HDIForestRegressor.from_forest(forest, X, Y)
 
 
 def test_unfitted_forests_are_refused():

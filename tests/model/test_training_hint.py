@@ -151,22 +151,6 @@ def test_copies_and_files_warn_anew(fresh, tmp_path):
         pickle.loads(pickle.dumps(fresh)).predict_interval(X, 0.8)
 
 
-def test_nothing_is_hashed_without_need(fresh, monkeypatch):
-    class Refused:
-        def update(self, rows):
-            raise AssertionError("hashed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(hashlib, "blake2b", lambda **_: Refused())
-        fresh.predict_interval(X[1:], 0.8)
-        fresh.predict_interval(X[1:], 0.8, kind="hdi", output="pandas")
-        with pytest.raises(AssertionError, match="hashed"):
-            fresh.predict_interval(X, 0.8)
-    fresh.predict_interval(X, 0.8)
-    monkeypatch.setattr(hashlib, "blake2b", lambda **_: Refused())
-    fresh.predict_interval(X, 0.8)  # which has warned
-
-
 def test_tables_that_are_encoded_in_blocks_are_known(tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 
 from hdicore import LeafIndex
 from hdiforest._estimators.distribution_model import DistributionModel
-from hdiforest._estimators.input_rows import checked_per_row, concatenated
+from hdiforest._estimators.input_rows import checked_per_row, concatenated, require_uncensored
 from hdiforest._estimators.row_source import (
     Query,
     Readings,
@@ -146,11 +146,7 @@ class LeafModel(DistributionModel[IndexedLeaves]):
             The model itself. It refuses a new row in a leaf without a row of X. In that case X are
             not the rows of the fit, or the trees are of a kind that needs `n_leaves`.
         """
-        if getattr(getattr(y, "dtype", None), "names", None) is not None:
-            raise ValueError(
-                "y must be numbers, got a structured array; give its time as y and its event as "
-                "event, or use HDISurvivalForest.from_forest"
-            )
+        require_uncensored(y)
         leaves, n_threads = all_leaves(self.apply, X), thread_count(self.n_jobs)
         new_index: Callable[..., LeafIndex] = LeafIndex.from_leaves
         if self.n_leaves is not None:
@@ -461,13 +457,13 @@ def leaves_by_block(
     if n == 0 and n_trees is not None:  # of which some libraries are not to be asked
         yield slice(0, 0), np.empty((0, n_trees), dtype=np.int32)
         return
-    begin, at_once = 0, FIRST_ROWS if n_trees is None else BLOCK_IDS // max(1, n_trees)
+    begin, at_once = 0, FIRST_ROWS if n_trees is None else max(1, BLOCK_IDS // max(1, n_trees))
     if n is None or n <= at_once:
         leaves = np.asarray(apply(X))
         yield slice(0, n), leaves[:, None] if leaves.ndim == 1 else leaves
         return
     while begin < n:
-        rows = slice(begin, min(begin + max(1, at_once), n))
+        rows = slice(begin, min(begin + at_once, n))
         leaves = np.asarray(apply(frame.rows(rows)))
         leaves = leaves[:, None] if leaves.ndim == 1 else leaves
         expected = (rows.stop - begin, *(leaves.shape[1:] if n_trees is None else (n_trees,)))
@@ -476,17 +472,18 @@ def leaves_by_block(
             raise ValueError(f"{must} {expected}, got {leaves.shape}")
         yield rows, leaves
         begin, n_trees = rows.stop, leaves.shape[-1]
-        at_once = BLOCK_IDS // max(1, n_trees)
+        at_once = max(1, BLOCK_IDS // max(1, n_trees))
 
 
 def all_leaves(apply: Apply, X: Any) -> NDArray[Any]:
-    """Return the leaf ids of all rows, as int32 if they come from more than one block."""
-    blocks = [leaves for _, leaves in leaves_by_block(apply, X)]
-    return blocks[0] if len(blocks) == 1 else np.concatenate([*map(_narrowed, blocks)])
+    """Return the leaf ids of all rows, as int32 where that is the same."""
+    return concatenated(_narrowed(leaves) for _, leaves in leaves_by_block(apply, X))
 
 
 def _narrowed(leaves: NDArray[Any]) -> NDArray[Any]:
-    """Return leaf ids as int32, or as they are where these differ, which an index refuses."""
+    """Return numbers as int32, or as they are if these differ, which an index refuses."""
+    if leaves.dtype.kind not in "iuf":
+        return leaves
     with np.errstate(invalid="ignore"):
-        narrow = leaves.astype(np.int32)
+        narrow = leaves.astype(np.int32, copy=False)
     return narrow if np.array_equal(narrow, leaves) else leaves
