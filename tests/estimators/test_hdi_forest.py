@@ -144,8 +144,7 @@ def test_a_loaded_model_says_what_it_is_and_fits_no_other_forest(tmp_path):
     assert fitted.scorer_.forest.n_trees == 3
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("make", ["fit", "from_forest"])
+@pytest.mark.parametrize(("make", "dtype"), [("fit", np.float32), ("from_forest", np.float64)])
 def test_the_model_keeps_its_rows_when_the_caller_reuses_the_arrays(dtype, make, tmp_path):
     rows, targets, weights = X.astype(dtype), np.column_stack([Y, -Y]), np.ones(300)
     forest = ExtraTreesRegressor(40, bootstrap=True, random_state=0)

@@ -484,12 +484,10 @@ def test_tables_of_arrow_with_an_index_of_pandas(index, tmp_path):
     assert_array_equal(before.predict_interval(new), before.predict_interval(X_NEW))
 
 
-@pytest.mark.parametrize("store", ["pickle", "joblib", "skops"])
+@pytest.mark.parametrize("store", ["joblib", "skops"])
 def test_stored_by_others(store, tmp_path):
     model = HDIForestRegressor(pipeline(n=5), calibration=False).fit(X, Y)
-    if store == "pickle":
-        again = pickle.loads(pickle.dumps(model))
-    elif store == "joblib":
+    if store == "joblib":
         joblib.dump(model, tmp_path / "model")
         again = joblib.load(tmp_path / "model")
     else:

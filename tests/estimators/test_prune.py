@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest.calibration import OutOfBag
 from hdiforest.inspection import predict_matches_forest
 
 from .. import reference
@@ -131,24 +130,6 @@ def test_models_that_cannot_be_pruned(tmp_path):
     imported().save(tmp_path / "model", training_rows=False)
     with pytest.raises(ValueError, match="training rows"):
         HDIForestRegressor.load(tmp_path / "model").prune(5)
-
-
-def test_objectives():
-    levels = {
-        name: imported()
-        .calibrate(coverage=0.9, method=OutOfBag(objective=name))
-        .calibration_.levels[0]
-        for name in ("width", "interval_score", "balanced")
-    }
-    least_width = min(level.mean_width for level in levels.values())
-    least_score = min(level.interval_score for level in levels.values())
-    assert levels["width"].mean_width == least_width
-    assert levels["interval_score"].interval_score == least_score
-    balanced = {
-        name: np.log(level.mean_width) + 1.5 * np.log(level.interval_score)
-        for name, level in levels.items()
-    }
-    assert balanced["balanced"] == min(balanced.values())
 
 
 RNG = np.random.default_rng(0)

@@ -168,8 +168,8 @@ def tiny_fit(seed):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::FutureWarning")  # friedman_mse
 def test_right_rows_of_tiny_fits_are_accepted():
-    fits = [fit for fit in map(tiny_fit, range(300)) if fit is not None]
-    assert len(fits) > 200
+    fits = [fit for fit in map(tiny_fit, range(200)) if fit is not None]
+    assert len(fits) > 130
     for forest, rows, y, weight in fits:
         HDIForestRegressor.from_forest(forest, rows, y, sample_weight=weight)
 
