@@ -10,20 +10,16 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hdicore
-import hdiforest
 from hdiforest import HDIForestRegressor, OutOfBagPredictions
 
 RNG = np.random.default_rng(7)
@@ -82,26 +78,6 @@ def test_everything_agrees_with_the_weights(weights):
     assert ((dense * inside).sum(axis=1) > 0.8 - 2.0**-29).all()
 
 
-def test_in_bag_weights_reproduce_the_forest():
-    assert_allclose(imported(weights="inbag").predict(X_NEW), FOREST.predict(X_NEW), atol=1e-7)
-    assert np.abs(imported().predict(X_NEW) - FOREST.predict(X_NEW)).max() > 1e-3
-
-
-def test_shapes():
-    model = imported()
-    assert model.predict(X_NEW).shape == (80,)
-    assert model.predict_interval(X_NEW).shape == (80, 2)
-    assert model.predict_interval(X_NEW, [0.9]).shape == (80, 2, 1)
-    assert model.predict_interval(X_NEW, LEVELS).shape == (80, 2, 6)
-    assert model.predict_quantiles(X_NEW, 0.5).shape == (80,)
-    assert model.predict_quantiles(X_NEW, [0.5, 0.6]).shape == (80, 2)
-    assert model.predict_cdf(X_NEW, np.zeros(80)).shape == (80,)
-    assert model.predict_cdf(X_NEW, np.zeros((80, 3))).shape == (80, 3)
-    assert model.sample(X_NEW, 5).shape == (80, 5)
-    assert model.oob_.interval().shape == (300, 2)
-    assert model.oob_.interval(LEVELS).shape == (300, 2, 6)
-
-
 def test_shapes_with_several_outputs():
     model = HDIForestRegressor(RandomForestRegressor(30, random_state=0), calibration=False)
     model.fit(X, np.column_stack([Y, -Y]))
@@ -121,25 +97,6 @@ def test_shapes_with_several_outputs():
     assert_array_equal(draws[:, 0], -draws[:, 1])
 
 
-@pytest.mark.parametrize("weights", WEIGHTINGS)
-def test_hdi_is_never_wider_than_equal_tailed(weights):
-    model = imported(weights=weights)
-    hdi = model.predict_interval(X_NEW, LEVELS)
-    equal_tailed = model.predict_interval(X_NEW, LEVELS, kind="equal_tailed")
-    excess = (hdi[:, 1] - hdi[:, 0]) - (equal_tailed[:, 1] - equal_tailed[:, 0])
-    assert (excess <= 2.0**-48 * np.abs(Y).max()).all()
-
-
-def test_one_sided_intervals():
-    model = imported()
-    bound = model.predict_interval(X_NEW, 0.9, kind="lower")
-    assert (bound[:, 1] == np.inf).all()
-    assert (1 - model.predict_cdf(X_NEW, np.nextafter(bound[:, 0], -np.inf)) >= 0.9 - 1e-8).all()
-    bound = model.predict_interval(X_NEW, 0.9, kind="upper")
-    assert (bound[:, 0] == -np.inf).all()
-    assert_array_equal(bound[:, 1], model.predict_quantiles(X_NEW, 0.9))
-
-
 def test_draws_follow_the_distribution():
     model = imported()
     draws = model.sample(X_NEW[:5], 20000, random_state=1)
@@ -151,7 +108,7 @@ def test_draws_follow_the_distribution():
     assert_allclose(shares, model.predict_cdf(X_NEW[:5], np.tile(points, (5, 1))), atol=0.02)
 
 
-@pytest.mark.parametrize("n_samples", [0, -1, 2.5, "3"])
+@pytest.mark.parametrize("n_samples", [0, 2.5])
 def test_bad_numbers_of_draws(n_samples):
     with pytest.raises(ValueError, match="n_samples must be a whole number from 1 on"):
         imported().sample(X_NEW, n_samples)
@@ -187,8 +144,7 @@ def test_a_loaded_model_says_what_it_is_and_fits_no_other_forest(tmp_path):
     assert fitted.scorer_.forest.n_trees == 3
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("make", ["fit", "from_forest"])
+@pytest.mark.parametrize(("make", "dtype"), [("fit", np.float32), ("from_forest", np.float64)])
 def test_the_model_keeps_its_rows_when_the_caller_reuses_the_arrays(dtype, make, tmp_path):
     rows, targets, weights = X.astype(dtype), np.column_stack([Y, -Y]), np.ones(300)
     forest = ExtraTreesRegressor(40, bootstrap=True, random_state=0)
@@ -212,14 +168,6 @@ def test_the_model_keeps_its_rows_when_the_caller_reuses_the_arrays(dtype, make,
         assert_array_equal(found, before)
     model.save(tmp_path / "after")
     assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
-
-
-def test_a_refit_of_the_forest_does_not_change_the_model():
-    forest = clone(FOREST).fit(X, Y)
-    model = HDIForestRegressor.from_forest(forest, X, Y)
-    forest.set_params(n_estimators=3).fit(X[:50], Y[:50])
-    assert_array_equal(model.predict_interval(X_NEW), imported().predict_interval(X_NEW))
-    assert_array_equal(model.oob_.interval(), imported().oob_.interval())
 
 
 QUESTIONS = {
@@ -253,16 +201,6 @@ def test_every_question_is_asked_of_unfitted_models():
     assert public <= set(QUESTIONS)
 
 
-def test_cdf_without_the_point_itself():
-    model = imported()
-    points = np.tile(np.sort(Y)[::50], (80, 1))
-    dense = model.predict_weights(X_NEW).toarray()
-    below = np.transpose([dense @ (point > Y) for point in points[0]])
-    found = model.predict_cdf(X_NEW, points, inclusive=False)
-    assert_allclose(found, below, atol=1e-12)
-    assert (found < model.predict_cdf(X_NEW, points)).any()
-
-
 @pytest.mark.parametrize(
     "part_of", [lambda tree: tree.tree_, lambda tree: [tree], lambda tree: type(tree)]
 )
@@ -282,31 +220,7 @@ def test_a_random_state_goes_on_from_fit_to_fit():
     assert (first != second).any()
 
 
-def test_frozen_estimators_may_be_given():
-    model = HDIForestRegressor(FrozenEstimator(FOREST), calibration=False).fit(X, Y)
-    assert_array_equal(model.predict(X_NEW), imported().predict(X_NEW))
-    again = HDIForestRegressor.from_forest(FrozenEstimator(FOREST), X, Y)
-    assert_array_equal(again.predict(X_NEW), imported().predict(X_NEW))
-
-
-def test_model_selection():
-    pipeline = make_pipeline(
-        StandardScaler(),
-        HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False),
-    )
-    assert cross_val_score(pipeline, X, Y, cv=3).min() > 0
-    search = GridSearchCV(
-        pipeline,
-        {
-            "hdiforestregressor__estimator__min_samples_leaf": [1, 20],
-            "hdiforestregressor__weights": ["all", "inbag"],
-        },
-        cv=2,
-    ).fit(X, Y)
-    assert search.best_estimator_.predict(X_NEW).shape == (80,)
-
-
-@pytest.mark.parametrize("n_jobs", [None, 1, 2, 5, -1])
+@pytest.mark.parametrize("n_jobs", [None, 2, -1])
 def test_results_do_not_depend_on_n_jobs(n_jobs):
     expected = imported().predict_interval(X_NEW, LEVELS)
     assert_array_equal(imported(n_jobs=n_jobs).predict_interval(X_NEW, LEVELS), expected)
@@ -331,18 +245,8 @@ def test_n_jobs_follows_the_forest_and_joblib(monkeypatch):
         imported(n_jobs=0)
 
 
-def test_forest_fitted_on_a_table_checks_names():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
-    forest = RandomForestRegressor(5, random_state=0).fit(frame, Y)
-    HDIForestRegressor.from_forest(forest, frame, Y)
-    with pytest.raises(ValueError, match="same order"):
-        HDIForestRegressor.from_forest(forest, frame[["b", "a", "c", "d"]], Y)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_no_rows_give_empty_results(n_jobs):
-    model = imported(n_jobs=n_jobs)
+def test_no_rows_give_empty_results():
+    model = imported(n_jobs=2)
     none = np.empty((0, 4))
     assert model.predict(none).shape == (0,)
     assert model.predict_interval(none, LEVELS).shape == (0, 2, 6)
@@ -393,42 +297,6 @@ def test_missing_values_are_refused_where_the_forest_refuses_them():
 def test_bad_rows(rows, message):
     with pytest.raises(ValueError, match=message):
         imported().predict_interval(rows)
-
-
-# Of oob_ methods there are others.
-PUBLIC = {
-    *("fit", "from_forest", "calibrate", "prune", "save", "load", "score"),
-    *("predict", "predict_interval", "predict_quantiles", "predict_cdf", "predict_weights"),
-    *("sample", "calibration_", "feature_importances_"),
-    *("scorer_", "n_outputs_", "n_training_rows_"),
-}
-
-
-def test_public_names_are_few():
-    of_sklearn = {name for name in dir(BaseEstimator) if not name.startswith("_")}
-    of_sklearn |= {"set_fit_request", "set_predict_request", "set_score_request"}
-    found = {name for name in dir(HDIForestRegressor) if not name.startswith(("_", "oob_"))}
-    assert found - of_sklearn - {"query", "fitted_forest"} == PUBLIC
-
-
-@pytest.mark.parametrize(
-    "gone",
-    [
-        *("diagnose", "explain", "nearest_rows", "recalibrate"),
-        *("weights_", "predict_matches_forest_", "preprocessing_"),
-    ],
-)
-def test_names_that_are_gone_are_attribute_errors(gone):
-    with pytest.raises(AttributeError, match=f"no attribute '{gone}'"):
-        getattr(imported(), gone)
-
-
-@pytest.mark.parametrize("gone", ["CoverageMonitor", "Explanation", "NearestRows"])
-def test_names_that_are_gone_from_the_face(gone):
-    with pytest.raises(AttributeError, match=f"module 'hdiforest' has no attribute '{gone}'"):
-        getattr(hdiforest, gone)
-    with pytest.raises(ImportError, match=gone):
-        exec(f"from hdiforest import {gone}")
 
 
 def test_bad_weights():

@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_regressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
-from sklearn.inspection import permutation_importance
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
@@ -185,11 +184,11 @@ def test_ids_that_are_no_whole_numbers(wrong, rows, small_blocks):
 
 def test_functions_that_return_too_few_rows_or_other_trees(small_blocks):
     many, y = np.resize(X, (1100, 3)), np.resize(Y, 1100)
-    with pytest.raises(ValueError, match=r"for 1024 rows it returned .* shape \(1023, 20\)"):
+    with pytest.raises(ValueError, match=r"of shape \(1024, 20\), got \(1023, 20\)"):
         from_leaves(lambda rows: FOREST.apply(rows)[1:], many, y)
-    with pytest.raises(ValueError, match=r"apply must return .* it returned 20 and then 19"):
+    with pytest.raises(ValueError, match=r"apply must return .* 20\), got \(32, 19\)"):
         from_leaves(lambda rows: FOREST.apply(rows)[:, : 20 - (len(rows) < 1000)], many, y)
-    with pytest.raises(ValueError, match=r"apply must return .* an array of shape \(\)"):
+    with pytest.raises(ValueError, match=r"apply must return .* got \(\)"):
         from_leaves(lambda rows: 7, many, y)
     with pytest.raises(ValueError, match=r"apply must be a function .*, got Tree"):
         from_leaves(FOREST.estimators_[0].tree_, X, Y)
@@ -200,12 +199,6 @@ def test_points_of_other_rows(small_blocks):
     for y in (np.zeros(149), np.zeros(151), [0.0]):
         with pytest.raises(ValueError, match="y must have 150 rows, as many as X"):
             model.predict_cdf(X_NEW, y)
-
-
-def test_no_rows():
-    model = from_leaves(lambda rows: np.zeros((len(rows), 3), np.int32), X, Y)
-    assert model.predict_interval(X[:0], LEVELS).shape == (0, 2, 2)
-    assert model.predict_cdf(X[:0], Y[:0]).shape == (0,)
 
 
 def test_several_outputs(small_blocks):
@@ -222,8 +215,6 @@ def test_it_is_a_regressor():
     assert is_regressor(model)
     assert model.score(X_NEW, X_NEW[:, 0]) == r2_score(X_NEW[:, 0], model.predict(X_NEW))
     assert model.get_params() == {"apply": FOREST.apply, "n_leaves": None, "n_jobs": 2}
-    importances = permutation_importance(model, X, Y, n_repeats=2, random_state=0)
-    assert np.argmax(importances.importances_mean) == 0
     assert "LeafModel" in model._repr_html_()
 
 
@@ -270,7 +261,7 @@ def test_unfitted_and_uninitialised_models():
 
 
 @pytest.mark.parametrize("apply", [FOREST.apply, partial(FOREST.apply), apply_dense])
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
 def test_pickle(apply, protocol):
     model = from_leaves(apply, X, Y)
     loaded = pickle.loads(pickle.dumps(model, protocol=protocol))

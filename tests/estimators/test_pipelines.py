@@ -22,7 +22,6 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
-    RandomizedSearchCV,
     cross_val_score,
 )
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -180,21 +179,8 @@ def test_cross_validation_fits_all_steps_in_each_fold():
     assert model.calibrate(X_NEW, np.resize(Y, M), coverage=0.8).calibration_.method == "split"
 
 
-def test_folds_of_rows_scaled_alike_are_those_of_the_forest_alone():
-    numbers = X[["age"]].to_numpy(dtype=float).copy()
-    scored = X_NEW[["age"]].to_numpy(dtype=float)
-    doubled = make_pipeline(FunctionTransformer(np.negative), forest())
-    model = HDIForestRegressor(doubled, calibration=False).fit(numbers, Y)
-    hand = HDIForestRegressor(forest(), calibration=False).fit(-numbers, Y)
-    for each in (model, hand):
-        each.calibrate(coverage=0.8, method=CVPlus(3), random_state=0)
-    numbers[:] = 0  # the model has its own copy
-    assert_array_equal(model.predict_interval(scored, 0.8), hand.predict_interval(-scored, 0.8))
-
-
 SEARCHES = {
     "grid": lambda inner, grid: GridSearchCV(inner, grid, cv=2),
-    "random": lambda inner, grid: RandomizedSearchCV(inner, grid, n_iter=2, cv=2, random_state=0),
     "halving": lambda inner, grid: HalvingGridSearchCV(inner, grid, cv=2, random_state=0),
 }
 
@@ -386,8 +372,11 @@ ENCODERS = {
 
 
 @pytest.mark.parametrize("steps", ENCODERS)
-@pytest.mark.parametrize("kind", ["None", "NaN", "str", "category", "polars", "arrow", "dict"])
-@pytest.mark.parametrize("with_missing", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "with_missing"),
+    [(kind, True) for kind in ("None", "NaN", "str", "category", "polars", "arrow", "dict")]
+    + [("None", False), ("category", False)],
+)
 def test_missing_text_of_all_kinds_is_the_same(kind, steps, with_missing, tmp_path):
     """In tables of all libraries, to the model in memory and to its file."""
     rng = np.random.default_rng(0)
@@ -425,7 +414,7 @@ def test_text_that_misses_none_and_nan_stays_as_it_is(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()])
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler()])
 def test_numbers_that_only_scaling_brings_into_float32(scaler, tmp_path):
     """A model in memory and its file take the same ones."""
     numbers = pd.DataFrame({"x": 1e39 * np.arange(100.0) + 1e38})
@@ -439,15 +428,6 @@ def test_numbers_that_only_scaling_brings_into_float32(scaler, tmp_path):
         for each in (model, loaded):
             with pytest.raises(ValueError, match="infinity"):
                 each.predict(pd.DataFrame({"x": [1.0, refused]}))
-
-
-def test_text_as_rows():
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    texts = [f"{city} {kind} and" for city, kind in zip(X["city"], X["kind"], strict=True)]
-    fitted = make_pipeline(CountVectorizer(), forest()).fit(texts, Y)
-    model = HDIForestRegressor.from_forest(fitted, texts, Y, weights="inbag")
-    np.testing.assert_allclose(model.predict(texts), fitted.predict(texts), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["str", "object", "string", "category", "polars", "pyarrow"])
@@ -504,12 +484,10 @@ def test_tables_of_arrow_with_an_index_of_pandas(index, tmp_path):
     assert_array_equal(before.predict_interval(new), before.predict_interval(X_NEW))
 
 
-@pytest.mark.parametrize("store", ["pickle", "joblib", "skops"])
+@pytest.mark.parametrize("store", ["joblib", "skops"])
 def test_stored_by_others(store, tmp_path):
     model = HDIForestRegressor(pipeline(n=5), calibration=False).fit(X, Y)
-    if store == "pickle":
-        again = pickle.loads(pickle.dumps(model))
-    elif store == "joblib":
+    if store == "joblib":
         joblib.dump(model, tmp_path / "model")
         again = joblib.load(tmp_path / "model")
     else:
@@ -587,13 +565,15 @@ def test_refused():
     refused(fitted, "y is not the target this forest was fitted on", y=Y[::-1])
     refused(fitted, "are not the rows this forest was fitted on", X=X[::-1])
     refused(fitted, "inconsistent numbers of samples", y=Y[1:])
-    refused(fitted, "y must be the targets", y=None)
+    refused(fitted, "the target y is None", y=None)
     refused(pipeline(), "not fitted", NotFittedError)
     refused(make_pipeline(encoder(), Ridge()).fit(X, Y), "got Ridge; .*hdiforest.from_leaves")
     search = GridSearchCV(pipeline(n=2), {}, cv=2, refit=False).fit(X, Y)
     refused(search, "GridSearchCV has no best_estimator_, because of refit=False; use refit=True")
     refused(GridSearchCV(pipeline(n=2), {}), "not fitted", NotFittedError)
     refused(TransformedTargetRegressor(forest()), "not fitted", NotFittedError)
+    bagged = BaggingRegressor(make_pipeline(StandardScaler(), DecisionTreeRegressor()), 2)
+    refused(bagged.fit(X[["age"]], Y), "BaggingRegressor of pipelines", X=X[["age"]])
     dropped = make_pipeline(StandardScaler(), RowDropper(), forest(2))
     dropped.steps[1] = ("dropper", "passthrough")
     dropped.fit(X[["age"]], Y).steps[1] = ("dropper", RowDropper())
@@ -642,16 +622,6 @@ def test_a_refit_without_steps_forgets_them():
     model.set_params(estimator=forest()).fit(X[["age"]], Y)
     assert preprocessing_steps(model) is None
     assert model.predict(X_NEW[["age"]]).shape == (M,)
-
-
-@pytest.mark.parametrize("output", ["pandas", "polars"])
-def test_results_as_tables(output):
-    model = HDIForestRegressor(pipeline(), calibration=False).fit(X, Y)
-    with blocks_of(70):
-        found = model.predict_interval(X_NEW, [0.5, 0.9], output=output)
-    expected = model.predict_interval(X_NEW, 0.9)
-    assert_array_equal(found[["lower_0.9", "upper_0.9"]].to_numpy(), expected)
-    assert_array_equal(found["prediction"].to_numpy(), model.predict(X_NEW))
 
 
 def saved_and_loaded(model, tmp_path):
@@ -790,18 +760,12 @@ def test_what_is_not_installed_is_named(missing, monkeypatch, tmp_path):
             "library must be null, 'pandas' or 'polars', got 'os'",
         ),
         (with_facts("steps", lambda facts: facts.update(more=1)), "steps must have the entries"),
-        (with_facts("steps", lambda facts: facts.pop("texts")), "steps must have the entries"),
         (with_facts("steps", lambda facts: facts.update(texts=3)), "its facts are not"),
-        (with_facts("steps", lambda facts: facts.update(columns=3)), "its facts are not"),
         (with_number("n_features", 9), r"feature_range must be float32 of shape \(2, 9\)"),
         (with_text("encoder", '{"columns": [], "ids": []}'), "it has the tensor 'encoder', which"),
         (
             lambda arrays: arrays.update(objects=np.zeros(9, np.uint8)),
             "its objects are not what skops stores: BadZipFile",
-        ),
-        (
-            lambda arrays: arrays.update(objects=np.zeros(0, np.uint8)),
-            "its objects are not what skops stores",
         ),
         (
             lambda arrays: arrays.update(objects=np.zeros(9, np.float32)),

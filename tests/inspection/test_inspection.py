@@ -72,14 +72,6 @@ def test_models_that_are_not_fitted_are_named(name, made):
         ASKED[name](made(), NEW)
 
 
-@pytest.mark.parametrize("name", ASKED)
-@pytest.mark.parametrize("word", ["alpha", "level"])
-def test_unknown_arguments_are_refused_by_the_name_of_the_function(name, word, model):
-    message = rf"^{name}\(\) got an unexpected keyword argument '{word}'"
-    with pytest.raises(TypeError, match=message):
-        getattr(inspection, name)(model, **{word: 0.1})
-
-
 def test_the_model_stays_as_it_is(model):
     before = model.__dict__.copy()
     for ask in ASKED.values():

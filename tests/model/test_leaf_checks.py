@@ -35,9 +35,6 @@ FORESTS = {
     "constrained": RandomForestRegressor(
         5, min_samples_leaf=2, monotonic_cst=[1, -1, 0, 0], random_state=0
     ),
-    "constrained poisson": RandomForestRegressor(
-        5, criterion="poisson", monotonic_cst=[1, -1, 0, 0], random_state=0
-    ),
     "constrained medians": RandomForestRegressor(
         3,
         criterion="absolute_error",
@@ -49,24 +46,12 @@ FORESTS = {
         5, max_leaf_nodes=40, monotonic_cst=[1, -1, 0, 0], random_state=0
     ),
     "single leaves": ExtraTreesRegressor(5, bootstrap=True, random_state=0),
-    "pruned": RandomForestRegressor(5, ccp_alpha=0.01, random_state=0),
     "bags": BaggingRegressor(DecisionTreeRegressor(), 5, max_features=0.5, random_state=0),
 }
 TARGETS = {
     "plain": BASE,
-    "far": 1e9 + BASE,
     "farther": 1e12 + BASE,
-    "far below": -1e9 + BASE,
-    "small": 1e-300 * BASE,
-    "subnormal": 1e-310 * BASE,
-    "large": 1e150 * BASE,
-    "squares overflow": 1e200 * BASE,
-    "outlier": outlier(1e10),
     "far outlier": outlier(1e15),
-    "two outliers": np.concatenate([[1e30, -1e30], BASE[2:]]),
-    "heavy tails": RNG.pareto(0.2, N) * np.sign(BASE),
-    "constant": np.full(N, 0.1),
-    "ties": np.round(BASE),
 }
 
 
@@ -74,25 +59,7 @@ def fitted(name, y, sample_weight=None):
     return copy.deepcopy(FORESTS[name]).fit(X, y, sample_weight=sample_weight)
 
 
-# scikit-learn's own sums of squares overflow.
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("weight", [None, WEIGHT, 1e-200 * WEIGHT], ids=["", "weighted", "light"])
 @pytest.mark.parametrize("scale", TARGETS)
-@pytest.mark.parametrize("name", FORESTS)
-def test_right_rows_are_accepted(name, scale, weight):
-    y = TARGETS[scale]
-    if "poisson" in name:
-        y = np.abs(y)
-    try:
-        forest = fitted(name, y, weight)
-    except ValueError:  # Poisson deviance needs a positive sum
-        assert "poisson" in name
-        assert np.average(y, weights=weight) < 1e-290
-        return
-    HDIForestRegressor.from_forest(forest, X, y, sample_weight=weight)
-
-
-@pytest.mark.parametrize("scale", ["plain", "far", "farther", "outlier", "far outlier"])
 @pytest.mark.parametrize("name", FORESTS)
 def test_shuffled_targets_are_refused_at_every_scale(name, scale):
     y = TARGETS[scale]
@@ -107,15 +74,6 @@ def test_shuffled_target_beside_another_is_refused():
     shuffled = np.column_stack([outlier(1e15), BASE[ORDER]])
     with pytest.raises(ValueError, match=REFUSED):
         HDIForestRegressor.from_forest(fitted("means", y), X, shuffled)
-
-
-@pytest.mark.parametrize("name", ["means", "no bootstrap", "single leaves", "bags"])
-@pytest.mark.parametrize("rows", [(0, 1), (7, 200)])
-def test_two_swapped_targets_are_refused(name, rows):
-    y = BASE.copy()
-    y[list(rows)] = y[list(rows[::-1])]
-    with pytest.raises(ValueError, match=REFUSED):
-        HDIForestRegressor.from_forest(fitted(name, BASE), X, y)
 
 
 @pytest.mark.parametrize("change", [1e-9, 0.1, -3.0])
@@ -174,6 +132,7 @@ def tiny_fit(seed):
         rng.integers(1, 4, n) * 1.0,
         np.append(1.0, rng.integers(0, 2, n - 1)),
         rng.random(n) + 1e-3,
+        1e-200 * (rng.random(n) + 1e-3),
         np.exp(-5 * np.abs(rng.normal(size=n))),
         np.float32(rng.random(n) + 0.1).astype(float),
     )
@@ -209,8 +168,8 @@ def tiny_fit(seed):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::FutureWarning")  # friedman_mse
 def test_right_rows_of_tiny_fits_are_accepted():
-    fits = [fit for fit in map(tiny_fit, range(300)) if fit is not None]
-    assert len(fits) > 200
+    fits = [fit for fit in map(tiny_fit, range(200)) if fit is not None]
+    assert len(fits) > 130
     for forest, rows, y, weight in fits:
         HDIForestRegressor.from_forest(forest, rows, y, sample_weight=weight)
 

@@ -84,16 +84,8 @@ def test_means_quantiles_and_ends_keep_the_constraints(name, weighted):
         assert wrong_steps(ends_of) == 0
 
 
-@pytest.mark.filterwarnings("ignore:the forest has monotonic")
-@pytest.mark.parametrize("weights", ["all", "inbag"])
-def test_without_the_bounds_nothing_is_monotonic(weights):
-    model = model_of("single rows", weights=weights)
-    assert wrong_steps(model.predict) > 0
-    assert wrong_steps(lambda X: model.predict_quantiles(X, [0.5, 0.95])) > 0
-
-
 @pytest.mark.parametrize("method", ["oob", "split", "cv+"])
-@pytest.mark.parametrize("name", ["single rows", "five rows", "extra trees"])
+@pytest.mark.parametrize("name", ["single rows", "extra trees"])
 def test_calibrated_ends_keep_the_constraints(name, method):
     model = model_of(name, n_estimators=80)
     new = np.random.default_rng(1)
@@ -163,12 +155,6 @@ def test_out_of_bag_distributions_are_the_definitions(name):
     for i in range(20):
         values, weights = moved_atoms(forest, None, X[i], left_out=i)
         assert np.isclose(found[i], values @ weights, rtol=1e-7)
-
-
-def test_leaves_of_one_row_predict_as_the_forest():
-    forest = fitted("single rows")
-    model = HDIForestRegressor.from_forest(forest, X, Y, weights="monotonic")
-    np.testing.assert_allclose(model.predict(LINES[0][0]), forest.predict(LINES[0][0]), rtol=1e-7)
 
 
 def test_files_pickles_and_clones_keep_the_moved_targets(tmp_path):

@@ -61,19 +61,6 @@ def test_forgotten_weights_are_refused(path):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_other_numbers_of_rows_are_refused(path, kind):
-    case = load(path, kind)
-    for n in (79, 81):
-        rows = np.arange(n) % 80
-        weight = None if case["sample_weight"] is None else case["sample_weight"][rows]
-        with pytest.raises(ValueError, match=rf"X has {n} rows, but the forest was fitted on 80;"):
-            HDIForestRegressor.from_forest(
-                case["forest"], case["X"][rows], case["y"][rows], sample_weight=weight
-            )
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_other_targets_are_refused(path, kind):
     case = load(path, kind)
     with pytest.raises(ValueError, match="y is not the target"):

@@ -270,9 +270,7 @@ class Failing(Broken):
     [
         ("boost", {}, "mean must be None, 'boosting' or a regressor, got 'boost'"),
         (LinearRegression, {}, "mean must be None, 'boosting' or a regressor"),
-        (3, {}, "mean must be"),
         ("boosting", {"weights": "inbag"}, "mean must be None with weights='inbag'"),
-        ("boosting", {"weights": "oob"}, "mean must be None with weights='oob'"),
         (Broken(), {}, "must predict one finite number for each row"),
         (
             KNeighborsRegressor(0),
@@ -284,11 +282,6 @@ class Failing(Broken):
             HistGradientBoostingRegressor(loss="quantile", quantile=0.9),
             {},
             "a regressor of the mean, got HistGradientBoostingRegressor with loss='quantile'",
-        ),
-        (
-            GradientBoostingRegressor(loss="quantile"),
-            {},
-            "a regressor of the mean, got GradientBoostingRegressor with loss='quantile'",
         ),
     ],
 )
@@ -461,13 +454,17 @@ def test_a_frozen_model_that_knows_the_rows_is_told_of(regressor, noise):
     assert [each.filename for each in found] == [__file__]
 
 
-@pytest.mark.parametrize("unit", [1e-6, 1e120])
-def test_targets_of_any_unit_share_alike(unit):
-    model = HDIForestRegressor(
-        RandomForestRegressor(80, random_state=0), n_jobs=1, calibration=False
-    ).fit(X, Y * unit)
-    share = stacked_source("boosting", model).stacking.share
-    assert share == pytest.approx(stacked_source("boosting").stacking.share, abs=0.05)
+def test_targets_of_any_unit_share_alike():
+    forest = RandomForestRegressor(40, random_state=0)
+    shares = [
+        stacked_source("boosting", model).stacking.share
+        for model in (
+            HDIForestRegressor(forest, n_jobs=1, calibration=False).fit(X[:300], Y[:300] * unit)
+            for unit in (1, 1e-6, 1e120)
+        )
+    ]
+    assert np.ptp(shares) < 0.05
+    assert shares[0] > 0
 
 
 def test_what_takes_no_frozen_model():

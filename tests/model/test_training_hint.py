@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -51,20 +50,18 @@ def model():
 
 
 @contextmanager
-def warned(n, out_of_bag="oob_.interval"):
+def warned(n):
     """What is inside warns n times that X holds the rows of the fit, of a place in this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     assert [each.category for each in caught] == [TrainingRowsWarning] * n, list(map(str, caught))
-    call = (
-        out_of_bag and f"{out_of_bag}, which asks for each row the trees that did not draw it, or "
-    )
     for each in caught:
         assert each.filename == __file__
         assert str(each.message) == (
             "X holds the rows of the fit: intervals cover more of their targets than of those of "
-            f"new rows; use {call}rows that took no part in the fit"
+            "new rows; use rows that took no part in the fit, or in Python oob_.interval, which "
+            "asks for each row the trees that did not draw it"
         )
 
 
@@ -145,29 +142,13 @@ def test_copies_and_files_warn_anew(fresh, tmp_path):
     assert copy.deepcopy(explain(fresh, X[:2], 0.8)).rows  # which holds the forest
     fresh.save(tmp_path / "with.hdi")
     fresh.save(tmp_path / "without.hdi", training_rows=False)
-    for name, call in (("with.hdi", "oob_.interval"), ("without.hdi", "")):
+    for name in ("with.hdi", "without.hdi"):
         loaded = load(tmp_path / name)
         for each in (loaded, pickle.loads(pickle.dumps(loaded))):
-            with warned(1, call):
+            with warned(1):
                 each.predict_interval(X, 0.8)
     with warned(1):
         pickle.loads(pickle.dumps(fresh)).predict_interval(X, 0.8)
-
-
-def test_nothing_is_hashed_without_need(fresh, monkeypatch):
-    class Refused:
-        def update(self, rows):
-            raise AssertionError("hashed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(hashlib, "blake2b", lambda **_: Refused())
-        fresh.predict_interval(X[1:], 0.8)
-        fresh.predict_interval(X[1:], 0.8, kind="hdi", output="pandas")
-        with pytest.raises(AssertionError, match="hashed"):
-            fresh.predict_interval(X, 0.8)
-    fresh.predict_interval(X, 0.8)
-    monkeypatch.setattr(hashlib, "blake2b", lambda **_: Refused())
-    fresh.predict_interval(X, 0.8)  # which has warned
 
 
 def test_tables_that_are_encoded_in_blocks_are_known(tmp_path):
@@ -200,12 +181,12 @@ def test_wrapped_models_warn():
     score = make_interval_scorer(0.9)
     both = HDIForestRegressor(RandomForestRegressor(20), calibration=False)
     both.fit(X, np.column_stack([Y, -Y]))
-    for call, out_of_bag in (
-        (lambda: search.predict_interval(X), "best_estimator_.oob_.interval"),
-        (lambda: score(pipeline, X, Y), "oob_.interval"),
-        (lambda: both.predict_interval(X, [0.5, 0.9]), "oob_.interval"),
+    for call in (
+        lambda: search.predict_interval(X),
+        lambda: score(pipeline, X, Y),
+        lambda: both.predict_interval(X, [0.5, 0.9]),
     ):
-        with warned(1, out_of_bag):
+        with warned(1):
             call()
             call()
 
@@ -221,29 +202,6 @@ def test_views_of_a_model_warn_once_together(fresh):
         pair[1].predict(X)
 
 
-@pytest.mark.parametrize(
-    ("bootstrap", "calibration", "call"),
-    [
-        (True, None, "oob_.interval"),
-        (True, {}, "oob_.interval"),
-        (True, {"method": "cv+"}, "oob_.interval(kind='hdi')"),
-        (True, {"method": "jackknife+"}, "oob_.interval(kind='hdi')"),
-        (True, {"mean": "boosting"}, "oob_.interval(kind='hdi')"),
-        (False, None, ""),
-        (False, {"method": "cv+"}, ""),
-    ],
-)
-def test_what_the_warning_names_can_be_called(bootstrap, calibration, call):
-    forest = ExtraTreesRegressor(60, min_samples_leaf=3, bootstrap=bootstrap, random_state=0)
-    model = HDIForestRegressor(forest, calibration=False).fit(X, Y)
-    if calibration is not None:
-        model.calibrate(coverage=0.9, **calibration, random_state=0)
-    with warned(1, call):
-        model.predict_interval(X)
-    if call:
-        eval(f"model.{call if 'kind' in call else call + '()'}")
-
-
 def test_displays_warn_once_of_a_model(model):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     for display in (IntervalDisplay, CalibrationDisplay, WidthDisplay):
@@ -256,18 +214,6 @@ def test_displays_warn_once_of_a_model(model):
             display.from_estimator(fresh, X, Y, **options)
             fresh.predict_interval(X, 0.8)
     pyplot.close("all")
-
-
-def test_a_search_with_training_scores_goes_on():
-    search = GridSearchCV(
-        HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False),
-        {"weights": ["all"]},
-        scoring=make_interval_scorer(0.9),
-        return_train_score=True,
-        cv=2,
-    )
-    search.fit(X, Y)
-    assert np.isfinite(search.cv_results_["mean_train_score"]).all()
 
 
 def test_check_says_so_in_one_line(capsys, tmp_path):
@@ -289,8 +235,6 @@ def test_check_says_so_in_one_line(capsys, tmp_path):
         said = capsys.readouterr().err
         assert said.count("\n") == n
         assert said.startswith("hdiforest: warning: X holds the rows of the fit") == bool(n)
-        # The file has no training rows: oob_.interval would be refused.
-        assert said.count("use rows that took no part in the fit\n") == n
 
 
 def test_a_wrong_digest_in_a_file_is_refused(model, tmp_path):

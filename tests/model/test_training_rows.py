@@ -45,20 +45,6 @@ def test_blocks_write_the_same_file(forest, weights, tmp_path):
     assert files[0] == files[1]
 
 
-@pytest.mark.parametrize(("weights", "n_passes"), [("all", 1), ("inbag", 2)])
-def test_bags_are_drawn_no_more_often_than_they_are_read(weights, n_passes, monkeypatch):
-    drawn, draw = [], RandomForestRegressor.estimators_samples_.fget
-    tied = np.round(Y)  # takes two passes over the trees
-    model = FORESTS["forest"].fit(X, tied)
-    monkeypatch.setattr(
-        RandomForestRegressor,
-        "estimators_samples_",
-        property(lambda forest: drawn.append(1) or draw(forest)),
-    )
-    HDIForestRegressor.from_forest(model, X, tied, weights=weights)
-    assert len(drawn) == 1 + 24 * n_passes  # the first shows that rows were drawn
-
-
 def test_leaves_of_few_trees_exist_at_once(forest, monkeypatch):
     sizes, original = [], LeafIndex.from_blocks
 

@@ -283,7 +283,7 @@ def test_other_rows_and_other_forests_are_refused(rows):
         HDISurvivalForest.from_forest(RandomForestRegressor(), X, y)
     with pytest.raises(ValueError, match="HDISurvivalForest takes it"):
         HDIForestRegressor().fit(X, y)
-    with pytest.raises(ValueError, match="or use HDISurvivalForest"):
+    with pytest.raises(ValueError, match="HDISurvivalForest takes it"):
         from_leaves(forest.apply, X, y)
 
 

@@ -26,7 +26,7 @@ from hdiforest._utils import checks
 from hdiforest._utils.checks import known_arguments
 from hdiforest._utils.hints import printing
 from hdiforest._utils.meta_estimators import layers
-from hdiforest.calibration import FixedLevel, OutOfBag
+from hdiforest.calibration import OutOfBag
 from hdiforest.calibration._calibrate import CrossFit, best_by_half
 from hdiforest.calibration._method import Request
 from hdiforest.calibration._predict import AnyKind
@@ -173,12 +173,21 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
                     message = f"cannot be calibrated on {model.n_training_rows_} sample(s): {error}"
                     raise ValueError(f"forests[{index}], {candidate!r}, {message}") from error
             fits.append((rows, fit))
-            entry = _entry(forest, calibrated.result.levels[0], start)
+            level = calibrated.result.levels[0]
+            entry = {
+                "forest": forest,
+                "width": level.mean_width,
+                "interval_score": level.interval_score,
+                "coverage": level.realised,
+                "cross_check": np.nan if level.cross_check is None else level.cross_check.coverage,
+                "seconds": time.perf_counter() - start,
+            }
             table.append(entry)
             if self.verbose:
-                of_all = f"forest {index + 1} of {len(forests)}"
-                print(f"[{type(self).__name__}] {of_all}: {_summary(entry)}", flush=True)
-            of_model = float(loss(entry["width"], entry["interval_score"], self.objective))
+                name, of_all = type(self).__name__, f"forest {index + 1} of {len(forests)}"
+                width, took = checks.significant(level.mean_width), entry["seconds"]
+                print(f"[{name}] {of_all}: width {width}, {checks.time_text(took)}", flush=True)
+            of_model = float(loss(level.mean_width, level.interval_score, self.objective))
             if index == 0 or of_model < least:
                 best, chosen, best_index, least = model, calibrated, index, of_model
             del model, calibrated  # before the next is fitted
@@ -231,9 +240,7 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
         return super().predict_interval(X, given, **options, output=output)
 
     def _source(self, X: Any) -> NewRows:
-        rows = NewRows(self._best(), X)
-        rows.prefix = "best_estimator_."
-        return rows
+        return NewRows(self._best(), X)
 
     def _best(self) -> HDIForestRegressor:
         """Return the model that was kept, or raise NotFittedError."""
@@ -276,25 +283,6 @@ class ForestSearchOOB(DistributionModel[FittedForest]):
         tags, forests = super().__sklearn_tags__(), map(get_tags, self._candidates())
         tags.input_tags.allow_nan = all(forest.input_tags.allow_nan for forest in forests)
         return tags
-
-
-def _entry(forest: Any, level: FixedLevel, start: float) -> dict[str, Any]:
-    """Return what `results_` says of a calibrated forest, which was begun at a time."""
-    return {
-        "forest": forest,
-        "width": level.mean_width,
-        "interval_score": level.interval_score,
-        "coverage": level.realised,
-        "cross_check": np.nan if level.cross_check is None else level.cross_check.coverage,
-        "seconds": time.perf_counter() - start,
-    }
-
-
-def _summary(entry: dict[str, Any]) -> str:
-    """Say in a line what a forest gave."""
-    width, score = checks.significant(entry["width"]), checks.significant(entry["interval_score"])
-    name = type(layers(entry["forest"], fitted=False)[-1]).__name__
-    return f"{name}, width {width}, interval score {score}, {checks.time_text(entry['seconds'])}"
 
 
 def _check_forests(forests: Any) -> None:

@@ -32,7 +32,7 @@ from hdiforest._model.fitted import Calibrated, FitFacts, FittedForest
 from hdiforest._model.prune import prune
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.stacking import check_mean
-from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, TreeBlock, Weighting
+from hdiforest._model.training_rows import WEIGHTINGS, TreeBlock, Weighting
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output, frame_of
 from hdiforest._utils import Array, checks
@@ -272,8 +272,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         >>> model.predict_interval(X[:3] + 0.1, coverage=0.9).shape
         (3, 2)
         """
-        if self.weights not in tuple(WEIGHTINGS):
-            raise ValueError(f"weights must be {ANY_WEIGHTING}, got {self.weights!r}")
+        checks.check_choice("weights", self.weights, WEIGHTINGS)
         coverages = self._coverages_of_fit()
         if isinstance(self.estimator, StoredForest):
             raise ValueError(
@@ -291,7 +290,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         return self
 
     def _printing(self) -> AbstractContextManager[None]:
-        return printing(type(self).__name__, getattr(self, "verbose", 0))
+        return printing(type(self).__name__, self.verbose)
 
     def _coverages_of_fit(self) -> Sequence[float]:
         given = self.calibration

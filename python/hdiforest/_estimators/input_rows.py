@@ -135,28 +135,30 @@ def checked_training_rows(
     model: Any, X: Any, y: ArrayLike, *, allow_nan: bool
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return copies of rows for scikit-learn and of targets; `model` learns the columns' names."""
-    _require_distinct_targets(y)
-    rows, targets = _validated(model, X, allow_nan, y, multi_output=True, y_numeric=True, copy=True)
-    return rows, one_column_as_1d(np.array(targets, dtype=np.float64))
+    rows = _validated(model, X, allow_nan, copy=True)
+    return rows, checked_targets(rows, y)
 
 
-def checked_table_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
-    """Return a copy of the targets of a table that steps read, (n,) or (n, n_outputs)."""
+def checked_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
+    """Return a copy of the targets of rows, (n,) or (n, n_outputs)."""
     if y is None:
-        raise ValueError("y must be the targets of the rows of X, got None")
-    _require_distinct_targets(y)
+        raise ValueError("a fit requires y to be passed, but the target y is None")
+    require_uncensored(y)
+    for name, n in Counter(frame_of(y, "y").names or ()).items():
+        if n > 1:
+            raise ValueError(f"y must have columns of distinct names, got {n} columns {name!r}")
     targets = check_array(y, dtype=np.float64, ensure_2d=False, copy=True, input_name="y")
     check_consistent_length(X, targets)
     return one_column_as_1d(targets)
 
 
-def _require_distinct_targets(y: ArrayLike) -> None:
-    """Raise ValueError if two columns of targets have one name, or y holds events and times."""
+def require_uncensored(y: ArrayLike) -> None:
+    """Raise ValueError if y holds events and times."""
     if getattr(getattr(y, "dtype", None), "names", None) is not None:
-        raise ValueError("y must be numbers, got a structured array; HDISurvivalForest takes it")
-    for name, n in Counter(frame_of(y, "y").names or ()).items():
-        if n > 1:
-            raise ValueError(f"y must have columns of distinct names, got {n} columns {name!r}")
+        raise ValueError(
+            "y must be numbers, got a structured array; HDISurvivalForest takes it, and "
+            "from_leaves takes its time as y and its event as event"
+        )
 
 
 def one_column_as_1d(targets: NDArray[Any]) -> NDArray[Any]:
@@ -195,13 +197,11 @@ def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
     )
 
 
-def _validated(
-    model: Any, X: Any, allow_nan: bool, y: Any = "no_validation", **options: Any
-) -> Any:
+def _validated(model: Any, X: Any, allow_nan: bool, **options: Any) -> Any:
     finite: bool | str = "allow-nan" if allow_nan else True
     options |= {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
     try:
-        return validate_data(model, X, y, **options)
+        return validate_data(model, X, **options)
     except (TypeError, ValueError) as error:
         columns = frame_of(X).columns()
         bad = next(((name, cells) for name, cells in columns if not _are_numbers(cells)), None)

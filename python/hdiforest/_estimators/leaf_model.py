@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
@@ -17,7 +16,7 @@ from sklearn.utils import Tags
 
 from hdicore import LeafIndex
 from hdiforest._estimators.distribution_model import DistributionModel
-from hdiforest._estimators.input_rows import checked_per_row, concatenated
+from hdiforest._estimators.input_rows import checked_per_row, concatenated, require_uncensored
 from hdiforest._estimators.row_source import (
     Query,
     Readings,
@@ -147,11 +146,7 @@ class LeafModel(DistributionModel[IndexedLeaves]):
             The model itself. It refuses a new row in a leaf without a row of X. In that case X are
             not the rows of the fit, or the trees are of a kind that needs `n_leaves`.
         """
-        if getattr(getattr(y, "dtype", None), "names", None) is not None:
-            raise ValueError(
-                "y must be numbers, got a structured array; give its time as y and its event as "
-                "event, or use HDISurvivalForest.from_forest"
-            )
+        require_uncensored(y)
         leaves, n_threads = all_leaves(self.apply, X), thread_count(self.n_jobs)
         new_index: Callable[..., LeafIndex] = LeafIndex.from_leaves
         if self.n_leaves is not None:
@@ -462,46 +457,33 @@ def leaves_by_block(
     if n == 0 and n_trees is not None:  # of which some libraries are not to be asked
         yield slice(0, 0), np.empty((0, n_trees), dtype=np.int32)
         return
-    begin, block_rows = 0, _rows_in_a_block(n_trees)
-    if n is None or n <= block_rows:
-        yield slice(0, n), _leaves(apply(X))
+    begin, at_once = 0, FIRST_ROWS if n_trees is None else max(1, BLOCK_IDS // max(1, n_trees))
+    if n is None or n <= at_once:
+        leaves = np.asarray(apply(X))
+        yield slice(0, n), leaves[:, None] if leaves.ndim == 1 else leaves
         return
     while begin < n:
-        end = min(begin + block_rows, n)
-        leaves = _leaves(apply(frame.rows(slice(begin, end))))
-        if leaves.shape[:1] != (end - begin,):
-            raise ValueError(
-                f"apply must return the leaves of each row; for {end - begin} rows it returned an "
-                f"array of shape {leaves.shape}"
-            )
-        yield slice(begin, end), leaves
-        begin, block_rows = end, _rows_in_a_block(leaves.shape[-1])
+        rows = slice(begin, min(begin + at_once, n))
+        leaves = np.asarray(apply(frame.rows(rows)))
+        leaves = leaves[:, None] if leaves.ndim == 1 else leaves
+        expected = (rows.stop - begin, *(leaves.shape[1:] if n_trees is None else (n_trees,)))
+        if leaves.shape != expected:
+            must = "apply must return the leaf of each row in each tree, in an array of shape"
+            raise ValueError(f"{must} {expected}, got {leaves.shape}")
+        yield rows, leaves
+        begin, n_trees = rows.stop, leaves.shape[-1]
+        at_once = max(1, BLOCK_IDS // max(1, n_trees))
 
 
 def all_leaves(apply: Apply, X: Any) -> NDArray[Any]:
-    """Return the leaf ids of all rows, as int32 if they come from more than one block."""
-    blocks = leaves_by_block(apply, X)
-    rows, first = next(blocks)
-    n = frame_of(X).n_rows
-    if n is None or rows.stop == n:
-        return first
-    ids = np.empty((n, *first.shape[1:]), dtype=np.int32)
-    for part, leaves in chain([(rows, first)], blocks):
-        if leaves.shape[1:] != first.shape[1:]:
-            numbers = f"{first.shape[1]} and then {leaves.shape[1]}"
-            raise ValueError(f"apply must return as many trees for all rows; it returned {numbers}")
-        with np.errstate(invalid="ignore"):  # NaN and too large numbers differ afterwards
-            ids[part] = leaves
-        if (wrong := ids[part] != leaves).any():
-            bad = leaves[wrong][0]
-            raise ValueError(f"leaves must hold whole numbers below 2**28, got {bad!r}")
-    return ids
+    """Return the leaf ids of all rows, as int32 where that is the same."""
+    return concatenated(_narrowed(leaves) for _, leaves in leaves_by_block(apply, X))
 
 
-def _rows_in_a_block(n_trees: int | None) -> int:
-    return FIRST_ROWS if n_trees is None else max(1, BLOCK_IDS // max(1, n_trees))
-
-
-def _leaves(ids: ArrayLike) -> NDArray[Any]:
-    leaves = np.asarray(ids)
-    return leaves[:, None] if leaves.ndim == 1 else leaves
+def _narrowed(leaves: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as int32, or as they are if these differ, which an index refuses."""
+    if leaves.dtype.kind not in "iuf":
+        return leaves
+    with np.errstate(invalid="ignore"):
+        narrow = leaves.astype(np.int32, copy=False)
+    return narrow if np.array_equal(narrow, leaves) else leaves

@@ -29,8 +29,6 @@ from hdiforest.calibration import _predict as predict
 class NewRows(RowSource):
     """Rows X of an HDIForestRegressor."""
 
-    prefix = ""  # where the methods of the model are, for a warning
-
     def by_block(self, answer: Callable[[Block, int], Array], values: Any = None) -> Array:
         """Return answers to blocks of rows, by numbers of threads, as one array."""
         n_threads = self.model._n_threads
@@ -121,13 +119,12 @@ class NewRows(RowSource):
         is_read = not hasattr(X, "__len__")  # a stream, of which nothing is left
         if is_read or len(X) != fitted.facts.n_training_rows or not self.model._to_warn:
             return
-        call = fitted.out_of_bag_call
         blocks = checked_blocks(self.model, X, fitted)
         if digest_of(block.rows for block in blocks) == fitted.facts.training_digest:
             with suppress(IndexError):  # another thread has warned meanwhile
                 warn_caller(
                     "X holds the rows of the fit: intervals cover more of their targets than of "
-                    f"those of new rows; use {call and self.prefix + call}rows that took no part "
-                    "in the fit",
+                    "those of new rows; use rows that took no part in the fit, or in Python "
+                    "oob_.interval, which asks for each row the trees that did not draw it",
                     self.model._to_warn.pop(),
                 )

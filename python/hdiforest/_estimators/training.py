@@ -138,7 +138,7 @@ def _fit_on_table(
     frame = frame_of(X)
     table = frame.in_library(frame.library)
     validate_data(model, table, skip_check_array=True)
-    targets = input_rows.checked_table_targets(table, y)
+    targets = input_rows.checked_targets(table, y)
     weights = input_rows.checked_sample_weight(sample_weight, len(targets))
     if not was_fitted:
         options = meta.weight_options(meta.layers(estimator, fitted=False), weights)

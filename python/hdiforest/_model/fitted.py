@@ -235,14 +235,6 @@ class FittedForest:
             return [column.name for column in self.steps.ordered.values()]
         return list(self.columns or (f"x{j}" for j in range(self.n_features)))
 
-    @property
-    def out_of_bag_call(self) -> str:
-        """What gives intervals of training rows out of bag, for a message; empty: nothing does."""
-        if self.training_rows is None or self.training_rows.bags is None:
-            return ""
-        kind = "" if self.why_not_out_of_bag() is None else "(kind='hdi')"
-        return f"oob_.interval{kind}, which asks for each row the trees that did not draw it, or "
-
     def why_not_out_of_bag(self) -> str | None:
         """Say why there are no calibrated intervals of training rows; None if there are."""
         return None if self.calibrated is None else self.calibrated.why_not_out_of_bag

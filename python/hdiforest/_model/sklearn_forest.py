@@ -274,16 +274,15 @@ def _has_categories(member: Any) -> bool:
 
 def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeight) -> None:
     """Refuse other numbers of rows, as leaves keep no trace of rows that were not drawn."""
-    rows, what, fitted_on = "rows", "forest", grown.n_rows
-    needed = "rows of its last fit, without test rows and complete"
-    if grown.n_rows is None:
-        what, fitted_on = "tree", grown.members[0].tree_.n_node_samples[0]
-        needed = "rows and sample_weight of its last fit"
+    rows, fitted_on = "rows", grown.n_rows
+    if fitted_on is None:
+        fitted_on = grown.members[0].tree_.n_node_samples[0]
         if sample_weight is not None:
             n, rows = int(np.count_nonzero(sample_weight)), "rows with a positive sample_weight"
     if n != fitted_on:
         raise ValueError(
-            f"X has {n} {rows}, but the {what} was fitted on {fitted_on}; pass the {needed}"
+            f"X has {n} {rows}, but the forest was fitted on {fitted_on}; pass the rows and "
+            "sample_weight of its last fit, without test rows and complete"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -60,7 +60,7 @@ class TableSteps:
     def __str__(self) -> str:
         names = self.table.columns
         columns = "no names" if names is None else ", ".join(names)
-        return f"{columns} (through {', '.join(dict.fromkeys(_names_of(self.pipeline)))})"
+        return f"{columns} (through {', '.join(self.pipeline.named_steps)})"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -160,17 +160,6 @@ def transformed(pipeline: Pipeline, X: Any) -> Any:
         if step is not None and step != "passthrough":
             X = step.transform(X)
     return X
-
-
-def _names_of(step: Any) -> Iterator[str]:
-    """Yield the names of the classes that transform rows in a step."""
-    holders = ("transformers_", "steps", "transformer_list")
-    parts = next((getattr(step, name) for name in holders if hasattr(step, name)), None)
-    if parts is not None:
-        for part in parts:
-            yield from _names_of(part[1])
-    elif step is not None and not isinstance(step, str):
-        yield type(step).__name__
 
 
 def number_columns_of(table: Any) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hdicore import Forest, LeafIndex
 from hdicore.monotonic import Bounds, Counts, clipped_index
 from hdiforest._utils import Array
-from hdiforest._utils.checks import alternatives
 from hdiforest._utils.hints import steps
 
 Weighting = Literal["all", "inbag", "oob", "monotonic"]
@@ -24,7 +23,6 @@ WEIGHTINGS: dict[Weighting, str] = {
     "oob": "training rows that the tree did not see",
     "monotonic": "as inbag, targets moved within the bounds that monotonic constraints set a leaf",
 }
-ANY_WEIGHTING = alternatives(repr(mode) for mode in WEIGHTINGS)
 
 IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")  # by which leaves count only rows drawn
 

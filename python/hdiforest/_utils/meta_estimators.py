@@ -58,8 +58,9 @@ def thawed(estimator: Any) -> Any:
 def seeded_clone(estimator: Any, seed: int | None) -> Any:
     """Return a clone that has the seed wherever it has none."""
     copied = clone(estimator)
-    seeds = {n: v for n, v in copied.get_params().items() if n.split("__")[-1] == "random_state"}
-    return copied.set_params(**{name: seed for name, value in seeds.items() if value is None})
+    params = copied.get_params().items()
+    seeds = [n for n, v in params if n.split("__")[-1] == "random_state" and v is None]
+    return copied.set_params(**dict.fromkeys(seeds, seed))
 
 
 def transformed_targets(estimators: list[Any], y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -92,43 +93,15 @@ def _part(outer: Any, name: str) -> Any:
     return getattr(outer, name)
 
 
-def model_and_rows(estimator: Any, X: Any, method: str, name: str = "estimator") -> tuple[Any, Any]:
-    """Return `model_in` a fitted estimator, and its rows X as the steps before hand them over."""
-    model, rows = live_model_and_rows(estimator, X, method, name)
-    return _at_once(model), rows
-
-
-def live_model_and_rows(estimator: Any, X: Any, method: str, name: str) -> tuple[Any, Any]:
-    """Return as `model_and_rows`, but the model itself, which may be changed."""
-    model, steps = _live_model_and_steps(estimator, method, name)
-    for step in steps:
-        X = step.transform(X)
-    return model, X
-
-
 def model_and_steps(
-    estimator: Any, method: str, name: str = "estimator"
+    estimator: Any, method: str, name: str = "estimator", *, live: bool = False
 ) -> tuple[Any, list[Pipeline]]:
-    """Return `model_in` a fitted estimator, and the steps before it."""
-    model, steps = _live_model_and_steps(estimator, method, name)
-    return _at_once(model), steps
+    """Return the model that a fitted estimator ends in, and the steps before it.
 
-
-def model_in(estimator: Any, method: str, name: str = "estimator") -> Any:
-    """Return the model that a fitted estimator ends in, or ValueError if it has no such method.
-
-    It is the model as it is now: several calls of it know one calibration.
-
-    Around it may be Pipelines, searches and FrozenEstimators. NotFittedError if one is not fitted.
+    Around the model may be Pipelines, searches and FrozenEstimators. It is returned as it is now,
+    so that several calls of it know one calibration, or if `live` itself, to be changed.
+    ValueError if it has no such method, NotFittedError if one of them is not fitted.
     """
-    return model_and_steps(estimator, method, name)[0]
-
-
-def _at_once(model: Any) -> Any:
-    return model._at_once() if hasattr(model, "_at_once") else model
-
-
-def _live_model_and_steps(estimator: Any, method: str, name: str) -> tuple[Any, list[Pipeline]]:
     outer: list[Any] = []
     for model in layers(estimator, fitted=True):
         if not (isinstance(model, FrozenEstimator | Pipeline) or is_search(model)):
@@ -140,4 +113,21 @@ def _live_model_and_steps(estimator: Any, method: str, name: str) -> tuple[Any, 
             f"{name} must be, or end in, a model that has {method}, such as "
             f"HDIForestRegressor, got {type(model).__name__}"
         )
+    if hasattr(model, "_at_once") and not live:
+        model = model._at_once()
     return model, [pipeline[:-1] for pipeline in pipelines(outer)]
+
+
+def model_and_rows(
+    estimator: Any, X: Any, method: str, name: str = "estimator", *, live: bool = False
+) -> tuple[Any, Any]:
+    """Return as `model_and_steps`, but the rows X as the steps hand them over."""
+    model, steps = model_and_steps(estimator, method, name, live=live)
+    for step in steps:
+        X = step.transform(X)
+    return model, X
+
+
+def model_in(estimator: Any, method: str, name: str = "estimator") -> Any:
+    """Return the model of `model_and_steps`."""
+    return model_and_steps(estimator, method, name)[0]

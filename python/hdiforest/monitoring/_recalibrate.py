@@ -8,7 +8,7 @@ from typing import TypeVar
 from numpy.typing import ArrayLike
 
 from hdiforest._utils.checks import check_no_interval_is_empty
-from hdiforest._utils.meta_estimators import live_model_and_rows
+from hdiforest._utils.meta_estimators import model_and_rows
 from hdiforest.calibration._recalibrate import check_recalibration, recalibrated
 from hdiforest.calibration._result import Recalibrating
 from hdiforest.calibration._widened import WidenedIntervals
@@ -80,7 +80,7 @@ def recalibrate(
     >>> recalibrate(model, X[400:], y[400:] + 5, window=200).calibration_.history[-1].n
     200
     """
-    estimator, given = live_model_and_rows(model, X, "predict_weights", "model")
+    estimator, given = model_and_rows(model, X, "predict_weights", "model", live=True)
     now = estimator._at_once()
     fitted, calibration = now._fitted_forest(), now.calibration_
     calibrated = fitted.calibrated
