@@ -13,11 +13,11 @@ from hdiforest._model.bases import FIXED_RAW
 from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils import Array
-from hdiforest._utils.checks import check_choice, check_whole_number
+from hdiforest._utils.checks import check_choice, check_one_for_each, check_whole_number
 from hdiforest._utils.hints import steps
 from hdiforest.calibration import _selection as select
 from hdiforest.calibration._calibrate import calibrate_cross
-from hdiforest.calibration._groups import is_missing
+from hdiforest.calibration._groups import divide, missing_rows
 from hdiforest.calibration._method import (
     WEIGHTED_SCORES,
     Method,
@@ -96,7 +96,7 @@ class CVPlus(Method):
         ValueError
             If an option is refused, or the forest cannot be fitted again.
         """
-        refit, training = request.refitting("method='cv+'"), forest.require_training_rows()
+        refit, training = request.refit("method='cv+'"), forest.require_training_rows()
         n_coverages, out_of_bag = len(request.coverages), OutOfBag(objective=self.objective)
         of_fold = request._replace(blocks=())
         forests, ends, targets, row_weights = [], [], [], []
@@ -106,7 +106,10 @@ class CVPlus(Method):
             fold, scored = refit(fit, held_out)
             calibrated = out_of_bag.fit_if_possible(fold, of_fold)
             if calibrated and len(calibrated.result.finite_coverages) == n_coverages:
-                fold = fold.with_calibration(replace(calibrated, grown=None))
+                intervals = replace(
+                    calibrated.result, distribution=None
+                )  # which alone are asked for
+                fold = fold.with_calibration(replace(calibrated, result=intervals, grown=None))
             forests.append(replace(fold, training_rows=None))
             fold_ends = _of_fold(forests[-1], scored, n_coverages, request.n_threads)
             finite = np.isfinite(fold_ends).all(axis=(1, 2))
@@ -171,14 +174,13 @@ class CVPlus(Method):
 
 def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
     """Return a number for each of n rows, the same for rows of one group."""
-    names = np.asarray(groups)
-    if names.shape != (n,):
-        raise ValueError(f"groups must have shape ({n},), got {names.shape}")
-    for row, name in enumerate(names.tolist()):
-        if is_missing(name):
-            raise ValueError(f"groups must name a group for every row, and row {row} has {name!r}")
-    numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(each, len(numbers)) for each in names.tolist()], np.intp)
+    names = np.asarray(groups).astype(object)
+    check_one_for_each("groups", names.shape, n)
+    if missing := missing_rows(names):
+        name = names[missing[0]]
+        must = "groups must name a group for every row"
+        raise ValueError(f"{must}, and row {missing[0]} has {name!r}")
+    return divide(names)[1]
 
 
 @dataclass(frozen=True, eq=False)

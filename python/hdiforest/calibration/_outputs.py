@@ -40,13 +40,15 @@ class OutputIntervals(Calibrated):
     def of(
         cls,
         forest: FittedForest,
-        outputs: Sequence[FittedForest],
+        parts: Sequence[FittedForest],
+        calibrated: Sequence[WidenedIntervals],
         bases: Sequence[OfOutput],
         in_first: NDArray[np.bool_],
     ) -> Self:
-        """Return the calibrated forests of single outputs together, with their boxes."""
-        results = [part.calibration for part in outputs]
+        """Return the calibrations of single outputs together, with their boxes."""
+        results = [each.result for each in calibrated]
         joint = calibrate_jointly(results, bases, in_first, forest.facts.target_names)
+        outputs = map(FittedForest.with_calibration, parts, calibrated)
         return cls(forest.without_rows(), joint, tuple(outputs))
 
     def intervals(self, query: IntervalQuery) -> Array:

@@ -139,9 +139,9 @@ def widened(
     return results
 
 
-def reselected(selected: Sequence[Selected]) -> Rule:
+def reselected(selected: Sequence[Selected], confidence: float | None = None) -> Rule:
     """Return the rule that takes what was selected, and finds its quantiles."""
-    return lambda candidates, _: widened(candidates, selected)
+    return lambda candidates, _: widened(candidates, selected, confidence)
 
 
 def scores_of(candidates: Candidates, selected: Selected) -> Array:
