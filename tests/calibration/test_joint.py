@@ -64,7 +64,7 @@ def test_boxes_by_their_definition(seed):
         for of, scale in zip(quantiles, scales, strict=True)
     ]
     rows = [
-        OutputRows(Candidates((FIXED_RAW,), e[..., np.newaxis], o, PostProcess.from_targets(t)), s)
+        OutputRows(Candidates((FIXED_RAW,), e[..., None], o, PostProcess.from_targets(t), {}), s)
         for e, o, s, t in zip(ends, y, selected, train, strict=True)
     ]
     t = joint_quantiles(rows)
@@ -88,7 +88,7 @@ def calibrated(ends, y, train):
         base = ends[:, o, :, np.newaxis]
         options = {"selected": selected, "bases": [FIXED_RAW], "clip": False}
         own.append(calibrate_split(base, y[:, o], train[:, o], COVERAGES, **options))
-        candidates = Candidates((FIXED_RAW,), base, y[:, o], own[-1].postprocess)
+        candidates = Candidates((FIXED_RAW,), base, y[:, o], own[-1].postprocess, {})
         known.append((candidates, [selected] * 3))
     return calibrate_jointly(own, known, first_half(len(y)), None)
 

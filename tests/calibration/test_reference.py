@@ -73,7 +73,7 @@ def test_bases_quantiles_and_widths_are_known(
     ends, own = source.intervals(source.usable, every), y[train][source.usable]
     narrowest = min(
         (
-            best(Candidates.checked([each], ends[..., [j]], own, postprocess), coverage, "width")
+            best(Candidates([each], ends[..., [j]], own, postprocess, {}), coverage, "width")
             for j, each in enumerate(every)
         ),
         key=lambda selected: selected.scale,
