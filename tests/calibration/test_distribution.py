@@ -215,22 +215,6 @@ def test_confidence_takes_a_larger_level():
     assert np.mean(sure) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 400) - 0.01  # 0.01: 4,000 new rows
 
 
-def test_the_upper_bound_is_the_quantile_and_bounds_are_nested():
-    distribution = distribution_of(SMOOTH)
-    base = base_of(SMOOTH, 5, np.random.default_rng(6))
-    coverages = np.array([0.5, 0.8, 0.9, 0.95])
-    ends = {}
-    for kind in ("lower", "upper"):
-        levels, read = distribution.bounds(coverages, kind, 150, None)
-        ends[kind] = read(base[:, np.searchsorted(KNOWN, levels)])
-    assert_array_equal(ends["upper"][:, 1], quantiles(distribution, base, coverages))
-    assert (ends["upper"][:, 0] == -np.inf).all()
-    assert (ends["lower"][:, 1] == np.inf).all()
-    assert (np.diff(ends["upper"][:, 1], axis=1) >= 0).all()
-    assert (np.diff(ends["lower"][:, 0], axis=1) <= 0).all()
-    assert (ends["lower"][:, 0, 1:] <= quantiles(distribution, base, [0.2, 0.1, 0.05])).all()
-
-
 def test_right_distributions_stay():
     # Scores of right distributions are uniform, so that a level is asked for as it is.
     rng, n = np.random.default_rng(7), 20_000

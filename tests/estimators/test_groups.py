@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 
 import hdicore
-from hdiforest import ForestSearchOOB, HDIForestRegressor
+from hdiforest import HDIForestRegressor
 from hdiforest.calibration import OutOfBag
 from hdiforest.exceptions import NewGroupsWarning
 from hdiforest.inspection import diagnose, explain
@@ -185,13 +185,6 @@ def test_split_covers_each_group_at_least_as_asked():
     assert (mean < 0.8 + 1 / 150 + 4 * error).all()
 
 
-def test_intervals_by_groups_are_nested(plain):
-    plain.calibrate(by=CODES[TRAIN])
-    ends = plain.predict_interval(X[TEST], plain.calibration_.coverages, by=CODES[TEST])
-    assert (np.diff(ends[:, 0], axis=1) <= 0).all()
-    assert (np.diff(ends[:, 1], axis=1) >= 0).all()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -329,13 +322,6 @@ def test_times_and_large_numbers_are_labels(plain):
     assert len(plain.calibration_.groups.labels) == 2
 
 
-def test_missing_times_are_refused(plain):
-    times = np.datetime64("2020-01-01", "ns") + np.arange(N)
-    times[5] = np.datetime64("NaT")
-    with pytest.raises(ValueError, match="1 of 1600 are missing, the first in row 5"):
-        plain.calibrate(method=OutOfBag(order=times))
-
-
 def test_order_needs_a_forest_to_fit_before_anything_is_done(plain, tmp_path):
     plain.calibrate(coverage=0.8)
     plain.save(tmp_path / "model")
@@ -399,9 +385,3 @@ def test_order_and_groups_together(plain):
     plain.calibrate(method=OutOfBag(order=X[TRAIN, 1]), by=CODES[TRAIN])
     assert plain.calibration_.groups is not None
     assert plain.calibration_.level(0.9).later.coverage > 0.8
-
-
-def test_a_search_passes_groups_on():
-    search = ForestSearchOOB([ExtraTreesRegressor(60, bootstrap=True)], random_state=0)
-    search.fit(X[TRAIN], Y[TRAIN]).best_estimator_.calibrate(coverage=0.9, by=CODES[TRAIN])
-    assert search.predict_interval(X[TEST], by=CODES[TEST]).shape == (N, 2)

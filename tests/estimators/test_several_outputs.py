@@ -10,7 +10,6 @@ from sklearn.linear_model import LinearRegression
 
 from hdiforest import HDIForestRegressor, from_leaves
 from hdiforest.calibration import CVPlus, OutOfBag
-from hdiforest.displays import CalibrationDisplay, DistributionDisplay
 
 RNG = np.random.default_rng(0)
 N = 700
@@ -238,16 +237,6 @@ def test_names_of_targets(tmp_path):
     model.fit(pd.DataFrame(X[:N]).add_prefix("x")[:300], table[:300])
     assert model.calibration_.names == ("height", "mass")
     assert "\nheight " in repr(model.calibration_)
-
-
-def test_displays(model):
-    pytest.importorskip("matplotlib")
-    shown = CalibrationDisplay.from_out_of_bag(model, target=1)
-    check = model.calibration_.outputs[1].level(0.9).cross_check.coverage
-    at = shown.coverages.tolist().index(0.9)
-    assert shown.realised["calibrated, cross-check"][at] == check
-    drawn = DistributionDisplay.from_estimator(model, X[TEST], Y[TEST], row=3, target=1)
-    assert drawn is not None
 
 
 def test_what_is_refused(raw):

@@ -154,14 +154,6 @@ def test_batches_do_as_one_call_and_files_keep_all(model, tmp_path, method):
     assert_allclose(coverage, other.calibration_.history[0].coverage)
 
 
-def test_scores_of_the_calibration_stand_at_the_start(model):
-    """One row more moves the quantile from that of the calibration by little."""
-    before = [level.q_hat for level in model.calibration_.levels]
-    recalibrate(model, X[LATER][:1], Y[LATER][:1])
-    after = [level.q_hat for level in model.calibration_.levels]
-    assert_allclose(after, before, atol=0.1)
-
-
 def test_weights_and_rows_held_out():
     more_trees = clone(FOREST).set_params(n_estimators=200)  # heavy rows are left out seldom
     weighted = HDIForestRegressor(more_trees, calibration=False)

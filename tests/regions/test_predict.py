@@ -4,8 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -115,10 +113,3 @@ def test_searches_and_pipelines_have_those_of_their_model():
 def test_bad_input_is_refused(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         predict_region(model(), NEW[:2], **options)
-
-
-def test_what_is_no_fitted_model_is_refused():
-    with pytest.raises(ValueError, match=r"^model must be, or end in, .* got ExtraTrees"):
-        predict_region(ExtraTreesRegressor().fit(X, Y), NEW)
-    with pytest.raises(NotFittedError, match="This HDIForestRegressor instance is not fitted"):
-        predict_region(HDIForestRegressor(), NEW)
