@@ -50,7 +50,7 @@ TRAINING = {
     coverage=st.sampled_from([0.3, 0.5, 0.8, 0.9]),
     weighted=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_split_keeps_its_promise_through_clipping_snapping_and_ties(
     rows, training, coverage, weighted
 ):

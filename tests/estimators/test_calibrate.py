@@ -534,5 +534,5 @@ def test_booleans_are_no_seeds(model):
         lambda: model.calibrate(random_state=True),
         lambda: ForestSearchOOB(random_state=True).fit(X_TRAIN, Y_TRAIN),
     ):
-        with pytest.raises(ValueError, match="random_state must .* got True"):
+        with pytest.raises(ValueError, match=r"random_state must .* got True"):
             call()

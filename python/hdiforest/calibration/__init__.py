@@ -1,8 +1,7 @@
 """Calibration: what makes prediction intervals cover as much as is asked of them."""
 
 from hdiforest._model.bases import Base
-from hdiforest.calibration._cv_plus import CVPlus
-from hdiforest.calibration._jackknife import JackknifePlus
+from hdiforest.calibration._folds import CVPlus, JackknifePlus
 from hdiforest.calibration._out_of_bag import OutOfBag
 from hdiforest.calibration._result import (
     Calibration,

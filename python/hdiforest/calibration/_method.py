@@ -17,7 +17,6 @@ from hdiforest._model.training_rows import TreeBlock
 from hdiforest._utils import Array
 from hdiforest._utils.checks import CallError
 from hdiforest.calibration._groups import GroupSource
-from hdiforest.calibration._result import CrossCalibration
 from hdiforest.exceptions import InfiniteIntervalsWarning
 
 LabelledRows = tuple[Rows, Array]  # (n, n_features), and their targets
@@ -74,18 +73,6 @@ class Method(ABC):
         ValueError
             If the forest cannot be calibrated by the method.
         """
-
-
-WEIGHTED_SCORES = (
-    "No guarantee is known for rows with weights: conformal quantiles are weighted, and the "
-    "cross-check shows what to expect of rows that are drawn by these weights."
-)
-
-
-def less_for_clipping(calibration: CrossCalibration) -> str:
-    """Say what clipping takes from a guarantee; empty: nothing."""
-    loss = 2 / (calibration.n + 1)
-    return f", less {loss:.2g} for the clipping" if calibration.postprocess.clip else ""
 
 
 def require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from hdiforest._utils.checks import alternatives
-from hdiforest.calibration._cv_plus import CVPlus
-from hdiforest.calibration._jackknife import JackknifePlus
+from hdiforest.calibration._folds import CVPlus, JackknifePlus
 from hdiforest.calibration._method import Method
 from hdiforest.calibration._out_of_bag import OutOfBag
 from hdiforest.calibration._split import Split

@@ -19,8 +19,7 @@ from hdiforest._model.table_steps import TableFacts, TableSteps
 from hdiforest._model.training_rows import WEIGHTINGS, TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._utils.checks import alternatives
-from hdiforest.calibration._cv_plus import FoldIntervals
-from hdiforest.calibration._jackknife import JackknifeIntervals, JackknifePlus
+from hdiforest.calibration._folds import FoldIntervals, JackknifeIntervals, JackknifePlus
 from hdiforest.calibration._outputs import OutputIntervals
 from hdiforest.calibration._result import Calibration, CrossCalibration
 from hdiforest.calibration._tails import TailIntervals
