@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdicore.batch import BatchIntervals
-from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, from_leaves
+from hdiforest import HDIForestRegressor, from_leaves
 from hdiforest.allocation import allocate_coverage
 
 pd = pytest.importorskip("pandas")
@@ -72,13 +71,6 @@ def test_models_of_leaves_do_the_same(model, data):
     np.testing.assert_array_equal(found.interval, expected.interval)
 
 
-def test_a_search_does_what_its_best_model_does(data):
-    X, y, rows = data
-    search = ForestSearchOOB([ExtraTreesRegressor(60, bootstrap=True)], random_state=0).fit(X, y)
-    found, expected = (allocate_coverage(m, rows, 0.7) for m in (search, search.best_estimator_))
-    np.testing.assert_array_equal(found.interval, expected.interval)
-
-
 def test_steps_before_the_model_come_first(model, data):
     X, y, rows = data
     scaler, forest = StandardScaler().fit(X), clone(model)
@@ -94,12 +86,6 @@ def test_steps_before_the_model_come_first(model, data):
     search = GridSearchCV(model, {"weights": ["all"]}, cv=2).fit(X, y)
     found, expected = (allocate_coverage(m, rows) for m in (search, search.best_estimator_))
     np.testing.assert_array_equal(found.mass, expected.mass)
-
-
-@pytest.mark.parametrize("given", [HDIForestRegressor(), LeafModel(len), ForestSearchOOB()])
-def test_models_that_are_not_fitted(given, data):
-    with pytest.raises(NotFittedError, match=f"This {type(given).__name__} instance is not fitted"):
-        allocate_coverage(given, data[2])
 
 
 def test_a_floor_that_holds_enough_says_so(model, data):

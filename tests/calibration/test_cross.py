@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_friedman1
@@ -54,40 +53,6 @@ def kth(shifts, scores, k, weights=None):
 
 
 numbers = st.integers(-40, 40).map(lambda k: k / 8)
-
-
-@given(st.lists(st.tuples(numbers, st.lists(numbers, max_size=6)), min_size=2, max_size=5))
-@settings(max_examples=40, deadline=None)
-def test_the_kth_of_shifted_scores(folds):
-    scores = [np.sort(np.array(own, dtype=float)) for _, own in folds]
-    shifts = np.array([[shift, 2 * shift + 1, 0.0] for shift, _ in folds])
-    n = sum(map(len, scores))
-    for k in range(1, n + 1):
-        for column in range(3):
-            together = np.concatenate(
-                [own + shift for own, shift in zip(scores, shifts[:, column], strict=True)]
-            )
-            found = kth(shifts, scores, k)[column]
-            expected = np.sort(together)[k - 1]
-            assert expected - 1e-15 <= found <= expected + 1e-13
-    assert_array_equal(kth(shifts, scores, n + 1), [np.inf] * 3)
-
-
-@given(
-    st.lists(
-        st.tuples(numbers, st.lists(st.tuples(numbers, st.integers(1, 4)), max_size=6)),
-        min_size=2,
-        max_size=5,
-    )
-)
-@settings(max_examples=40, deadline=None)
-def test_whole_weights_are_repetitions_of_scores(folds):
-    shifts = np.array([[shift] for shift, _ in folds])
-    own = [np.array(sorted(pairs), dtype=float).reshape(-1, 2) for _, pairs in folds]
-    scores, weights = [each[:, 0] for each in own], [each[:, 1] for each in own]
-    repeated = [np.repeat(s, w.astype(int)) for s, w in zip(scores, weights, strict=True)]
-    for k in range(1, sum(map(len, repeated)) + 2):
-        assert_allclose(kth(shifts, scores, k, weights), kth(shifts, repeated, k), atol=1e-13)
 
 
 def test_sample_weights_are_weights_of_the_scores(tmp_path):

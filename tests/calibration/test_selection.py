@@ -6,14 +6,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import (
     OBJECTIVES,
-    Selected,
     best,
     pinball_loss,
     scale_of,
@@ -22,7 +21,7 @@ from hdiforest.calibration._selection import (
 from hdiforest.metrics import interval_score
 
 from . import twin
-from .rows import calibrate_oob, calibrate_split, made, selection
+from .rows import calibrate_oob, made, selection
 from .twin import BASES, GROUPS
 
 COVERAGES = (0.5, 0.9)
@@ -233,25 +232,6 @@ def test_the_scale_of_boxes_is_half_a_width():
     known, rule = selection(ends, y, y, (0.5, 0.9), quantiles=quantiles)
     alone = calibrate_oob(ends, y, y, 0.5, quantiles=quantiles)
     assert rule(*known)[0].scale == pytest.approx(alone.levels[0].mean_width / 2)
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 60))
-@settings(max_examples=30, deadline=None)
-def test_calibrated_intervals_are_nested(seed, n):
-    """Whichever bases were selected."""
-    ends, _, y = made(n, seed=seed, lattice=bool(seed % 2))
-    own = [BASES[j] for j in np.random.default_rng(seed).choice(3, 3)]
-    selected = [Selected(*each) for each in zip(own, (0.3, 0.8, 0.95), strict=True)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        found = calibrate_split(ends, y, y, (0.3, 0.8, 0.95), selected=selected)
-        again = calibrate_oob(ends, y, y, (0.8, 0.3, 0.95), selected=selected)
-    for calibration in (found, again):
-        intervals = calibration.intervals(ends_for(calibration, ends))
-        assert (intervals[:, 0, 1:] <= intervals[:, 0, :-1]).all()
-        assert (intervals[:, 1, 1:] >= intervals[:, 1, :-1]).all()
-        assert calibration.bases == tuple(own)
-    assert [e.q_hat for e in found.levels] == [e.q_hat for e in again.levels]
 
 
 def test_nesting_never_lowers_coverage():

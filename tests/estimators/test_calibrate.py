@@ -398,7 +398,7 @@ def test_sample_weights_are_weights_of_the_scores():
 def test_heavy_rows_that_few_trees_leave_out_count_in_full():
     """Bootstraps of scikit-learn 1.9 draw heavy rows often; of 80 trees few leave them out."""
     shares = []
-    for seed in range(6):
+    for seed in range(4):
         X, y, weights = two_kinds_of_rows(np.random.default_rng(seed), 400)
         new, target, new_weights = two_kinds_of_rows(np.random.default_rng(100 + seed), 2000)
         forest = RandomForestRegressor(80, min_samples_leaf=10, random_state=0)
@@ -409,7 +409,7 @@ def test_heavy_rows_that_few_trees_leave_out_count_in_full():
             shares.append(coverage_score(target, intervals, sample_weight=new_weights))
         regions = calibrate_region(model, coverage=0.8).predict(new)
         shares.append(np.average(regions.contains(target), weights=new_weights))
-    assert_allclose(np.mean(np.reshape(shares, (6, 3)), axis=0), 0.8, atol=0.025)
+    assert_allclose(np.mean(np.reshape(shares, (4, 3)), axis=0), 0.8, atol=0.03)
 
 
 def test_a_pickle_is_checked_against_its_forest(model):

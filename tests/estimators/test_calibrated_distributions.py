@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
-from hdiforest import ForestSearchOOB, HDIForestRegressor, PITDisplay, from_leaves
+from hdiforest import HDIForestRegressor, PITDisplay, from_leaves
 from hdiforest.metrics import crps_score, make_crps_scorer, pit_values
 from hdiforest.serving import BatchScorer
 
@@ -239,19 +239,6 @@ def test_files_pickles_and_batches(tmp_path, calibrated, split, leaves):
     leaves.save(tmp_path / "leaves.hdi")
     loaded = type(leaves).load(tmp_path / "leaves.hdi", FOREST.apply)
     assert_array_equal(loaded.predict_cdf(X_NEW, Y_NEW), leaves.predict_cdf(X_NEW, Y_NEW))
-
-
-def test_a_search_has_the_distribution_of_its_best():
-    forests = [RandomForestRegressor(60, random_state=0)]
-    search = ForestSearchOOB(coverage=0.8, forests=forests, random_state=0).fit(X, Y)
-    best = search.best_estimator_
-    assert_array_equal(
-        search.predict_quantiles(X_NEW, LEVELS), best.predict_quantiles(X_NEW, LEVELS)
-    )
-    assert_array_equal(
-        search.predict_interval(X_NEW, kind="upper"),
-        best.predict_interval(X_NEW, 0.8, kind="upper"),
-    )
 
 
 def test_crps_and_pit_of_calibrated_distributions(calibrated):

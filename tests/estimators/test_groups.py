@@ -170,10 +170,10 @@ def test_rows_of_new_groups_take_the_common_quantile_and_are_counted(tmp_path):
 
 
 def test_split_covers_each_group_at_least_as_asked():
-    """Mondrian: within a group rows are exchangeable, so this is a theorem; over 40 repetitions."""
+    """Mondrian: within a group rows are exchangeable, so this is a theorem; over 25 repetitions."""
     model = fitted()
     shares = []
-    for seed in range(40):
+    for seed in range(25):
         rows = np.random.default_rng(seed).permutation(np.arange(N, 2 * N))
         own, others = np.split(rows, [N // 2])
         model.calibrate(X[own], Y[own], coverage=0.8, by=CODES[own])
@@ -218,10 +218,10 @@ def test_labels_are_counted_before_any_work_is_done(plain, monkeypatch):
             plain.calibrate(*rows, by=NAMES[:7])
 
 
-@pytest.mark.parametrize("source", ["array", "function", "column"])
+@pytest.mark.parametrize("source", ["array", "column"])
 def test_groups_are_explained_and_diagnosed(source, tmp_path):
     """Oracle: the intervals of `predict_interval` with the same groups."""
-    by = {"array": NAMES[TRAIN], "function": lambda rows: rows[:, 3] > 1, "column": 3}[source]
+    by = {"array": NAMES[TRAIN], "column": 3}[source]
     model = fitted(WITH_CODE).calibrate(by=by, coverage=[0.5, 0.8])
     rows = WITH_CODE[TEST][:4]
     own = {"by": NAMES[TEST][:4]} if source == "array" else {}
@@ -240,8 +240,7 @@ def test_groups_are_explained_and_diagnosed(source, tmp_path):
     np.testing.assert_allclose(told, 1 - held, atol=1e-9)
     model.save(tmp_path / "model")
     loaded = HDIForestRegressor.load(tmp_path / "model")
-    if source != "function":
-        assert_array_equal(explain(loaded, rows, 0.8, **own).interval, ends)
+    assert_array_equal(explain(loaded, rows, 0.8, **own).interval, ends)
 
 
 def test_without_the_labels_all_rows_are_explained_by_one_quantile(plain):

@@ -56,18 +56,6 @@ def test_moving_quantiles_are_those_of_the_definition():
         assert last == miss
 
 
-def test_examples_by_hand():
-    """Levels of 0.055, 0.060, 0.065, 0.070 need more scores than the nine of the window."""
-    start = np.arange(1.0, 10)
-    quantiles, miss = moving_quantiles(start, [10, 10, 1, 1, 0], 9, 0.1, 0.1, 0.05)
-    assert_array_equal(quantiles, [9, np.inf, np.inf, np.inf, np.inf])
-    assert miss == pytest.approx(0.075)
-    quantiles, _ = moving_quantiles(np.arange(1.0, 20), [100, 200, 300, 0], 19, 0.1, 0.1, 0)
-    assert_array_equal(quantiles, [18, 19, 100, 200])
-    with pytest.raises(ValueError, match="must not hold NaN"):
-        moving_quantiles(start, [np.nan], 9, 0.1, 0.1, 0.0)
-
-
 @pytest.mark.parametrize("rate", [0.01, 0.05])
 def test_bound_of_adaptive_misses_for_scores_that_nobody_drew(rate):
     scores = np.r_[np.linspace(0, 50, 2000), np.linspace(50, 0, 2000)]

@@ -48,9 +48,8 @@ class Method(ABC):
 
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # X and y that took no part in the fit
-    takes_groups: ClassVar[bool] = False
-    takes_several_outputs: ClassVar[bool] = False
-    has_forests: ClassVar[bool] = False  # several of them answer together
+    # Several of them answer together, for one target and without groups.
+    has_forests: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, forest: FittedForest, request: Request) -> Calibrated:

@@ -79,8 +79,6 @@ class OutOfBag(Method):
     """
 
     name: ClassVar[str] = "oob"
-    takes_groups: ClassVar[bool] = True
-    takes_several_outputs: ClassVar[bool] = True
     max_rows: int = 10_000
     objective: select.Objective = "balanced"
     order: Any = None

@@ -59,8 +59,6 @@ class Split(Method):
 
     name: ClassVar[str] = "split"
     needs_rows: ClassVar[bool] = True
-    takes_groups: ClassVar[bool] = True
-    takes_several_outputs: ClassVar[bool] = True
     confidence: float | None = None
     objective: select.Objective = "balanced"
 
