@@ -118,7 +118,7 @@ def test_intervals_are_those_of_the_definition():
     assert calibration.level(0.95).cross_check is None  # the second fold leaves 12 rows
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, 0.0, -1.0])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 0.0])
 def test_weights_of_a_record_are_checked(wrong):
     y, ends = [np.arange(5.0), np.arange(3.0)], [np.zeros((5, 2, 1)), np.zeros((3, 2, 1))]
     postprocess = PostProcess.from_targets(np.arange(9.0))
@@ -214,10 +214,9 @@ def test_folds_are_of_rows_with_weight(groups):
         assert sorted([*fit, *test]) == list(range(16))
 
 
-@pytest.mark.parametrize("weights", ["all", "inbag"])
-def test_forests_that_use_all_rows_in_each_tree(weights):
+def test_forests_that_use_all_rows_in_each_tree():
     forest = ExtraTreesRegressor(30, min_samples_leaf=5, random_state=0)
-    model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, Y)
+    model = HDIForestRegressor(forest, calibration=False).fit(X, Y)
     with pytest.raises(ValueError, match=r"or calibrate\(method='cv\+'\)"):
         model.calibrate(coverage=0.9)
     model.calibrate(coverage=0.9, method=CVPlus(3), random_state=0)
@@ -270,12 +269,9 @@ def test_arrays_hold_all():
             r"scores must be float64 of shape \(9, 2\), got float64 of shape \(8, 2",
         ),
         ({"sizes": np.array([8])}, "two folds or more"),
-        ({"sizes": np.zeros(2)}, "sizes must be int64"),
         ({"sizes": np.array([9, -1])}, "sizes of folds must not be negative"),
         ({"levels": []}, "scores must be float64"),
         ({"levels": [{}, {}]}, "its facts are not .* 'cross_check'"),
-        ({"scores": np.zeros((8, 2), dtype=np.float32)}, "scores must be float64"),
-        ({"scores": np.zeros(())}, "scores must be float64"),
         ({"scores": np.zeros((8, 3))}, "scores must be float64"),
         ({"scores": np.full((8, 2), np.nan)}, "scores must be finite and ascend"),
         ({"scores": -np.arange(16.0).reshape(8, 2)}, "scores must be finite and ascend"),

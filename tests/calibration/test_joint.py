@@ -106,7 +106,7 @@ def test_one_output_has_its_own_intervals():
 def test_boxes_of_split_cover_as_guaranteed():
     """Rows held out: their share in the box is at least c on average over calibrations."""
     rng = np.random.default_rng(1)
-    n, n_new, times = 49, 40, 200
+    n, n_new, times = 49, 40, 80
     mix = np.array([[1.0, 0.7, 0.0], [0.0, 0.7, 0.3], [0.0, 0.0, 1.0]])
     shares = np.empty((times, len(COVERAGES)))
     for i in range(times):

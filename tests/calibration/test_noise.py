@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from hdiforest.calibration import Base
 from hdiforest.metrics import coverage_score
 
-from .rows import calibrate_oob, calibrate_split, chosen
+from .rows import calibrate_oob
 from .twin import BASES, GROUPS, OF_QUANTILES
 
 COVERAGES = (0.5, 0.9)
@@ -32,20 +31,6 @@ def share_of_new(calibration, rng):
 
 def mean_and_error(values):
     return np.mean(values, axis=0), np.std(values, axis=0, ddof=1) / np.sqrt(len(values))
-
-
-def test_split_covers_what_is_asked():
-    """On average between c and c + 1 / (n + 1), whatever was selected on other rows."""
-    n, rng = 300, np.random.default_rng(300)
-    selected = chosen(Base("centred", "averaged", 0.8), *COVERAGES)
-    shares = []
-    for _ in range(200):
-        ends, _, y = noise(rng, n)
-        found = calibrate_split(ends, y, [-9, 9], COVERAGES, selected=selected)
-        shares.append(share_of_new(found, rng))
-    mean, error = mean_and_error(shares)
-    assert (np.array(COVERAGES) - 3 * error < mean).all()
-    assert (mean < np.array(COVERAGES) + 1 / (n + 1) + 3 * error).all()
 
 
 # How much less than asked new rows may be covered on average, where the best of 3 distributions and

@@ -1,7 +1,5 @@
 """The metrics against hand-computed examples and their slow definitions."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -225,16 +223,6 @@ def test_groups_of_several_levels_are_those_of_each():
             assert count == (groups == group).sum()
             own = metrics.coverage_score(y[groups == group], interval[groups == group][..., j])
             assert share == pytest.approx(own)
-
-
-def test_as_many_groups_as_rows_take_no_time():
-    y = np.arange(300_000.0)
-    interval = np.stack([y - 1, y + 1], axis=1)
-    start = time.process_time()
-    found = metrics.coverage_by_group(y, interval, y)
-    assert (found.coverage == 1).all()
-    assert (found.mean_width == 2).all()
-    assert time.process_time() - start < 20
 
 
 TABLES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}

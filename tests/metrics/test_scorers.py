@@ -61,17 +61,6 @@ def test_the_interval_score_is_that_of_scoringrules(model, rows):
     assert make_interval_scorer(0.8)(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-12)
 
 
-@pytest.mark.peers
-def test_the_interval_score_is_that_of_mapie(model, rows):
-    mapie = pytest.importorskip("mapie.metrics.regression")
-    X, y = rows[2:]
-    intervals = model.predict_interval(X, [0.8])
-    expected = mapie.regression_mwi_score(y, intervals, 0.8)
-    assert make_interval_scorer(0.8)(model, X, y) == pytest.approx(-expected, rel=1e-12)
-    realised = mapie.regression_coverage_score(y, intervals)[0]
-    assert make_coverage_scorer(0.8)(model, X, y) == pytest.approx(-abs(realised - 0.8), abs=1e-12)
-
-
 def test_the_coverage_scorer_is_greatest_where_coverage_is_nominal(rows):
     class Fixed:
         def predict_interval(self, X, coverage, **_):
