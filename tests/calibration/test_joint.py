@@ -9,7 +9,7 @@ import pytest
 from hdiforest._model.bases import FIXED_RAW
 from hdiforest.calibration import JointCalibration
 from hdiforest.calibration._candidates import Candidates
-from hdiforest.calibration._joint import OutputRows, calibrate_jointly, joint_quantiles
+from hdiforest.calibration._outputs import OutputRows, calibrate_jointly, joint_quantiles
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import Selected, first_half
 
