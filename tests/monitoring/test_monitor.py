@@ -170,12 +170,13 @@ def test_models_inside_others_and_of_leaves_are_watched(model):
 def test_models_that_are_refused(model):
     with pytest.raises(ValueError, match="such as HDIForestRegressor, got RandomForestRegressor"):
         CoverageMonitor(model.estimator_)
+    forest = RandomForestRegressor(60, random_state=0)
     with pytest.raises(AttributeError, match="call calibrate first"):
-        CoverageMonitor(HDIForestRegressor(calibration=False).fit(X[:50], Y[:50]))
+        CoverageMonitor(HDIForestRegressor(forest, calibration=False).fit(X[:50], Y[:50]))
     with pytest.raises(ValueError, match="coverage must be one that was calibrated"):
         CoverageMonitor(model, 0.85)
     with pytest.raises(ValueError, match="model must be of one target, this one has 2"):
-        CoverageMonitor(HDIForestRegressor(random_state=0).fit(X[:500], np.c_[Y, Y][:500]))
+        CoverageMonitor(HDIForestRegressor(forest).fit(X[:100], np.c_[Y, Y][:100]))
     with pytest.raises(ValueError, match="seen no rows yet"):
         CoverageMonitor(model).plot()
 

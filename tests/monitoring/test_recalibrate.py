@@ -182,11 +182,11 @@ def test_what_is_refused(model, options, message):
 def test_models_that_are_refused(model):
     with pytest.raises(AttributeError, match="no calibration_; call calibrate first"):
         recalibrate(HDIForestRegressor(FOREST, calibration=False).fit(X[TRAIN], Y[TRAIN]), X, Y)
-    two = HDIForestRegressor(FOREST, calibration=0.8).fit(X[:300], np.c_[Y, -Y][:300])
+    two = HDIForestRegressor(FOREST, calibration=0.8).fit(X[:100], np.c_[Y, -Y][:100])
     with pytest.raises(ValueError, match=r"a model of one target .* this one has 2"):
         recalibrate(two, X[:3], np.c_[Y, Y][:3])
     with pytest.raises(ValueError, match=r"by method 'oob' or 'split', .* was by 'cv\+'"):
-        recalibrate(fitted(method=CVPlus(3)), X[:3], Y[:3])
+        recalibrate(fitted(method=CVPlus(2)), X[:3], Y[:3])
     with pytest.raises(ValueError, match="calibrate without by"):
         recalibrate(fitted(by=RNG.integers(0, 2, N)), X[:3], Y[:3])
 
