@@ -176,7 +176,7 @@ def test_models_that_are_refused(model):
     with pytest.raises(ValueError, match="coverage must be one that was calibrated"):
         CoverageMonitor(model, 0.85)
     with pytest.raises(ValueError, match="model must be of one target, this one has 2"):
-        CoverageMonitor(HDIForestRegressor(forest).fit(X[:100], np.c_[Y, Y][:100]))
+        CoverageMonitor(HDIForestRegressor(forest, calibration=0.9).fit(X[:99], np.c_[Y, Y][:99]))
     with pytest.raises(ValueError, match="seen no rows yet"):
         CoverageMonitor(model).plot()
 
