@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdicore.batch import BatchIntervals
-from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, from_leaves
+from hdiforest import HDIForestRegressor, from_leaves
 from hdiforest.allocation import allocate_coverage
-from hdiforest.exceptions import TrainingRowsWarning
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -73,13 +71,6 @@ def test_models_of_leaves_do_the_same(model, data):
     np.testing.assert_array_equal(found.interval, expected.interval)
 
 
-def test_a_search_does_what_its_best_model_does(data):
-    X, y, rows = data
-    search = ForestSearchOOB([ExtraTreesRegressor(60, bootstrap=True)], random_state=0).fit(X, y)
-    found, expected = (allocate_coverage(m, rows, 0.7) for m in (search, search.best_estimator_))
-    np.testing.assert_array_equal(found.interval, expected.interval)
-
-
 def test_steps_before_the_model_come_first(model, data):
     X, y, rows = data
     scaler, forest = StandardScaler().fit(X), clone(model)
@@ -95,27 +86,6 @@ def test_steps_before_the_model_come_first(model, data):
     search = GridSearchCV(model, {"weights": ["all"]}, cv=2).fit(X, y)
     found, expected = (allocate_coverage(m, rows) for m in (search, search.best_estimator_))
     np.testing.assert_array_equal(found.mass, expected.mass)
-
-
-def test_rows_of_the_fit_are_told(data):
-    X, y, _ = data
-    forest = ExtraTreesRegressor(20, bootstrap=True, random_state=0)
-    model = HDIForestRegressor(forest, calibration=False).fit(X, y)
-    with pytest.warns(TrainingRowsWarning, match="X holds the rows of the fit"):
-        allocate_coverage(model, X)
-
-
-@pytest.mark.parametrize("given", [HDIForestRegressor(), LeafModel(len), ForestSearchOOB()])
-def test_models_that_are_not_fitted(given, data):
-    with pytest.raises(NotFittedError, match=f"This {type(given).__name__} instance is not fitted"):
-        allocate_coverage(given, data[2])
-
-
-@pytest.mark.parametrize("given", [ExtraTreesRegressor(), pd.DataFrame(), "model", None])
-def test_what_is_no_model_is_refused(given, data):
-    name = type(given).__name__
-    with pytest.raises(ValueError, match=f"^model must be, or end in, a model .*, got {name}$"):
-        allocate_coverage(given, data[2])
 
 
 def test_a_floor_that_holds_enough_says_so(model, data):

@@ -14,23 +14,26 @@ from .twin import BASES, GROUPS, LEVELS, OF_QUANTILES
 
 
 def selection(ends, y, y_train, coverages, *, bases=BASES, weights=None, **options):
-    """What a rule takes, and the rule for so many rows; see `calibrate_oob`."""
+    """What a rule takes, and the rule for so many rows; see `calibrate`."""
     postprocess = PostProcess.from_targets(y_train, clip=options.get("clip", True))
-    own = ends, y, postprocess, weights, options.get("quantiles")
+    middle = np.repeat(ends.mean(axis=(1, 2))[:, None], len(OF_QUANTILES), axis=1)
+    quantiles = options.get("quantiles", {base.group: middle for base in bases})
     rule = rule_for(len(y), options.get("objective", "balanced"))
-    return (Candidates.checked(bases, *own), checked_coverages(coverages)), rule
+    candidates = Candidates(bases, ends, y, postprocess, quantiles, weights)
+    return (candidates, checked_coverages(coverages)), rule
 
 
-def calibrate_oob(*args, selected=None, labels=None, **options):
+def calibrate_oob(*args, selected=None, **options):
     known, rule = selection(*args, **options)
     rule = rule if selected is None else reselected(selected)
-    calibration = _calibrate.calibrate_oob(*known, rule, labels=labels)[0]
+    calibration = _calibrate.calibrate("oob", *known, rule)[0]
     return replace(calibration, guarantee="Nothing is promised of rows that are made up.")
 
 
-def calibrate_split(*args, selected, confidence=None, labels=None, **options):
+def calibrate_split(*args, selected, confidence=None, **options):
     known, _ = selection(*args, **options)
-    return _calibrate.calibrate_split(*known, selected, confidence, labels)
+    rule = reselected(selected, confidence)
+    return _calibrate.calibrate("split", *known, rule, confidence=confidence)[0]
 
 
 def chosen(base, *coverages):

@@ -22,7 +22,6 @@ from .twin import BASES
 
 RAW_HDI = Base("raw", "hdi", 0.8)
 FIXED = Base("centred", "averaged", 0.8)
-AT_FIXED = BASES.index(FIXED)
 
 
 def test_intervals_that_are_exact_in_the_middle_become_their_midpoints():
@@ -51,7 +50,7 @@ TRAINING = {
     coverage=st.sampled_from([0.3, 0.5, 0.8, 0.9]),
     weighted=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_split_keeps_its_promise_through_clipping_snapping_and_ties(
     rows, training, coverage, weighted
 ):
@@ -79,17 +78,12 @@ def test_split_keeps_its_promise_through_clipping_snapping_and_ties(
     assert covered >= Fraction(str(coverage)) * Fraction(weights.sum())
 
 
-@pytest.mark.parametrize(("n", "expected"), [(8, True), (9, False)])
-def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
-    ends, quantiles, y = made(n)
-    if not expected:
-        found = calibrate_oob(ends, y, y, 0.9, quantiles=quantiles)
-        assert math.isfinite(found.levels[0].q_hat)
-        return
+def test_too_few_rows_give_infinite_ends_and_one_warning():
+    ends, quantiles, y = made(8)
     known, rule = selection(ends, y, y, (0.5, 0.9, 0.95), quantiles=quantiles)
     message = "coverage 0.9, 0.95 are infinite: 8 .* too few; needed are 9 for 0.9, 19 for 0.95$"
     with pytest.warns(InfiniteIntervalsWarning, match=message) as warned:
-        found, _ = _calibrate.calibrate_oob(*known, rule)
+        found, _ = _calibrate.calibrate("oob", *known, rule)
     assert len(warned) == 1
     assert warned[0].filename == __file__
     intervals = found.intervals(np.zeros((4, 2, len(found.bases))))
@@ -99,32 +93,24 @@ def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
     assert found.level(0.9).realised == 1
 
 
-def made_split(n):
-    """Arguments of calibrate_split, and the ends by one base."""
-    ends, _, y = made(n)
-    return ends[..., [AT_FIXED]], y
+OF_FIXED = {"selected": chosen(FIXED, 0.9)}
 
 
 def test_too_few_rows_for_a_confidence():
-    ends, y = made_split(28)
-    found = calibrate_split(ends, y, y, 0.9, selected=chosen(FIXED, 0.9), bases=[FIXED])
-    assert math.isfinite(found.levels[0].q_hat)
+    ends, _, y = made(28)
+    assert math.isfinite(calibrate_split(ends, y, y, 0.9, **OF_FIXED).levels[0].q_hat)
     with pytest.warns(UserWarning, match="28 .* too few; needed are 29 for 0.9$"):
-        found = calibrate_split(
-            ends, y, y, 0.9, selected=chosen(FIXED, 0.9), bases=[FIXED], confidence=0.95
-        )
+        found = calibrate_split(ends, y, y, 0.9, **OF_FIXED, confidence=0.95)
     assert math.isinf(found.levels[0].q_hat)
 
 
 def test_targets_outside_the_training_range_are_named_where_they_make_pads_infinite():
-    ends, y = made_split(50)
+    ends, _, y = made(50)
     far = np.append(y[:-9], np.full(9, 1e6))
     training = np.linspace(y.min(), y.max(), 300)
     with pytest.warns(UserWarning, match="0.9 are infinite: targets outside the range"):
-        calibrate_split(ends, far, training, 0.9, selected=chosen(FIXED, 0.9), bases=[FIXED])
-    found = calibrate_split(
-        ends, far, training, 0.9, selected=chosen(FIXED, 0.9), bases=[FIXED], clip=False
-    )
+        calibrate_split(ends, far, training, 0.9, **OF_FIXED)
+    found = calibrate_split(ends, far, training, 0.9, **OF_FIXED, clip=False)
     assert 1e5 < found.levels[0].q_hat < math.inf
 
 
@@ -139,63 +125,25 @@ def test_weights_move_the_conformal_quantile():
     assert heavy.q_hat > plain.q_hat
 
 
-def arguments(**changed):
-    ends, quantiles, y = made(30)
-    whole = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5, "quantiles": quantiles}
-    return whole | changed
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"ends": np.zeros((29, 2, 9))}, "ends must have shape .*30, 2, 9.*got .*29"),
-        ({"ends": np.zeros((30, 2, 10))}, r"ends must .*\(30, 2, 9\), got .*10"),
-        ({"ends": np.full((30, 2, 9), np.nan)}, "ends must be finite"),
-        ({"ends": -np.cumsum(np.ones((30, 2, 9)), axis=1)}, "lower <= upper"),
-        ({"y": np.full(30, np.nan)}, "y must be finite"),
-        ({"y": []}, "y must have shape"),
         ({"y_train": [[1.0]]}, "y_train must have shape"),
         ({"coverages": 90}, r"coverage must be above 0 .* got 90 \(did you mean 0.9\?\)"),
         ({"coverages": (0.5, 1)}, "coverage must be above 0 and below 1, got 1"),
-        ({"coverages": ()}, "coverage must be one or more"),
+        ({"coverages": ()}, "coverage must be a number or a list of numbers, got ()"),
         ({"coverages": (0.5, 0.5)}, "coverage must be .* distinct"),
         ({"coverages": "high"}, "coverage must be a number or a list of numbers, got 'high'"),
-        ({"coverages": None}, "coverage must be a number or a list of numbers, got None"),
         ({"coverages": math.nan}, "coverage must be above 0"),
-        ({"bases": [FIXED] * 8 + [FIXED._replace(level=1.0)]}, "level must be above 0 and below"),
-        ({"weights": np.ones(3)}, "weights must have shape"),
-        ({"weights": np.zeros(30)}, "weights must be finite and positive"),
-        (
-            {"objective": "speed"},
-            "objective must be 'balanced', 'width' or 'interval_score'.*'speed'",
-        ),
+        ({"objective": "speed"}, "objective must be 'balanced', 'width' or 'interval_score'.*'sp"),
     ],
 )
 def test_refused_arguments(changed, message):
+    ends, quantiles, y = made(30)
+    given = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5, "quantiles": quantiles}
     with pytest.raises(ValueError, match=message) as error:
-        calibrate_oob(**arguments(**changed))
+        calibrate_oob(**given | changed)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"selected": chosen(RAW_HDI, 0.5)}, "ends must hold the base raw hdi 0.8"),
-        ({"bases": []}, r"ends must have shape \(n, 2, n_bases\) = \(30, 2, 0\)"),
-        ({"bases": [Base("boosted", "hdi", 0.8)]}, "family must be 'raw', 'centred' or 'stacked'"),
-        ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi', 'equal_tailed'.*'aver"),
-        ({"bases": [FIXED._replace(min_samples_leaf=0)]}, "min_samples_leaf must be .* got 0"),
-        ({"bases": [Base("raw", "hdi", 80)]}, "level must be above 0 and below 1, got 80"),
-        ({"confidence": 1.0}, "confidence must be above 0 and below 1"),
-        ({"confidence": 0.9, "weights": np.ones(30)}, "confidence must be None"),
-    ],
-)
-def test_refused_arguments_of_split(changed, message):
-    ends, y = made_split(30)
-    given = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5}
-    given |= {"bases": [FIXED], "selected": chosen(FIXED, 0.5)} | changed
-    with pytest.raises(ValueError, match=message):
-        calibrate_split(**given)
 
 
 def test_a_coverage_in_the_place_of_rows_is_told():
@@ -209,7 +157,7 @@ def test_each_half_takes_the_fit_that_is_best_on_the_other():
     in_first = np.array([True, False, True])
     intervals = [np.full((3, 2, 1), value) for value in (1.0, 2.0)]
     ones, y = np.ones((2, 1)), np.zeros(3)
-    of_rows = Candidates((FIXED,), np.zeros((3, 2, 1)), y, PostProcess.from_targets(y))
+    of_rows = Candidates((FIXED,), np.zeros((3, 2, 1)), y, PostProcess.from_targets(y), {})
     fits = [
         CrossFit(of_rows, in_first, own, ones, np.array(scores)[:, None], ())
         for own, scores in zip(intervals, ([2.0, 3.0], [4.0, 1.0]), strict=True)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_friedman1
@@ -56,55 +55,15 @@ def kth(shifts, scores, k, weights=None):
 numbers = st.integers(-40, 40).map(lambda k: k / 8)
 
 
-@given(st.lists(st.tuples(numbers, st.lists(numbers, max_size=6)), min_size=2, max_size=5))
-@settings(max_examples=40, deadline=None)
-def test_the_kth_of_shifted_scores(folds):
-    scores = [np.sort(np.array(own, dtype=float)) for _, own in folds]
-    shifts = np.array([[shift, 2 * shift + 1, 0.0] for shift, _ in folds])
-    n = sum(map(len, scores))
-    for k in range(1, n + 1):
-        for column in range(3):
-            together = np.concatenate(
-                [own + shift for own, shift in zip(scores, shifts[:, column], strict=True)]
-            )
-            found = kth(shifts, scores, k)[column]
-            expected = np.sort(together)[k - 1]
-            assert expected - 1e-15 <= found <= expected + 1e-13
-    assert_array_equal(kth(shifts, scores, n + 1), [np.inf] * 3)
-
-
-@given(
-    st.lists(
-        st.tuples(numbers, st.lists(st.tuples(numbers, st.integers(1, 4)), max_size=6)),
-        min_size=2,
-        max_size=5,
-    )
-)
-@settings(max_examples=40, deadline=None)
-def test_whole_weights_are_repetitions_of_scores(folds):
-    shifts = np.array([[shift] for shift, _ in folds])
-    own = [np.array(sorted(pairs), dtype=float).reshape(-1, 2) for _, pairs in folds]
-    scores, weights = [each[:, 0] for each in own], [each[:, 1] for each in own]
-    repeated = [np.repeat(s, w.astype(int)) for s, w in zip(scores, weights, strict=True)]
-    for k in range(1, sum(map(len, repeated)) + 2):
-        assert_allclose(kth(shifts, scores, k, weights), kth(shifts, repeated, k), atol=1e-13)
-
-
-def test_weights_of_single_scores():
-    scores, weights = [np.array([e]) for e in (3.0, 1.0, 2.0)], [np.array([w]) for w in (1, 2, 5)]
-    for k, expected in [(1, 1), (2, 1), (3, 2), (7, 2), (7.5, 3), (8, 3), (8.1, np.inf)]:
-        assert_allclose(kth(np.zeros((3, 1)), scores, k, weights), [expected])
-
-
 def test_sample_weights_are_weights_of_the_scores(tmp_path):
     """Half of the rows are noisy, and have two thirds of the weight."""
     X, y, weights = made_up.two_kinds_of_rows(np.random.default_rng(4), 1000)
-    forest = RandomForestRegressor(80, min_samples_leaf=10, random_state=0)
+    forest = RandomForestRegressor(50, min_samples_leaf=10, random_state=0)
     model = HDIForestRegressor(forest, calibration=False).fit(X, y, sample_weight=weights)
     model.calibrate(coverage=(0.5, 0.8), method=CVPlus(4), random_state=0)
     calibration = model.calibration_
     assert calibration.level(0.8).cross_check.coverage == pytest.approx(0.8, abs=0.04)
-    new, target, weights = made_up.two_kinds_of_rows(np.random.default_rng(5), 8000)
+    new, target, weights = made_up.two_kinds_of_rows(np.random.default_rng(5), 3000)
     intervals = model.predict_interval(new, 0.8)
     share = coverage_score(target, intervals, sample_weight=weights)
     assert 0.77 < share < 0.87
@@ -113,12 +72,6 @@ def test_sample_weights_are_weights_of_the_scores(tmp_path):
     model.save(tmp_path / "m")
     for copy in (pickle.loads(pickle.dumps(model)), HDIForestRegressor.load(tmp_path / "m")):
         assert_array_equal(copy.predict_interval(new, 0.5), model.predict_interval(new, 0.5))
-
-
-def test_large_numbers_and_missing_shifts():
-    scores = [np.array([-1e300, 2.0]), np.array([0.0])]
-    shifts = np.array([[1e300, np.nan], [-1e300, 0.0]])
-    assert_allclose(kth(shifts, scores, 2), [0, np.nan], atol=1e286)
 
 
 def slow_interval(ends, scores, coverage):
@@ -165,7 +118,7 @@ def test_intervals_are_those_of_the_definition():
     assert calibration.level(0.95).cross_check is None  # the second fold leaves 12 rows
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, 0.0, -1.0])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 0.0])
 def test_weights_of_a_record_are_checked(wrong):
     y, ends = [np.arange(5.0), np.arange(3.0)], [np.zeros((5, 2, 1)), np.zeros((3, 2, 1))]
     postprocess = PostProcess.from_targets(np.arange(9.0))
@@ -210,12 +163,6 @@ def test_blocks_and_threads_change_no_bit(model, monkeypatch):
     monkeypatch.setattr("hdiforest.calibration._cv_plus._ENDS_AT_ONCE", 4 * 77)
     model.n_jobs = 2
     assert_array_equal(model.predict_interval(X_NEW, COVERAGES), whole)
-
-
-def test_raw_intervals_stay_what_they_were(model):
-    assert_array_equal(
-        model.predict_interval(X_NEW, kind="hdi"), fitted().predict_interval(X_NEW, kind="hdi")
-    )
 
 
 def persons(n, seed):
@@ -267,10 +214,9 @@ def test_folds_are_of_rows_with_weight(groups):
         assert sorted([*fit, *test]) == list(range(16))
 
 
-@pytest.mark.parametrize("weights", ["all", "inbag"])
-def test_forests_that_use_all_rows_in_each_tree(weights):
+def test_forests_that_use_all_rows_in_each_tree():
     forest = ExtraTreesRegressor(30, min_samples_leaf=5, random_state=0)
-    model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, Y)
+    model = HDIForestRegressor(forest, calibration=False).fit(X, Y)
     with pytest.raises(ValueError, match=r"or calibrate\(method='cv\+'\)"):
         model.calibrate(coverage=0.9)
     model.calibrate(coverage=0.9, method=CVPlus(3), random_state=0)
@@ -287,28 +233,24 @@ def test_rows_of_weight_zero_give_no_scores():
     assert model.calibration_.levels[0].mean_width < 100
 
 
-@pytest.mark.parametrize("mean", [None, "boosting"])
-def test_pickles_and_files_hold_all_folds(tmp_path, mean):
-    model = fitted().calibrate(coverage=COVERAGES, method=CVPlus(3), mean=mean, random_state=0)
+def test_pickles_and_files_hold_all_folds(tmp_path):
+    options = {"method": CVPlus(2), "mean": "boosting"}
+    model = fitted().calibrate(coverage=COVERAGES, **options, random_state=0)
     expected = model.predict_interval(X_NEW, COVERAGES)
     model.save(tmp_path / "m.hdi", training_rows=False)
-    for copy in (
-        pickle.loads(pickle.dumps(model)),
-        HDIForestRegressor.load(tmp_path / "m.hdi"),
-    ):
+    for copy in (pickle.loads(pickle.dumps(model)), HDIForestRegressor.load(tmp_path / "m.hdi")):
         assert_array_equal(copy.predict_interval(X_NEW, COVERAGES), expected)
         assert repr(copy.calibration_) == repr(model.calibration_)
     with pytest.raises(ValueError, match="loaded from a file has none to fit"):
         HDIForestRegressor.load(tmp_path / "m.hdi").calibrate(method="cv+")
 
 
-@pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.filterwarnings("ignore:intervals of coverage 0.95 are infinite")
-def test_arrays_hold_all(grouped):
+def test_arrays_hold_all():
     y = [np.arange(5.0), np.arange(3.0)]
     ends = [np.zeros((5, 2, 2)), np.zeros((3, 2, 2))]
     record = calibrate_cross(
-        ends, y, (0.5, 0.95), PostProcess.from_targets(np.arange(9.0)), grouped=grouped
+        ends, y, (0.5, 0.95), PostProcess.from_targets(np.arange(9.0)), grouped=True
     )
     assert record.levels[1].cross_check is None
     assert record.levels[1].mean_width == np.inf
@@ -327,12 +269,9 @@ def test_arrays_hold_all(grouped):
             r"scores must be float64 of shape \(9, 2\), got float64 of shape \(8, 2",
         ),
         ({"sizes": np.array([8])}, "two folds or more"),
-        ({"sizes": np.zeros(2)}, "sizes must be int64"),
         ({"sizes": np.array([9, -1])}, "sizes of folds must not be negative"),
         ({"levels": []}, "scores must be float64"),
         ({"levels": [{}, {}]}, "its facts are not .* 'cross_check'"),
-        ({"scores": np.zeros((8, 2), dtype=np.float32)}, "scores must be float64"),
-        ({"scores": np.zeros(())}, "scores must be float64"),
         ({"scores": np.zeros((8, 3))}, "scores must be float64"),
         ({"scores": np.full((8, 2), np.nan)}, "scores must be finite and ascend"),
         ({"scores": -np.arange(16.0).reshape(8, 2)}, "scores must be finite and ascend"),
@@ -371,14 +310,6 @@ def test_refused_folds(n_folds, groups, message):
         model.calibrate(coverage=0.9, method=CVPlus(n_folds, groups))
 
 
-def test_refused_arguments():
-    model = fitted()
-    with pytest.raises(ValueError, match=r"X and y must be None with method='cv\+'"):
-        model.calibrate(X, Y, method="cv+")
-    with pytest.raises(ValueError, match="objective must be 'balanced', 'width'"):
-        model.calibrate(method=CVPlus(objective="speed"))
-
-
 def test_a_missing_group_of_pandas():
     pandas = pytest.importorskip("pandas")
     groups = pandas.Series(["a", pandas.NA, "b", "c"] * 100, dtype="string")
@@ -389,14 +320,10 @@ def test_a_missing_group_of_pandas():
 def test_another_mean_needs_rows_out_of_bag():
     forest = ExtraTreesRegressor(30, random_state=0)
     model = HDIForestRegressor(forest, calibration=False).fit(X, Y)
-    with pytest.raises(
-        ValueError, match="mean must be None, because another one needs at least 20 trees"
-    ):
-        model.calibrate(coverage=0.9, method="cv+", mean="boosting")
-    with pytest.raises(
-        ValueError, match="mean must be None, because another one needs at least 20 trees"
-    ):
-        model.calibrate(X_NEW, Y_NEW, coverage=0.9, mean="boosting")
+    message = "mean must be None, because another one needs at least 20 trees"
+    for options in ({"method": "cv+"}, {"X": X_NEW, "y": Y_NEW}):
+        with pytest.raises(ValueError, match=message):
+            model.calibrate(coverage=0.9, **options, mean="boosting")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from hdiforest._model.bases import FIXED_RAW
 from hdiforest.calibration import JointCalibration
 from hdiforest.calibration._candidates import Candidates
-from hdiforest.calibration._joint import OutputRows, calibrate_jointly, joint_quantiles
+from hdiforest.calibration._outputs import OutputRows, calibrate_jointly, joint_quantiles
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import Selected, first_half
 
@@ -64,7 +64,7 @@ def test_boxes_by_their_definition(seed):
         for of, scale in zip(quantiles, scales, strict=True)
     ]
     rows = [
-        OutputRows(Candidates((FIXED_RAW,), e[..., np.newaxis], o, PostProcess.from_targets(t)), s)
+        OutputRows(Candidates((FIXED_RAW,), e[..., None], o, PostProcess.from_targets(t), {}), s)
         for e, o, s, t in zip(ends, y, selected, train, strict=True)
     ]
     t = joint_quantiles(rows)
@@ -88,7 +88,7 @@ def calibrated(ends, y, train):
         base = ends[:, o, :, np.newaxis]
         options = {"selected": selected, "bases": [FIXED_RAW], "clip": False}
         own.append(calibrate_split(base, y[:, o], train[:, o], COVERAGES, **options))
-        candidates = Candidates((FIXED_RAW,), base, y[:, o], own[-1].postprocess)
+        candidates = Candidates((FIXED_RAW,), base, y[:, o], own[-1].postprocess, {})
         known.append((candidates, [selected] * 3))
     return calibrate_jointly(own, known, first_half(len(y)), None)
 
@@ -106,7 +106,7 @@ def test_one_output_has_its_own_intervals():
 def test_boxes_of_split_cover_as_guaranteed():
     """Rows held out: their share in the box is at least c on average over calibrations."""
     rng = np.random.default_rng(1)
-    n, n_new, times = 49, 40, 200
+    n, n_new, times = 49, 40, 80
     mix = np.array([[1.0, 0.7, 0.0], [0.0, 0.7, 0.3], [0.0, 0.0, 1.0]])
     shares = np.empty((times, len(COVERAGES)))
     for i in range(times):

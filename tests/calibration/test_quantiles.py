@@ -27,7 +27,7 @@ def test_the_conformal_quantile_equals_its_twin(scores, coverage):
 @pytest.mark.parametrize("coverage", SHARES)
 def test_ranks_are_exact_where_n_plus_1_times_c_is_whole(coverage):
     decimal = Fraction(str(coverage))
-    for n in range(1, 3000):
+    for n in range(1, 1500):
         assert rank(n, coverage) == min(n + 1, math.ceil((n + 1) * decimal))
 
 
@@ -38,10 +38,6 @@ def test_rows_needed_is_the_least_number_with_a_finite_quantile(coverage):
     assert n == 1 or rank(n - 1, coverage) == n
     assert math.isfinite(conformal_quantile(np.zeros(n), coverage))
     assert n == 1 or math.isinf(conformal_quantile(np.zeros(n - 1), coverage))
-
-
-def test_rows_needed_of_usual_coverages():
-    assert [rows_needed(c) for c in (0.5, 0.8, 0.9, 0.95, 0.99)] == [1, 4, 9, 19, 99]
 
 
 @given(st.lists(st.integers(-1000, 1000), min_size=2, max_size=40, unique=True), shares)
@@ -55,14 +51,6 @@ def test_among_n_plus_1_scores_the_left_out_one_is_covered_as_promised(scores, c
     assert covered == rank(n, coverage)
     c = Fraction(str(coverage))
     assert c <= Fraction(covered, n + 1) <= c + Fraction(1, n + 1)
-
-
-@given(st.lists(st.integers(0, 5).map(float), min_size=2, max_size=30), shares)
-def test_ties_only_raise_coverage(scores, coverage):
-    covered = sum(
-        own <= conformal_quantile(np.delete(scores, i), coverage) for i, own in enumerate(scores)
-    )
-    assert covered >= Fraction(str(coverage)) * len(scores)
 
 
 @given(
@@ -98,14 +86,6 @@ def test_the_weighted_pad_equals_its_definition(rows, coverage):
     )
 
 
-@given(some_scores, shares, st.sampled_from([0.1, 1.0, 3.0]))
-def test_equal_weights_change_nothing(scores, coverage, weight):
-    weights = np.full(len(scores), weight)
-    assert conformal_quantile(scores, coverage, weights=weights) == conformal_quantile(
-        scores, coverage
-    )
-
-
 def test_many_candidates_at_once():
     rng = np.random.default_rng(0)
     scores = rng.integers(-9, 9, (3, 4, 50)).astype(float)
@@ -117,7 +97,7 @@ def test_many_candidates_at_once():
 
 @pytest.mark.parametrize("coverage", [0.3, 0.5, 0.8, 0.9, 0.99])
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95])
-@pytest.mark.parametrize("n", [1, 5, 20, 29, 100, 199])
+@pytest.mark.parametrize("n", [1, 20, 29, 100])
 def test_the_rank_with_confidence_is_the_least_by_the_beta_law(n, coverage, confidence):
     """P(Beta(k, n + 1 - k) >= c) is the chance of fewer than k of n uniforms below c."""
     c, chance, k = Fraction(str(coverage)), Fraction(0), 0
@@ -134,8 +114,3 @@ def test_rows_needed_with_confidence(coverage, confidence):
     n = rows_needed(coverage, confidence=confidence)
     assert rank(n, coverage, confidence=confidence) <= n
     assert n == 1 or rank(n - 1, coverage, confidence=confidence) == n
-
-
-def test_confidence_with_weights_is_refused():
-    with pytest.raises(ValueError, match="confidence must be None"):
-        conformal_quantile(np.zeros(9), 0.5, weights=np.ones(9), confidence=0.9)

@@ -5,7 +5,6 @@ import math
 import warnings
 from contextlib import suppress
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -73,24 +72,6 @@ def test_the_text_shows_each_coverage_on_a_line():
     assert "inf" in repr(made(5)[0])
 
 
-def test_the_html_is_a_well_formed_table():
-    opened, cells = [], []
-
-    class Reader(HTMLParser):
-        def handle_starttag(self, tag, attrs):
-            opened.append(tag)
-
-        def handle_endtag(self, tag):
-            assert opened.pop() == tag
-
-        def handle_data(self, data):
-            cells.append(data)
-
-    Reader().feed(RECORD._repr_html_())
-    assert not opened
-    assert {"nominal", "worst of five", "0.5", "0.8", "0.9", RECORD.guarantee} <= set(cells)
-
-
 def test_guarantees_say_what_holds():
     plain = Split().promised(split())
     assert "exchangeable with the 60" in plain.guarantee
@@ -107,7 +88,7 @@ def through_arrays(record):
     return calibration_of(Parts(calibration_arrays(record)))
 
 
-@pytest.mark.parametrize("n", [5, 30, 60, 240])
+@pytest.mark.parametrize("n", [5, 240])
 @pytest.mark.parametrize("lattice", [False, True])
 def test_arrays_hold_all(n, lattice):
     record, _ = made(n, lattice)
@@ -169,24 +150,19 @@ CHECK = "levels.0.cross_check."
     ("path", "value", "message"),
     [
         ("levels", {}, "zip.* is shorter|is longer"),
-        ("levels", [], "zip.* is shorter|is longer"),
         ("levels.1", [0.5], "its facts are not what this version writes"),
         ("levels.0.more", 1, "its facts are not .*'more'"),
         ("levels.0.interval_score", math.nan, "interval_score must not be negative"),
         ("levels.0.mean_width", -1.0, "mean_width must not be negative"),
-        ("levels.0.mean_width", math.nan, "mean_width must not be negative"),
         ("levels.0.realised", 1.5, "realised must be in"),
         (CHECK + "coverage", math.nan, "coverage must be in"),
         (CHECK + "standard_error", -1.0, "standard_error must not"),
         (CHECK + "standard_error", 10**400, "OverflowError"),
-        (CHECK + "mean_width", math.nan, "mean_width must not"),
         (CHECK + "thirds", [0.5, 2.0, None], "thirds must be in"),
         (CHECK + "worst_of_five", math.nan, "worst_of_five must be in"),
         ("min_samples_leaf", 0, "min_samples_leaf must be a whole number"),
-        ("min_samples_leaf", [1], "min_samples_leaf must be a whole number"),
         ("n", 0, "n must be a whole number"),
         ("n", True, "n must be a whole number"),
-        ("n", 60.0, "n must be a whole number"),
         ("confidence", 0.9, "confidence must be None unless method"),
         ("confidence", "0.9", "its facts are not|confidence must be"),
         ("recent.misses", [3.0, 0.2, 0.1], "shares of misses"),
@@ -256,10 +232,3 @@ def test_any_postprocess_that_is_accepted_gives_ordered_ends(base, step, lower, 
     low, high = postprocess.engine.widen(ends, [0.0])[0, :, 0]
     assert np.isnan(low) == np.isnan(high)
     assert low <= high or np.isnan(low)
-
-
-def test_records_are_checked():
-    with pytest.raises(ValueError, match="coverages must be one or more"):
-        replace(RECORD, levels=())
-    with pytest.raises(ValueError, match="n must be positive"):
-        replace(RECORD, n=0)

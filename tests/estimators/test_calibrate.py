@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_regression
 from sklearn.ensemble import (
-    BaggingRegressor,
     ExtraTreesRegressor,
     HistGradientBoostingRegressor,
     RandomForestRegressor,
@@ -87,12 +86,6 @@ def test_calibrated_is_the_default_kind_once_there_is_a_calibration(model):
     assert not hasattr(raw, "calibration_")
 
 
-def test_intervals_of_higher_coverage_contain_lower_ones(model):
-    intervals = model.predict_interval(X_NEW, [0.5, 0.8, 0.9])
-    assert (np.diff(intervals[:, 0]) <= 0).all()
-    assert (np.diff(intervals[:, 1]) >= 0).all()
-
-
 def test_smooth_targets_choose_the_centred_family(model):
     assert "centred" in {base.family for base in model.calibration_.bases}
     assert 800 < model.calibration_.n <= 900  # those with enough trees
@@ -125,12 +118,6 @@ def test_a_split_pads_on_new_rows(model):
         without_bags.calibrate(coverage=0.8)
     without_bags.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
     assert covered(without_bags.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) > 0.7
-
-
-def test_pickles_keep_the_calibration(model):
-    loaded = pickle.loads(pickle.dumps(model))
-    assert repr(loaded.calibration_) == repr(model.calibration_)
-    assert_array_equal(loaded.predict_interval(X_NEW), model.predict_interval(X_NEW))
 
 
 def test_a_new_fit_forgets_the_calibration():
@@ -174,14 +161,13 @@ REPEATED = {
 @pytest.mark.parametrize("how", REPEATED.values(), ids=REPEATED)
 def test_a_calibration_without_a_seed_repeats(how):
     """Also where the forest has none, which some methods fit again."""
-    forest = RandomForestRegressor(80, n_jobs=1).fit(X_TRAIN, Y_TRAIN)
-    models = [HDIForestRegressor.from_forest(forest, X_TRAIN, Y_TRAIN) for _ in range(3)]
-    for seed, model in zip([{}, {}, {"random_state": 0}], models, strict=True):
+    forest = RandomForestRegressor(60, n_jobs=1).fit(X_TRAIN, Y_TRAIN)
+    models = [HDIForestRegressor.from_forest(forest, X_TRAIN, Y_TRAIN) for _ in range(2)]
+    for seed, model in zip([{}, {"random_state": 0}], models, strict=True):
         np.random.random()  # noqa: NPY002 (numpy's own seed moves on)
         model.calibrate(**how, **seed)
-    first, *others = (model.predict_interval(X_NEW, how["coverage"]) for model in models)
-    for other in others:
-        assert_array_equal(first, other)
+    first, other = (model.predict_interval(X_NEW, how["coverage"]) for model in models)
+    assert_array_equal(first, other)
     assert len({repr(model.calibration_) for model in models}) == 1
 
 
@@ -193,10 +179,9 @@ def test_a_coverage_that_was_not_calibrated_is_an_error(method, model, tmp_path)
     loaded = HDIForestRegressor.load(tmp_path / "m")
     name = method if isinstance(method, str) else method.name
     how = {"oob": "", "split": "X, y, ", "jackknife+": "method='jackknife+', "}[name]
-    fit = "fit with calibration=[0.5, 0.7, 0.9], " if method == "oob" else ""
     said = re.escape(
         "coverage must be one that was calibrated: 0.5, 0.9; got 0.7; call "
-        f"calibrate({how}coverage=[0.5, 0.7, 0.9]), {fit}or use kind='hdi', which is not calibrated"
+        f"calibrate({how}coverage=[0.5, 0.7, 0.9]), or use kind='hdi', which is not calibrated"
     )
     for call in (
         lambda: loaded.predict_interval(X_NEW, 0.7),
@@ -207,7 +192,6 @@ def test_a_coverage_that_was_not_calibrated_is_an_error(method, model, tmp_path)
     if method in ("oob", "split"):
         with pytest.raises(ValueError, match=said):
             loaded.oob_.interval(0.7)
-    assert loaded.predict_interval(X_NEW, 0.7, kind="hdi").shape == (700, 2)
 
 
 def test_a_model_of_the_default_forest_is_calibrated():
@@ -278,9 +262,7 @@ def test_what_an_error_advises_after_from_forest_can_be_done():
     ("estimator", "n", "why"),
     [
         (DecisionTreeRegressor(), 900, r"0 of 900 .* every tree was fitted on all .*=False"),
-        (ExtraTreesRegressor(60), 900, r"0 of 900 .* every tree was fitted on all rows"),
         (RandomForestRegressor(12), 900, r"[0-9] of 900 .* left out by 4\.\d+ of 12 trees on aver"),
-        (BaggingRegressor(n_estimators=30, max_samples=0.9), 900, r"\d+ of 900 .* of 30 trees"),
         (None, 4, "coverage 0.9 needs 9 calibration rows, and there are 4"),
     ],
 )
@@ -298,26 +280,15 @@ def test_a_fit_that_could_not_calibrate_says_why_once(estimator, n, why):
     assert len(caught) == 1
 
 
-@pytest.mark.parametrize("calibration", ["auto", True])
 @pytest.mark.parametrize("n_outputs", [1, 2])
-@pytest.mark.parametrize(("n", "missing"), [(15, r"0\.95, 0\.99"), (60, r"0\.99")])
-def test_a_fit_says_which_coverages_its_rows_are_too_few_for(n, missing, n_outputs, calibration):
-    y = np.column_stack([Y_TRAIN[:n]] * n_outputs)
-    model = HDIForestRegressor(random_state=0, calibration=calibration)
-    said = rf"^coverage {missing} is not calibrated, because {n} .* too few; calibration=\[0\.5, "
+def test_a_fit_says_which_coverages_its_rows_are_too_few_for(n_outputs):
+    y = np.column_stack([Y_TRAIN[:15]] * n_outputs).squeeze()
+    model = HDIForestRegressor(random_state=0)
+    said = r"^coverage 0\.95, 0\.99 is not calibrated, because 15 .* too few; calibration=\[0\.5, "
     with pytest.warns(UserWarning, match=said) as caught:
-        model.fit(X_TRAIN[:n], y[:, 0] if n_outputs == 1 else y)
+        model.fit(X_TRAIN[:15], y)
     assert len(caught) == 1
-    model.set_params(calibration=list(model.calibration_.coverages))
-    model.fit(X_TRAIN[:n], y[:, 0] if n_outputs == 1 else y)
-
-
-@pytest.mark.filterwarnings("ignore:.* not calibrated")
-@pytest.mark.parametrize(("n", "coverages"), [(1, None), (8, None), (12, (0.5, 0.8, 0.9))])
-def test_the_default_forest_calibrates_what_the_rows_allow(n, coverages):
-    model = HDIForestRegressor().fit(X_TRAIN[:n], Y_TRAIN[:n])
-    assert getattr(getattr(model, "calibration_", None), "coverages", None) == coverages
-    assert np.isfinite(model.predict_interval(X_NEW[:3], 0.5)).all()
+    model.set_params(calibration=list(model.calibration_.coverages)).fit(X_TRAIN[:15], y)
 
 
 @pytest.mark.filterwarnings("ignore:coverage .* is not calibrated")
@@ -333,12 +304,6 @@ def test_a_coverage_that_rows_are_too_few_for():
         model.predict_interval(X_NEW, [])
 
 
-def test_the_default_forest_has_the_seed_of_the_model():
-    rows = X_TRAIN[:300], Y_TRAIN[:300]
-    one, other = (HDIForestRegressor(random_state=3).fit(*rows) for _ in range(2))
-    assert_array_equal(one.predict_interval(X_NEW), other.predict_interval(X_NEW))
-
-
 def test_the_default_forest_of_targets_that_cannot_be_averaged_stays_raw():
     """Eight targets, whose sum is finite, while the sum over the trees is not."""
     model = HDIForestRegressor(random_state=0).fit(X_TRAIN[:300], Y_TRAIN[:300])
@@ -346,24 +311,6 @@ def test_the_default_forest_of_targets_that_cannot_be_averaged_stays_raw():
     with pytest.warns(UserWarning, match=r"not calibrated .*: .* too large to be averaged"):
         model.fit(np.c_[X_TRAIN, 100 * largest], np.where(largest, 1.7e307, 0))
     assert not hasattr(model, "calibration_")
-
-
-@pytest.mark.slow
-def test_targets_that_are_noise_are_covered_as_often_as_asked():
-    """Features say nothing; with so many rows the choice among candidates takes nothing away."""
-    shares = []
-    for seed in range(16):
-        rng = np.random.default_rng(seed)
-        rows, targets = rng.normal(size=(2400, 4)), rng.normal(size=2400)
-        forest = RandomForestRegressor(80, max_features=1, random_state=seed)
-        model = HDIForestRegressor(forest, n_jobs=1, calibration=False).fit(
-            rows[:2000], targets[:2000]
-        )
-        intervals = model.calibrate(coverage=(0.5, 0.9)).predict_interval(rows[2000:], [0.5, 0.9])
-        new = targets[2000:, np.newaxis]
-        shares.append(((intervals[:, 0] <= new) & (new <= intervals[:, 1])).mean(axis=0))
-    error = np.std(shares, axis=0) / np.sqrt(len(shares))
-    assert (np.abs(np.mean(shares, axis=0) - [0.5, 0.9]) < 3 * error).all()
 
 
 def test_arguments_out_of_range_are_named(model):
@@ -436,11 +383,8 @@ def test_sample_weights_are_weights_of_the_scores():
     """Half of the rows are noisy, and have two thirds of the weight."""
     X, y, weights = two_kinds_of_rows(np.random.default_rng(4), 2000)
     forest = RandomForestRegressor(150, random_state=0, min_samples_leaf=10)
-    model = (
-        HDIForestRegressor(forest, calibration=False)
-        .fit(X, y, sample_weight=weights)
-        .calibrate(coverage=[0.8, 0.9])
-    )
+    model = HDIForestRegressor(forest, calibration=False).fit(X, y, sample_weight=weights)
+    model.calibrate(coverage=[0.8, 0.9])
     for level in model.calibration_.levels:
         assert level.realised == pytest.approx(level.coverage, abs=0.01)
         assert level.cross_check.coverage == pytest.approx(level.coverage, abs=0.03)
@@ -454,7 +398,7 @@ def test_sample_weights_are_weights_of_the_scores():
 def test_heavy_rows_that_few_trees_leave_out_count_in_full():
     """Bootstraps of scikit-learn 1.9 draw heavy rows often; of 80 trees few leave them out."""
     shares = []
-    for seed in range(6):
+    for seed in range(4):
         X, y, weights = two_kinds_of_rows(np.random.default_rng(seed), 400)
         new, target, new_weights = two_kinds_of_rows(np.random.default_rng(100 + seed), 2000)
         forest = RandomForestRegressor(80, min_samples_leaf=10, random_state=0)
@@ -465,7 +409,7 @@ def test_heavy_rows_that_few_trees_leave_out_count_in_full():
             shares.append(coverage_score(target, intervals, sample_weight=new_weights))
         regions = calibrate_region(model, coverage=0.8).predict(new)
         shares.append(np.average(regions.contains(target), weights=new_weights))
-    assert_allclose(np.mean(np.reshape(shares, (6, 3)), axis=0), 0.8, atol=0.025)
+    assert_allclose(np.mean(np.reshape(shares, (4, 3)), axis=0), 0.8, atol=0.03)
 
 
 def test_a_pickle_is_checked_against_its_forest(model):
@@ -475,15 +419,14 @@ def test_a_pickle_is_checked_against_its_forest(model):
         restored(model, without="centred")
 
 
-@pytest.mark.parametrize("weights", ["all", "inbag"])
 @pytest.mark.parametrize(("first", "step"), [(0, 1), (0.3, 0.1)])
-def test_ends_of_counts_are_counts(tmp_path, weights, first, step):
+def test_ends_of_counts_are_counts(tmp_path, first, step):
     """And lie in their range, in memory, of a pickle and of a file."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     y = first + step * rng.poisson(1.0, 300)
     forest = RandomForestRegressor(60, random_state=0)
-    model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, y)
+    model = HDIForestRegressor(forest, calibration=False).fit(X, y)
     for method in ("oob", "jackknife+"):
         model.calibrate(coverage=[0.5, 0.9], method=method)
         found = model.predict_interval(X, [0.5, 0.9])
@@ -496,7 +439,7 @@ def test_ends_of_counts_are_counts(tmp_path, weights, first, step):
 
 @pytest.mark.filterwarnings("ignore:.* not calibrated")
 @pytest.mark.filterwarnings("ignore:.*out-of-bag", "ignore:.*out of bag")
-@pytest.mark.parametrize("n", [1, 2, 5, 8, 9, 10, 20])
+@pytest.mark.parametrize("n", [1, 8, 9, 20])
 def test_defaults_work_with_any_number_of_rows(n, tmp_path):
     """The fit calibrates if there are rows enough for the coverage of `predict_interval`."""
     pytest.importorskip("safetensors")
@@ -510,19 +453,10 @@ def test_defaults_work_with_any_number_of_rows(n, tmp_path):
     assert_array_equal(ends, np.transpose([scored["lower_0.9"], scored["upper_0.9"]]))
 
 
-@pytest.mark.filterwarnings("ignore:coverage .* is not calibrated")
-def test_a_coverage_out_of_reach_says_what_is_not():
-    model = HDIForestRegressor(random_state=0).fit(X[:12], Y[:12])
-    said = r"coverage 0.97 needs 33 calibration rows, and there are 12; .* kind='hdi'"
-    with pytest.raises(ValueError, match=said):
-        model.predict_interval(X_NEW, 0.97)
-
-
 WRONG_SHARES = {
     "text": ("0.9", "coverages? must .*'0.9'"),
     "texts": (["0.5", "0.9"], r"coverages? must .*'0.5'.*'0.9'"),
     "boolean": (True, "coverages? must .*True"),
-    "none": (0, "coverages? must .* 0"),
     "percentage": (90, "coverages? must .*90"),
 }
 
@@ -540,8 +474,7 @@ def test_coverages_are_numbers_wherever_they_are_asked_for(given, message, model
     for call in (
         lambda: model.calibrate(coverage=given),
         lambda: model.predict_interval(X_NEW, given),
-        lambda: model.predict_interval(X_NEW, given, output="pyarrow"),
-        lambda: model.predict_interval(X_NEW, given, kind="hdi"),
+        lambda: model.predict_interval(X_NEW, given, kind="hdi", output="pyarrow"),
         lambda: model.oob_.interval(given),
         lambda: leaves.predict_interval(X_NEW, given),
         lambda: leaves.calibrate(X_NEW, Y_NEW, coverage=given),
@@ -581,7 +514,7 @@ def test_quantiles_are_numbers(model):
                 call()
 
 
-@pytest.mark.parametrize("seed", ["a", -1, 2**32, 0.5])
+@pytest.mark.parametrize("seed", ["a", 2**32, 0.5])
 def test_seeds_are_refused_in_one_sentence(seed, model):
     for call in (
         lambda: model.sample(X_NEW, 2, random_state=seed),
@@ -593,20 +526,11 @@ def test_seeds_are_refused_in_one_sentence(seed, model):
             call()
 
 
-@pytest.mark.parametrize("seed", [True, np.False_])
-def test_booleans_are_no_seeds(seed, model):
+def test_booleans_are_no_seeds(model):
     for call in (
-        lambda: model.sample(X_NEW, 2, random_state=seed),
-        lambda: model.calibrate(random_state=seed),
-        lambda: ForestSearchOOB(random_state=seed).fit(X_TRAIN, Y_TRAIN),
+        lambda: model.sample(X_NEW, 2, random_state=True),
+        lambda: model.calibrate(random_state=True),
+        lambda: ForestSearchOOB(random_state=True).fit(X_TRAIN, Y_TRAIN),
     ):
-        with pytest.raises(ValueError, match=rf"random_state must .* got {seed!r}"):
+        with pytest.raises(ValueError, match=r"random_state must .* got True"):
             call()
-
-
-@pytest.mark.parametrize("name", ["kinds", "adaptive", "min_samples_leaf", "clip"])
-def test_arguments_that_are_gone_are_refused(name, model):
-    leaves = from_leaves(model.estimator_.apply, X_TRAIN, Y_TRAIN)
-    for call in (model.calibrate, lambda **own: leaves.calibrate(X_NEW, Y_NEW, **own)):
-        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
-            call(**{name: True})

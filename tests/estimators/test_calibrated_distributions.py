@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
-from hdiforest import ForestSearchOOB, HDIForestRegressor, PITDisplay, from_leaves
-from hdiforest.calibration import Split
+from hdiforest import HDIForestRegressor, PITDisplay, from_leaves
 from hdiforest.metrics import crps_score, make_crps_scorer, pit_values
 from hdiforest.serving import BatchScorer
 
@@ -104,17 +103,6 @@ def test_one_sided_bounds_are_quantiles_nested_and_cover(model):
         error = np.sqrt(0.25 / 200 + 0.25 / 500)
         assert abs((upper[:, 1, j] >= Y_NEW).mean() - coverages[j]) < 4 * error
         assert abs((lower[:, 0, j] <= Y_NEW).mean() - coverages[j]) < 4 * error
-
-
-def test_bounds_of_a_confidence_are_wider():
-    new = rows(200, np.random.default_rng(14))
-    sure = raw_model().calibrate(*new, coverage=0.9, method=Split(confidence=0.95))
-    usual = raw_model().calibrate(*new, coverage=0.9)
-    for kind, sign in (("lower", -1), ("upper", 1)):
-        finite = int(kind == "upper")
-        ends = [m.predict_interval(X_NEW, 0.9, kind=kind)[:, finite] for m in (usual, sure)]
-        assert (sign * (ends[1] - ends[0]) >= 0).all()
-        assert (sign * (ends[1] - ends[0]) > 0).any()
 
 
 @pytest.mark.parametrize("kind", ["lower", "upper"])
@@ -251,25 +239,6 @@ def test_files_pickles_and_batches(tmp_path, calibrated, split, leaves):
     leaves.save(tmp_path / "leaves.hdi")
     loaded = type(leaves).load(tmp_path / "leaves.hdi", FOREST.apply)
     assert_array_equal(loaded.predict_cdf(X_NEW, Y_NEW), leaves.predict_cdf(X_NEW, Y_NEW))
-
-
-def test_batches_refuse_bounds_of_folds(tmp_path):
-    raw_model().calibrate(coverage=0.8, method="jackknife+").save(tmp_path / "model.hdi")
-    with pytest.raises(ValueError, match="one-sided bounds are calibrated by method 'oob' or"):
-        BatchScorer(tmp_path / "model.hdi", 0.8, kind="lower")
-
-
-def test_a_search_has_the_distribution_of_its_best():
-    forests = [RandomForestRegressor(60, random_state=0)]
-    search = ForestSearchOOB(coverage=0.8, forests=forests, random_state=0).fit(X, Y)
-    best = search.best_estimator_
-    assert_array_equal(
-        search.predict_quantiles(X_NEW, LEVELS), best.predict_quantiles(X_NEW, LEVELS)
-    )
-    assert_array_equal(
-        search.predict_interval(X_NEW, kind="upper"),
-        best.predict_interval(X_NEW, 0.8, kind="upper"),
-    )
 
 
 def test_crps_and_pit_of_calibrated_distributions(calibrated):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 
 import hdicore
-from hdiforest import ForestSearchOOB, HDIForestRegressor
+from hdiforest import HDIForestRegressor
 from hdiforest.calibration import OutOfBag
 from hdiforest.exceptions import NewGroupsWarning
 from hdiforest.inspection import diagnose, explain
@@ -170,10 +170,10 @@ def test_rows_of_new_groups_take_the_common_quantile_and_are_counted(tmp_path):
 
 
 def test_split_covers_each_group_at_least_as_asked():
-    """Mondrian: within a group rows are exchangeable, so this is a theorem; over 40 repetitions."""
+    """Mondrian: within a group rows are exchangeable, so this is a theorem; over 25 repetitions."""
     model = fitted()
     shares = []
-    for seed in range(40):
+    for seed in range(25):
         rows = np.random.default_rng(seed).permutation(np.arange(N, 2 * N))
         own, others = np.split(rows, [N // 2])
         model.calibrate(X[own], Y[own], coverage=0.8, by=CODES[own])
@@ -183,13 +183,6 @@ def test_split_covers_each_group_at_least_as_asked():
     mean, error = np.mean(shares, axis=0), np.std(shares, axis=0) / np.sqrt(len(shares))
     assert (mean > 0.8 - 4 * error).all()
     assert (mean < 0.8 + 1 / 150 + 4 * error).all()
-
-
-def test_intervals_by_groups_are_nested(plain):
-    plain.calibrate(by=CODES[TRAIN])
-    ends = plain.predict_interval(X[TEST], plain.calibration_.coverages, by=CODES[TEST])
-    assert (np.diff(ends[:, 0], axis=1) <= 0).all()
-    assert (np.diff(ends[:, 1], axis=1) >= 0).all()
 
 
 @pytest.mark.parametrize(
@@ -225,10 +218,10 @@ def test_labels_are_counted_before_any_work_is_done(plain, monkeypatch):
             plain.calibrate(*rows, by=NAMES[:7])
 
 
-@pytest.mark.parametrize("source", ["array", "function", "column"])
+@pytest.mark.parametrize("source", ["array", "column"])
 def test_groups_are_explained_and_diagnosed(source, tmp_path):
     """Oracle: the intervals of `predict_interval` with the same groups."""
-    by = {"array": NAMES[TRAIN], "function": lambda rows: rows[:, 3] > 1, "column": 3}[source]
+    by = {"array": NAMES[TRAIN], "column": 3}[source]
     model = fitted(WITH_CODE).calibrate(by=by, coverage=[0.5, 0.8])
     rows = WITH_CODE[TEST][:4]
     own = {"by": NAMES[TEST][:4]} if source == "array" else {}
@@ -247,8 +240,7 @@ def test_groups_are_explained_and_diagnosed(source, tmp_path):
     np.testing.assert_allclose(told, 1 - held, atol=1e-9)
     model.save(tmp_path / "model")
     loaded = HDIForestRegressor.load(tmp_path / "model")
-    if source != "function":
-        assert_array_equal(explain(loaded, rows, 0.8, **own).interval, ends)
+    assert_array_equal(explain(loaded, rows, 0.8, **own).interval, ends)
 
 
 def test_without_the_labels_all_rows_are_explained_by_one_quantile(plain):
@@ -329,13 +321,6 @@ def test_times_and_large_numbers_are_labels(plain):
     assert len(plain.calibration_.groups.labels) == 2
 
 
-def test_missing_times_are_refused(plain):
-    times = np.datetime64("2020-01-01", "ns") + np.arange(N)
-    times[5] = np.datetime64("NaT")
-    with pytest.raises(ValueError, match="1 of 1600 are missing, the first in row 5"):
-        plain.calibrate(method=OutOfBag(order=times))
-
-
 def test_order_needs_a_forest_to_fit_before_anything_is_done(plain, tmp_path):
     plain.calibrate(coverage=0.8)
     plain.save(tmp_path / "model")
@@ -399,9 +384,3 @@ def test_order_and_groups_together(plain):
     plain.calibrate(method=OutOfBag(order=X[TRAIN, 1]), by=CODES[TRAIN])
     assert plain.calibration_.groups is not None
     assert plain.calibration_.level(0.9).later.coverage > 0.8
-
-
-def test_a_search_passes_groups_on():
-    search = ForestSearchOOB([ExtraTreesRegressor(60, bootstrap=True)], random_state=0)
-    search.fit(X[TRAIN], Y[TRAIN]).best_estimator_.calibrate(coverage=0.9, by=CODES[TRAIN])
-    assert search.predict_interval(X[TEST], by=CODES[TEST]).shape == (N, 2)

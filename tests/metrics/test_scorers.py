@@ -16,9 +16,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
+from hdiforest import HDIForestRegressor, from_leaves
 from hdiforest.metrics import (
-    coverage_score,
     crps_score,
     make_coverage_scorer,
     make_crps_scorer,
@@ -60,17 +59,6 @@ def test_the_interval_score_is_that_of_scoringrules(model, rows):
     lower, upper = model.predict_interval(X, 0.8).T
     expected = scoringrules.interval_score(y, lower, upper, 0.2)
     assert make_interval_scorer(0.8)(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-12)
-
-
-@pytest.mark.peers
-def test_the_interval_score_is_that_of_mapie(model, rows):
-    mapie = pytest.importorskip("mapie.metrics.regression")
-    X, y = rows[2:]
-    intervals = model.predict_interval(X, [0.8])
-    expected = mapie.regression_mwi_score(y, intervals, 0.8)
-    assert make_interval_scorer(0.8)(model, X, y) == pytest.approx(-expected, rel=1e-12)
-    realised = mapie.regression_coverage_score(y, intervals)[0]
-    assert make_coverage_scorer(0.8)(model, X, y) == pytest.approx(-abs(realised - 0.8), abs=1e-12)
 
 
 def test_the_coverage_scorer_is_greatest_where_coverage_is_nominal(rows):
@@ -150,14 +138,6 @@ def test_models_of_leaves(rows, scorer):
     assert scorer(leaves, X, y) == pytest.approx(scorer(model, X, y), rel=1e-12)
 
 
-def test_a_search_out_of_bag_scores_as_its_best_model(rows):
-    X_train, y_train, X, y = rows
-    forests = [RandomForestRegressor(60, min_samples_leaf=5, random_state=0)]
-    search = ForestSearchOOB(forests, 0.8).fit(X_train, y_train)
-    for scorer in SCORERS:
-        assert scorer(search, X, y) == scorer(search.best_estimator_, X, y)
-
-
 @names
 def test_cross_validation_scores_each_fold(rows, scorer):
     X, y = rows[:2]
@@ -224,12 +204,6 @@ def test_other_estimators_and_several_targets_are_refused(model, rows):
         make_interval_scorer()(linear, X, y)
     with pytest.raises(ValueError, match=r"needs one target, y of shape \(n,\), got .* \(100, 2\)"):
         make_crps_scorer()(model, X, np.stack([y, y], axis=1))
-
-
-def test_coverage_of_one_sided_intervals(model, rows):
-    X, y = rows[2:]
-    realised = coverage_score(y, model.predict_interval(X, 0.8, kind="upper"))
-    assert make_coverage_scorer(0.8, kind="upper")(model, X, y) == -abs(realised - 0.8)
 
 
 def test_importing_metrics_loads_no_scikit_learn(tmp_path):

@@ -92,7 +92,7 @@ def test_evidence_of_drift_is_that_of_the_definition(seen):
 
 def test_false_alarms_are_rare(seen):
     alarms = Counter()
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         alarms.update(seen(rng.random(700) < 0.1, rng.normal(size=700)).alarms.keys())
     assert max(alarms.values(), default=0) <= 2
@@ -170,14 +170,13 @@ def test_models_inside_others_and_of_leaves_are_watched(model):
 def test_models_that_are_refused(model):
     with pytest.raises(ValueError, match="such as HDIForestRegressor, got RandomForestRegressor"):
         CoverageMonitor(model.estimator_)
+    forest = RandomForestRegressor(60, random_state=0)
     with pytest.raises(AttributeError, match="call calibrate first"):
-        CoverageMonitor(HDIForestRegressor(calibration=False).fit(X[:50], Y[:50]))
+        CoverageMonitor(HDIForestRegressor(forest, calibration=False).fit(X[:50], Y[:50]))
     with pytest.raises(ValueError, match="coverage must be one that was calibrated"):
         CoverageMonitor(model, 0.85)
     with pytest.raises(ValueError, match="model must be of one target, this one has 2"):
-        CoverageMonitor(HDIForestRegressor(random_state=0).fit(X[:500], np.c_[Y, Y][:500]))
-    with pytest.raises(ValueError, match="seen no rows yet"):
-        _ = CoverageMonitor(model).state
+        CoverageMonitor(HDIForestRegressor(forest, calibration=0.9).fit(X[:99], np.c_[Y, Y][:99]))
     with pytest.raises(ValueError, match="seen no rows yet"):
         CoverageMonitor(model).plot()
 
@@ -232,8 +231,6 @@ def test_a_saved_monitor_belongs_to_a_model_with_its_coverage(model, tmp_path):
         ({"scores": np.array([np.nan, 0, 1])}, "scores finite"),
         ({"scores": np.zeros(2)}, "as many"),
         ({"coverage_and_miss": np.array([0.9, 0.0])}, "between 0 and 1"),
-        ({"coverage_and_miss": np.array([1.0, 0.1])}, "between 0 and 1"),
-        ({"coverage_and_miss": np.zeros(3)}, "must be float64 of shape"),
         ({"more": np.zeros(3)}, "tensor 'more', which"),
     ],
 )

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from hdicore.regions import Regions
 from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
-from hdiforest.exceptions import InfiniteIntervalsWarning, TrainingRowsWarning
+from hdiforest.exceptions import InfiniteIntervalsWarning
 from hdiforest.regions import RegionCalibration, calibrate_region, predict_region
 
 from .two_modes import NEW, RNG, Y_NEW, X, Y, fitted, forest, model
@@ -80,16 +80,6 @@ def test_a_later_calibration_of_the_model_changes_nothing():
     same(known.predict(NEW), before)
 
 
-def test_nothing_of_it_is_in_the_model_or_its_file(tmp_path):
-    pytest.importorskip("safetensors")
-    own = fitted()
-    own.save(tmp_path / "before")
-    calibrate_region(own)
-    own.save(tmp_path / "after")
-    assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
-    assert not [name for name in dir(own) if "region" in name]
-
-
 def test_of_a_loaded_model_and_through_a_pickle(calibrated, tmp_path):
     pytest.importorskip("safetensors")
     model().save(tmp_path / "m.hdi")
@@ -131,21 +121,10 @@ def test_searches_and_pipelines_are_calibrated_like_their_model():
     rows = scaler.transform(X[:900])
     own = HDIForestRegressor(forest(), calibration=False).fit(rows, Y[:900])
     pipeline = make_pipeline(scaler, own)
-    for found, expected in (
-        (calibrate_region(pipeline), calibrate_region(own)),
-        (
-            calibrate_region(pipeline, NEW[:200], Y_NEW[:200]),
-            calibrate_region(own, scaler.transform(NEW[:200]), Y_NEW[:200]),
-        ),
-    ):
-        assert found.q_hat == expected.q_hat
-        same(found.predict(NEW), expected.predict(scaler.transform(NEW)))
-
-
-def test_rows_of_the_fit_are_told():
-    known = calibrate_region(fitted())
-    with pytest.warns(TrainingRowsWarning, match="X holds the rows of the fit"):
-        known.predict(X[:900])
+    found = calibrate_region(pipeline, NEW[:200], Y_NEW[:200])
+    expected = calibrate_region(own, scaler.transform(NEW[:200]), Y_NEW[:200])
+    assert found.q_hat == expected.q_hat
+    same(found.predict(NEW), expected.predict(scaler.transform(NEW)))
 
 
 def test_bad_input_is_refused():

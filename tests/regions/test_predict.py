@@ -4,16 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from hdicore.regions import Regions
-from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
+from hdiforest import from_leaves
 from hdiforest.regions import predict_region
 
-from .two_modes import NEW, RNG, X, Y, fitted, forest, model
+from .two_modes import NEW, RNG, X, Y, fitted, model
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -83,21 +79,6 @@ def test_models_of_leaves_have_regions():
     assert (found.n_pieces == 2).mean() > 0.9
 
 
-def test_searches_and_pipelines_have_those_of_their_model():
-    search = ForestSearchOOB([forest()], random_state=0).fit(X[:900], Y[:900])
-    found, expected = (predict_region(m, NEW, 0.6) for m in (search, search.best_estimator_))
-    np.testing.assert_array_equal(found.lower, expected.lower)
-    scaler = StandardScaler().fit(X[:900])
-    own = HDIForestRegressor(forest(), calibration=False).fit(scaler.transform(X[:900]), Y[:900])
-    found = predict_region(make_pipeline(scaler, own), NEW, 0.7)
-    expected = predict_region(own, scaler.transform(NEW), 0.7)
-    np.testing.assert_array_equal(found.upper, expected.upper)
-    rows = pd.DataFrame(NEW[:3], index=[7, 8, 9], columns=scaler.get_feature_names_out())
-    scaler.feature_names_in_ = rows.columns.to_numpy()
-    table = predict_region(make_pipeline(scaler, own), rows, 0.7, output="pandas")
-    assert list(table.index) == [7, 8, 9]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -115,10 +96,3 @@ def test_searches_and_pipelines_have_those_of_their_model():
 def test_bad_input_is_refused(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         predict_region(model(), NEW[:2], **options)
-
-
-def test_what_is_no_fitted_model_is_refused():
-    with pytest.raises(ValueError, match=r"^model must be, or end in, .* got ExtraTrees"):
-        predict_region(ExtraTreesRegressor().fit(X, Y), NEW)
-    with pytest.raises(NotFittedError, match="This HDIForestRegressor instance is not fitted"):
-        predict_region(HDIForestRegressor(), NEW)

@@ -69,13 +69,11 @@ def three_kinds(training: Training) -> Intervals:
     def widened(bases: Sequence[Base]) -> tuple[Base, ...]:
         return tuple(base._replace(kind=kind) for base in bases for kind in reversed(BASE_KINDS))
 
-    ends, candidates = out_of_bag._ends_and_quantiles, out_of_bag._candidates
-    with patch.multiple(
+    candidates = out_of_bag._candidates
+    with patch.object(
         out_of_bag,
-        _ends_and_quantiles=lambda source, rows, bases: ends(source, rows, widened(bases)),
-        _candidates=lambda source, rows, bases, known: candidates(
-            source, rows, widened(bases), known
-        ),
+        "_candidates",
+        lambda source, by_size, rows, bases: candidates(source, by_size, rows, widened(bases)),
     ):
         return calibrated(extra_trees(training), training)
 

@@ -578,11 +578,10 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             if (weights := forest.facts.weights) != "all":
                 must = "mean must be None"
                 raise CallError(f"{{no_mean}} with weights={weights!r}", no_mean=must)
-        if by is not None and not how.takes_groups:
-            names = alternatives(repr(e.name) for e in METHODS.values() if e.takes_groups)
+        names = alternatives(repr(e.name) for e in METHODS.values() if not e.has_forests)
+        if by is not None and how.has_forests:
             raise ValueError(f"by must be None with method={how.name!r}; {names} take groups")
-        if n_outputs > 1 and not how.takes_several_outputs:
-            names = alternatives(repr(e.name) for e in METHODS.values() if e.takes_several_outputs)
+        if n_outputs > 1 and how.has_forests:
             raise ValueError(
                 f"method must be {names} for a model of several targets, this has {n_outputs}"
             )

@@ -25,19 +25,18 @@ from hdiforest._estimators.row_source import (
     query_mean_and_intervals,
     query_of,
 )
-from hdiforest._model.bases import BASE_LEVELS, check_base
+from hdiforest._model.bases import check_base
 from hdiforest._tables.frames import frame_of
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Kind, Weights, checks
 from hdiforest._utils.checks import thread_count
 from hdiforest._utils.kinds import TWO_SIDED
 from hdiforest.calibration import Base, Split
-from hdiforest.calibration._calibrate import calibrate_split
+from hdiforest.calibration._calibrate import calibrate
 from hdiforest.calibration._candidates import DEFAULT_COVERAGES, Candidates
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._result import with_distribution
-from hdiforest.calibration._selection import Selected
+from hdiforest.calibration._selection import Selected, reselected
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._model_file import LEAVES
 from hdiforest.serving._parts import Parts
@@ -270,16 +269,16 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         checks.check_choice("kind", interval.kind, TWO_SIDED)
         check_base(interval)
         checks.check_as_many("y", targets, frame_of(X).n_rows)
-        rows = self._source(X)
-        ends = rows.query(query_of("intervals", [interval.level], interval.kind))
+        bases = [interval, *interval.quantiles()]
+        levels, kinds = [each.level for each in bases], [each.kind for each in bases]
+        ends = self._source(X).query(query_of("intervals", levels, kinds))
         checks.check_no_interval_is_empty(ends)
         postprocess = PostProcess.from_targets(leaves.index.atoms(0))
-        selected = [Selected(interval, c) for c in coverages]
-        candidates = Candidates.checked([interval], ends, targets, postprocess)
-        calibration = calibrate_split(candidates, coverages, selected, how.confidence)
-        quantiles = rows.query(query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
-        calibration = how.promised(with_distribution(calibration, quantiles, targets))
-        self._keep(replace(leaves, calibration=calibration))
+        quantiles = {interval.group: ends[:, 1, 1:]}
+        candidates = Candidates([interval], ends[..., :1], targets, postprocess, quantiles)
+        rule = reselected([Selected(interval, c) for c in coverages], how.confidence)
+        calibration, _ = calibrate(how.name, candidates, coverages, rule, confidence=how.confidence)
+        self._keep(replace(leaves, calibration=how.promised(calibration)))
         return self
 
     def __sklearn_clone__(self) -> Self:

@@ -95,12 +95,13 @@ def as_written(levels: Any) -> Any:
 
 
 def shares(name: str, value: Any, *, one: bool = False) -> Array:
-    """Return coverages or levels above 0 and below 1, or also `one`, as float64 of their shape."""
+    """Return one coverage or level, or some, above 0 and below 1, or also `one`, as float64."""
     try:
         numbers = np.asarray(as_written(value))
     except ValueError:  # lists of several lengths
         numbers = np.array(None)
-    if numbers.dtype.kind not in "iuf":  # such as texts and booleans, which numpy casts
+    is_list = numbers.ndim < 2 and numbers.size > 0
+    if not is_list or numbers.dtype.kind not in "iuf":  # such as texts and booleans
         raise ValueError(f"{name} must be a number or a list of numbers, got {value!r}")
     for share in numbers.flat:
         if not (0 < share < 1 or (one and share == 1)):
@@ -132,7 +133,7 @@ def check_size(name: str, value: Any) -> None:
 def checked_coverages(value: Any) -> tuple[float, ...]:
     """Return distinct coverages, ascending, at least one, of a number or a list of numbers."""
     coverages = np.sort(shares("coverage", value).reshape(-1))
-    if len(coverages) == 0 or (np.diff(coverages) == 0).any():
+    if (np.diff(coverages) == 0).any():
         raise ValueError(f"coverage must be one or more distinct numbers, got {value!r}")
     return tuple(coverages.tolist())
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._utils import Array
 from hdiforest.calibration import _selection as selection
 from hdiforest.calibration._candidates import Candidates
+from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups, divide
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
@@ -31,49 +32,71 @@ _N_BINS = 5
 _MIN_SHARE_OF_BIN = 0.5 / _N_BINS  # ties make bins uneven, and small ones cover what chance gives
 
 
-def calibrate_oob(
+def calibrate(
+    method: str,
     candidates: Candidates,
     coverages: tuple[float, ...],
     rule: selection.Rule,
+    *,
     in_first: NDArray[np.bool_] | None = None,
     labels: ArrayLike | None = None,
+    feature: int | None = None,
+    confidence: float | None = None,
 ) -> tuple[Calibration, CrossFit]:
-    """Select and widen bases for ascending coverages on n training rows, each out of bag.
+    """Select and widen bases for ascending coverages by n rows, and calibrate their distribution.
 
-    No row may have taken part in its own ends. `in_first` divides the rows of the cross-fit, by
-    default in random halves. `labels`, (n,), name the groups of the rows, which then have quantiles
-    of their own. Warns of infinite intervals.
+    `in_first` divides the rows of the cross-fit, by default in random halves. `labels`, (n,), name
+    the groups of the rows, perhaps by a feature, which then have quantiles of their own. Warns of
+    infinite intervals.
 
-    Out-of-bag scores of a nested family of intervals as in QOOB (Gupta, Kuchibhotla, Ramdas,
-    "Nested conformal prediction and quantile out-of-bag ensemble methods", Pattern Recognition 127,
-    2022), but added to the intervals of the whole forest, which costs one prediction per row. The
-    guarantee of 1 - 2 (1 - c) of that paper and of the jackknife+ after bootstrap (Kim, Xu, Barber,
-    NeurIPS 2020) does not carry over. Coverages do not depend on each other, but for the nesting of
-    their intervals. O(n m) time and memory per coverage.
+    By "oob" rows are training rows, none of which may have taken part in its own ends: out-of-bag
+    scores of a nested family of intervals as in QOOB (Gupta, Kuchibhotla, Ramdas, "Nested conformal
+    prediction and quantile out-of-bag ensemble methods", Pattern Recognition 127, 2022), but added
+    to the intervals of the whole forest, which costs one prediction per row. The guarantee of 1 - 2
+    (1 - c) of that paper and of the jackknife+ after bootstrap (Kim, Xu, Barber, NeurIPS 2020) does
+    not carry over.
+
+    By "split" rows took no part in the fit, nor in the choice that the rule returns. With a
+    confidence, at least that share of all sets of such rows gives the coverage; without one all
+    sets together give it on average. See `conformal_quantile` and `rank` for the literature.
+
+    Coverages do not depend on each other, but for the nesting of their intervals. O(n m) time and
+    memory per coverage.
     """
     fit = cross_fit(candidates, coverages, rule, in_first)
-    return _calibrate("oob", coverages, fit, labels), fit
-
-
-def calibrate_split(
-    candidates: Candidates,
-    coverages: tuple[float, ...],
-    selected: Sequence[Selected],
-    confidence: float | None = None,
-    labels: ArrayLike | None = None,
-) -> Calibration:
-    """Widen selected bases, for ascending coverages, by rows that took no part in fit or choice.
-
-    With a confidence, at least that share of all sets of such rows gives the coverage. Without a
-    confidence all sets together give it on average. Warns as `calibrate_oob`, and refuses weights
-    with a confidence. See `conformal_quantile` and `rank` for the literature.
-    """
-
-    def rule(rows: Candidates, _: Sequence[float]) -> list[Selected]:
-        return selection.widened(rows, selected, confidence)
-
-    fit = cross_fit(candidates, coverages, rule)
-    return _calibrate("split", coverages, fit, labels, confidence)
+    selected, y, weights = fit.selected[0], candidates.y, candidates.weights
+    postprocess, n = candidates.postprocess, len(candidates.y)
+    q_hat, groups = None, None
+    if labels is not None:
+        distinct, codes = divide(labels)
+        of_groups = selection.quantiles_by_group(candidates, codes, selected, confidence)
+        counts = np.bincount(codes)
+        lower, upper = np.moveaxis(calibrated_intervals(candidates, selected), 1, 0)
+        covered = (lower <= y[:, np.newaxis]) & (y[:, np.newaxis] <= upper)
+        shares = [np.bincount(codes, inside) / counts for inside in covered.T]
+        groups = Groups(tuple(distinct), counts, of_groups, np.stack(shares, axis=1), feature)
+        q_hat = groups.quantiles(codes, np.array([each.q_hat for each in selected]))
+    # Measured on the intervals as they are used, that is nested.
+    intervals = calibrated_intervals(candidates, selected, q_hat)
+    widths = mean_width_score(intervals, sample_weight=weights)
+    covered = coverage_score(y, intervals, sample_weight=weights)
+    scores = interval_score(y, intervals, coverages, sample_weight=weights)
+    measured = np.stack([widths, covered, scores], axis=1).tolist()
+    parts = zip(coverages, measured, fit.checks(), selected, strict=True)
+    levels = tuple(
+        FixedLevel(c, width, share, check, each.base, each.q_hat, score)
+        for c, (width, share, score), check, each in parts
+    )
+    infinite = [level.coverage for level in levels if math.isinf(level.q_hat)]
+    warn_of_infinite(infinite, n, confidence)
+    unclipped = replace(candidates, postprocess=replace(postprocess, clip=False))
+    own_scores = [selection.scores_of(unclipped, each) for each in selected]
+    recent = scores_to_start(own_scores, coverages, weights)
+    quantiles = candidates.quantiles[selected[0].base.group]
+    of_rows = quantiles, y, postprocess, coverages, weights, confidence
+    distribution = PredictiveDistribution.fitted(*of_rows)
+    about = n, confidence, weights is not None, groups, distribution, recent
+    return Calibration(method, levels, postprocess, *about), fit
 
 
 def calibrate_cross(
@@ -93,22 +116,16 @@ def calibrate_cross(
     infinite intervals.
     """
     scores = [postprocess.engine.scores(*fold) for fold in zip(ends, y, strict=True)]
-
-    def without(fold: int, parts: Sequence[Array]) -> Array:
-        return np.concatenate([part for f, part in enumerate(parts) if f != fold])
-
-    by_others = []
-    for fold, fold_ends in enumerate(ends):
-        of_others = without(fold, scores).T
-        others_weights = None if weights is None else without(fold, weights)
-        q_hat = [
-            float(conformal_quantile(scores_of_level, c, weights=others_weights))
-            for scores_of_level, c in zip(of_others, coverages, strict=True)
-        ]
-        by_others.append(postprocess.engine.widen(fold_ends, q_hat, nested=True))
-    intervals, targets = np.concatenate(by_others), np.concatenate(y)
+    targets, of_rows = np.concatenate(y), np.concatenate(scores)
     row_weights = None if weights is None else np.concatenate(weights)
-    zeros = np.zeros(len(targets))
+    numbers, by_others = np.repeat(np.arange(len(y)), list(map(len, y))), []
+    for fold, fold_ends in enumerate(ends):
+        others = numbers != fold
+        own_weights = None if row_weights is None else row_weights[others]
+        of_levels = zip(of_rows[others].T, coverages, strict=True)
+        q_hat = [float(conformal_quantile(own, c, weights=own_weights)) for own, c in of_levels]
+        by_others.append(postprocess.engine.widen(fold_ends, q_hat, nested=True))
+    intervals, zeros = np.concatenate(by_others), np.zeros(len(targets))
     infinite = [c for c in coverages if np.isinf(conformal_quantile(zeros, c, weights=row_weights))]
     warn_of_infinite(infinite, len(targets))
     orders = [np.argsort(fold, axis=0, kind="stable") for fold in scores]
@@ -120,45 +137,6 @@ def calibrate_cross(
     ordered = tuple(np.take_along_axis(*fold, axis=0) for fold in zip(scores, orders, strict=True))
     heavy = tuple(w[order] for w, order in zip(weights or (), orders, strict=False))
     return CrossCalibration(tuple(levels), ordered, postprocess, grouped, method, heavy or None)
-
-
-def _calibrate(
-    method: str,
-    coverages: tuple[float, ...],
-    fit: CrossFit,
-    labels: ArrayLike | None,
-    confidence: float | None = None,
-) -> Calibration:
-    candidates, selected = fit.candidates, fit.selected[0]
-    y, weights, postprocess = candidates.y, candidates.weights, candidates.postprocess
-    q_hat, groups = None, None
-    if labels is not None:
-        distinct, codes = divide(labels)
-        of_groups = selection.quantiles_by_group(candidates, codes, selected, confidence)
-        counts = np.bincount(codes)
-        lower, upper = np.moveaxis(calibrated_intervals(candidates, selected), 1, 0)
-        covered = (lower <= y[:, np.newaxis]) & (y[:, np.newaxis] <= upper)
-        shares = [np.bincount(codes, inside) / counts for inside in covered.T]
-        groups = Groups(tuple(distinct), counts, of_groups, np.stack(shares, axis=1))
-        q_hat = groups.quantiles(codes, np.array([each.q_hat for each in selected]))
-    # Measured on the intervals as they are used, that is nested.
-    intervals = calibrated_intervals(candidates, selected, q_hat)
-    widths = mean_width_score(intervals, sample_weight=weights)
-    covered = coverage_score(y, intervals, sample_weight=weights)
-    scores = interval_score(y, intervals, coverages, sample_weight=weights)
-    measured = np.stack([widths, covered, scores], axis=1).tolist()
-    parts = zip(coverages, measured, fit.checks(), selected, strict=True)
-    levels = tuple(
-        FixedLevel(c, width, share, check, each.base, each.q_hat, score)
-        for c, (width, share, score), check, each in parts
-    )
-    infinite = [level.coverage for level in levels if math.isinf(level.q_hat)]
-    warn_of_infinite(infinite, len(y), confidence)
-    unclipped = replace(candidates, postprocess=replace(postprocess, clip=False))
-    own_scores = [selection.scores_of(unclipped, each) for each in selected]
-    recent = scores_to_start(own_scores, coverages, weights)
-    weighted, n = weights is not None, len(y)
-    return Calibration(method, levels, postprocess, n, confidence, weighted, groups, recent=recent)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""CVPlus: forests that are fitted without each fold of the training rows calibrate."""
+"""CVPlus: the forest is fitted again without each fold of the training rows."""
 
 from __future__ import annotations
 
@@ -13,22 +13,18 @@ from hdiforest._model.bases import FIXED_RAW
 from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils import Array
-from hdiforest._utils.checks import check_choice, check_whole_number
+from hdiforest._utils.checks import check_choice, check_one_for_each, check_whole_number
 from hdiforest._utils.hints import steps
 from hdiforest.calibration import _selection as select
 from hdiforest.calibration._calibrate import calibrate_cross
-from hdiforest.calibration._groups import is_missing
-from hdiforest.calibration._method import (
-    WEIGHTED_SCORES,
-    Method,
-    Request,
-    less_for_clipping,
-)
+from hdiforest.calibration._cross import WEIGHTED_SCORES, CrossIntervals, less_for_clipping
+from hdiforest.calibration._groups import divide, missing_rows
+from hdiforest.calibration._method import Method, Request
 from hdiforest.calibration._out_of_bag import OutOfBag
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import CrossCalibration
 
-_ENDS_AT_ONCE = 1 << 20  # of all forests, so that memory stays flat
+_ENDS_AT_ONCE = 1 << 20  # of the forests of all folds, so that memory stays flat
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to fit on and rows held out
 
@@ -96,7 +92,7 @@ class CVPlus(Method):
         ValueError
             If an option is refused, or the forest cannot be fitted again.
         """
-        refit, training = request.refitting("method='cv+'"), forest.require_training_rows()
+        refit, training = request.refit("method='cv+'"), forest.require_training_rows()
         n_coverages, out_of_bag = len(request.coverages), OutOfBag(objective=self.objective)
         of_fold = request._replace(blocks=())
         forests, ends, targets, row_weights = [], [], [], []
@@ -106,7 +102,9 @@ class CVPlus(Method):
             fold, scored = refit(fit, held_out)
             calibrated = out_of_bag.fit_if_possible(fold, of_fold)
             if calibrated and len(calibrated.result.finite_coverages) == n_coverages:
-                fold = fold.with_calibration(replace(calibrated, grown=None))
+                # Which alone are asked for.
+                intervals = replace(calibrated.result, distribution=None)
+                fold = fold.with_calibration(replace(calibrated, result=intervals, grown=None))
             forests.append(replace(fold, training_rows=None))
             fold_ends = _of_fold(forests[-1], scored, n_coverages, request.n_threads)
             finite = np.isfinite(fold_ends).all(axis=(1, 2))
@@ -171,21 +169,19 @@ class CVPlus(Method):
 
 def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
     """Return a number for each of n rows, the same for rows of one group."""
-    names = np.asarray(groups)
-    if names.shape != (n,):
-        raise ValueError(f"groups must have shape ({n},), got {names.shape}")
-    for row, name in enumerate(names.tolist()):
-        if is_missing(name):
-            raise ValueError(f"groups must name a group for every row, and row {row} has {name!r}")
-    numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(each, len(numbers)) for each in names.tolist()], np.intp)
+    names = np.asarray(groups).astype(object)
+    check_one_for_each("groups", names.shape, n)
+    if missing := missing_rows(names):
+        name = names[missing[0]]
+        must = "groups must name a group for every row"
+        raise ValueError(f"{must}, and row {missing[0]} has {name!r}")
+    return divide(names)[1]
 
 
 @dataclass(frozen=True, eq=False)
-class FoldIntervals(Calibrated):
+class FoldIntervals(CrossIntervals):
     """Intervals by the forests of all folds together."""
 
-    result: CrossCalibration
     folds: tuple[FittedForest, ...] = ()  # calibrated, without training rows
 
     def __post_init__(self) -> None:
@@ -198,18 +194,14 @@ class FoldIntervals(Calibrated):
         ):
             raise ValueError("the calibration does not fit the folds of the model")
 
-    def intervals(self, query: IntervalQuery) -> Array:
-        """Return the intervals of all forests, widened by the scores of all rows."""
-        X, positions, n_threads, _, of_folds, *_ = query
-        query.fill_mean(self.forest)
-        pairs = list(zip(self.folds, of_folds or [X] * len(self.folds), strict=True))
-        intervals, k = np.empty((len(X), 2, *positions.shape)), int(positions.max()) + 1
-        step = max(1, _ENDS_AT_ONCE // len(self.folds))
-        for begin in range(0, len(X), step):
-            part = slice(begin, begin + step)
-            ends = np.stack([_of_fold(fold, rows[part], k, n_threads) for fold, rows in pairs])
-            intervals[part] = self.result.engine.widen(ends, positions, n_threads=n_threads)
-        return intervals
+    @property
+    def _at_once(self) -> int:
+        return max(1, _ENDS_AT_ONCE // len(self.folds))
+
+    def _ends(self, query: IntervalQuery, part: slice) -> Array:
+        k = int(query.positions.max()) + 1
+        pairs = zip(self.folds, query.of_folds or [query.X] * len(self.folds), strict=True)
+        return np.stack([_of_fold(fold, rows[part], k, query.n_threads) for fold, rows in pairs])
 
 
 def _of_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:

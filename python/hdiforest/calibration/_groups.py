@@ -139,7 +139,11 @@ def divide(labels: ArrayLike) -> tuple[list[Label], NDArray[np.intp]]:
 
 
 def _label(value: Any) -> Label:
-    if is_missing(value):
+    try:
+        is_missing = value is None or bool(value != value)  # NaN, NaT
+    except TypeError:  # pandas.NA
+        is_missing = True
+    if is_missing:
         return None
     is_number = isinstance(value, int | float) and float(value) == value  # large ids may not be
     return float(value) if is_number else str(value)
@@ -149,11 +153,3 @@ def missing_rows(values: NDArray[Any]) -> list[int]:
     """Return the rows (n,) with a missing value."""
     labels, group = divide(values)
     return [row for row, label in enumerate(group.tolist()) if labels[label] is None]
-
-
-def is_missing(value: Any) -> bool:
-    """Tell whether a value is None, NaN, NaT or pandas.NA."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA
-        return True

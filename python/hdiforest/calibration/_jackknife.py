@@ -15,17 +15,11 @@ from hdiforest._model.training_rows import draw_rows
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_whole_number
 from hdiforest.calibration._calibrate import calibrate_cross
-from hdiforest.calibration._method import (
-    WEIGHTED_SCORES,
-    Method,
-    Request,
-    less_for_clipping,
-    require_out_of_bag,
-)
+from hdiforest.calibration._cross import WEIGHTED_SCORES, CrossIntervals, less_for_clipping
+from hdiforest.calibration._method import Method, Request, require_out_of_bag
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._result import CrossCalibration
 
-_MERGES_AT_ONCE = 1 << 16  # bounds the leaf ids
+_MERGES_AT_ONCE = 1 << 16  # of the forests of all rows: bounds the leaf ids
 
 
 @dataclass(frozen=True)
@@ -116,10 +110,9 @@ class JackknifePlus(Method):
 
 
 @dataclass(frozen=True, eq=False)
-class JackknifeIntervals(Calibrated):
+class JackknifeIntervals(CrossIntervals):
     """Intervals by the forests of m training rows together."""
 
-    result: CrossCalibration
     index: LeafIndex  # of the rows as the trees drew them
     drawn: NDArray[np.bool_]  # (m, n_trees) whether a tree drew the row
 
@@ -131,20 +124,15 @@ class JackknifeIntervals(Calibrated):
         if self.drawn.dtype != np.bool_ or self.drawn.shape != shape:
             raise ValueError(f"drawn must be bool of shape {shape}")
 
-    def intervals(self, query: IntervalQuery) -> Array:
-        """Return the intervals of all forests, widened by the scores of all rows."""
-        X, positions, n_threads, *_ = query
-        query.fill_mean(self.forest)
-        intervals, m = np.empty((len(X), 2, *positions.shape)), len(self.drawn)
-        step = max(1, _MERGES_AT_ONCE // m)
-        for begin in range(0, len(X), step):
-            part = slice(begin, begin + step)
-            leaves = self.forest.scorer.forest.leaves(X[part], n_threads=n_threads)
-            masked = np.where(self.drawn[:, np.newaxis], np.int32(-1), leaves)
-            ends = _read(self.index, masked.reshape(-1, masked.shape[2]), n_threads)
-            of_rows = ends.reshape(m, -1, 2, 1)
-            intervals[part] = self.result.engine.widen(of_rows, positions, n_threads=n_threads)
-        return intervals
+    @property
+    def _at_once(self) -> int:
+        return max(1, _MERGES_AT_ONCE // len(self.drawn))
+
+    def _ends(self, query: IntervalQuery, part: slice) -> Array:
+        leaves = self.forest.scorer.forest.leaves(query.X[part], n_threads=query.n_threads)
+        masked = np.where(self.drawn[:, np.newaxis], np.int32(-1), leaves)
+        ends = _read(self.index, masked.reshape(-1, masked.shape[2]), query.n_threads)
+        return ends.reshape(len(self.drawn), -1, 2, 1)
 
 
 def _read(index: LeafIndex, leaves: NDArray[np.int32], n_threads: int) -> Array:

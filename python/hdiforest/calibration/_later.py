@@ -14,6 +14,7 @@ from hdiforest._model.fitted import FittedForest, IntervalQuery
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.forms import ISO_DATE, ColumnError, form_of
 from hdiforest._utils import Array
+from hdiforest._utils.checks import check_one_for_each
 from hdiforest._utils.hints import steps, warn_caller
 from hdiforest._utils.optional import need, pa, pc
 from hdiforest.calibration._calibrate import measure_cross_check
@@ -37,8 +38,7 @@ def order_of_rows(forest: FittedForest, order: Any) -> NDArray[np.intp]:
         values = X[:, j]
     else:
         values = np.asarray(order)
-    if values.shape != (len(X),):
-        raise ValueError(f"order must have shape ({len(X)},), got {values.shape}")
+    check_one_for_each("order", values.shape, len(X))
     values = _with_texts_read(values)
     if missing := missing_rows(values):
         counted = f"{len(missing)} of {len(X)} are missing, the first in row {missing[0]}"
@@ -85,10 +85,8 @@ def check_later_rows(
         fitted, scored = refit(before, block)
         of_block, labels = request._replace(blocks=()), None
         if by is not None and by.array is not None:
-            of_block, labels = (
-                of_block._replace(by=replace(by, array=by.array[before])),
-                by.array[block],
-            )
+            of_block = of_block._replace(by=replace(by, array=by.array[before]))
+            labels = by.array[block]
         with ignore_infinite_intervals():
             calibrated = calibrate(fitted, of_block)[0]
         positions, codes = np.arange(len(request.coverages)), calibrated.group_codes(scored, labels)
@@ -96,18 +94,17 @@ def check_later_rows(
         ends = calibrated.intervals(query)
         finite = ~np.isnan(ends).any(axis=(1, 2))
         blocks.append((block[finite], ends[finite]))
-    of_blocks, all_ends = zip(*blocks, strict=True)
-    sizes = np.cumsum([len(block) for block in of_blocks])[:-1]
-    together, ends = np.concatenate(of_blocks), np.concatenate(all_ends)
+    together = np.concatenate([block for block, _ in blocks])
+    y, weights = rows.y[together], rows.weights_of(together)
+    ends = np.concatenate([own for _, own in blocks])
 
     def check(j: int) -> LaterCheck | None:
-        parts = zip(np.split(together, sizes), np.split(ends[..., j], sizes), strict=True)
         shares = [
-            float(coverage_score(rows.y[part], intervals, sample_weight=rows.weights_of(part)))
-            for part, intervals in parts
+            float(coverage_score(rows.y[part], own[..., j], sample_weight=rows.weights_of(part)))
+            for part, own in blocks
             if len(part) > 0
         ]
-        whole = measure_cross_check(rows.y[together], ends[..., j], rows.weights_of(together))
+        whole = measure_cross_check(y, ends[..., j], weights)
         return None if whole is None else LaterCheck(**vars(whole), blocks=tuple(shares))
 
     return tuple(map(check, range(len(request.coverages))))

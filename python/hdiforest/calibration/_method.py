@@ -17,7 +17,6 @@ from hdiforest._model.training_rows import TreeBlock
 from hdiforest._utils import Array
 from hdiforest._utils.checks import CallError
 from hdiforest.calibration._groups import GroupSource
-from hdiforest.calibration._result import CrossCalibration
 from hdiforest.exceptions import InfiniteIntervalsWarning
 
 LabelledRows = tuple[Rows, Array]  # (n, n_features), and their targets
@@ -35,18 +34,13 @@ class Request(NamedTuple):
     by: GroupSource | None = None
     mean: Any = None
     random_state: int | None = 0
-    # Returns what fits again, or raises ValueError, of the argument that needs it.
-    refit: Callable[[str], Refit] | None = None
+    # Returns a `Refit`, or raises ValueError, of the argument that needs it.
+    refit: Any = None
     blocks: Sequence[TreeBlock] = ()  # all leaves and draws of the training rows, if at hand
 
     def source(self, forest: FittedForest) -> OutOfBagIntervals:
         """Return the base intervals of training rows out of bag."""
         return OutOfBagIntervals(forest, self.n_threads, self.mean, self.random_state, self.blocks)
-
-    def refitting(self, what: str) -> Refit:
-        """Return what fits the forest again, or raise ValueError."""
-        assert self.refit is not None  # of a model of scikit-learn's
-        return self.refit(what)
 
 
 class Method(ABC):
@@ -54,9 +48,8 @@ class Method(ABC):
 
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # X and y that took no part in the fit
-    takes_groups: ClassVar[bool] = False
-    takes_several_outputs: ClassVar[bool] = False
-    has_forests: ClassVar[bool] = False  # several of them answer together
+    # Several of them answer together, for one target and without groups.
+    has_forests: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, forest: FittedForest, request: Request) -> Calibrated:
@@ -79,18 +72,6 @@ class Method(ABC):
         ValueError
             If the forest cannot be calibrated by the method.
         """
-
-
-WEIGHTED_SCORES = (
-    "No guarantee is known for rows with weights: conformal quantiles are weighted, and the "
-    "cross-check shows what to expect of rows that are drawn by these weights."
-)
-
-
-def less_for_clipping(calibration: CrossCalibration) -> str:
-    """Say what clipping takes from a guarantee; empty: nothing."""
-    loss = 2 / (calibration.n + 1)
-    return f", less {loss:.2g} for the clipping" if calibration.postprocess.clip else ""
 
 
 def require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model import bases as of_forest
-from hdiforest._model.bases import Base
+from hdiforest._model.bases import Base, Group
 from hdiforest._model.fitted import Calibrated, FittedForest
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.training_rows import draw_rows
@@ -18,7 +19,7 @@ from hdiforest._utils import Array, BaseKind
 from hdiforest._utils.checks import CallError, check_choice, check_whole_number
 from hdiforest._utils.hints import steps
 from hdiforest.calibration import _selection as select
-from hdiforest.calibration._calibrate import CrossFit, calibrate_oob
+from hdiforest.calibration._calibrate import CrossFit, calibrate
 from hdiforest.calibration._candidates import LEVELS, Candidates
 from hdiforest.calibration._later import check_later_rows, order_of_rows, warn_of_later_rows
 from hdiforest.calibration._method import (
@@ -30,7 +31,7 @@ from hdiforest.calibration._method import (
 from hdiforest.calibration._outputs import OutputIntervals
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
-from hdiforest.calibration._result import USUAL_COVERAGE, with_distribution
+from hdiforest.calibration._result import USUAL_COVERAGE
 from hdiforest.calibration._widened import WidenedIntervals
 
 _GUARANTEE = (
@@ -78,8 +79,6 @@ class OutOfBag(Method):
     """
 
     name: ClassVar[str] = "oob"
-    takes_groups: ClassVar[bool] = True
-    takes_several_outputs: ClassVar[bool] = True
     max_rows: int = 10_000
     objective: select.Objective = "balanced"
     order: Any = None
@@ -117,7 +116,7 @@ class OutOfBag(Method):
                 f"order must be None for a model of several targets, this has {forest.n_outputs}"
             )
         order = order_of_rows(forest, self.order)
-        refit = request.refitting("order")
+        refit = request.refit("order")
         calibrated = self.cross_fit(forest, request)[0]
         before = replace(self, order=None).cross_fit
         later = check_later_rows(before, forest, order, refit, request)
@@ -133,17 +132,12 @@ class OutOfBag(Method):
             blocks = training.blocks(forest.scorer.forest, None, request.n_threads)
             request = request._replace(blocks=list(blocks))
         parts = [forest.of_output(j, request.n_threads) for j in range(forest.n_outputs)]
-        fitted = [self.cross_fit(part, request) for part in parts]
-        rows = fitted[0][1]
-        for _, usable, _ in fitted[1:]:
-            rows = np.intersect1d(rows, usable)
-        fits = [fit.of_rows(np.searchsorted(usable, rows)) for _, usable, fit in fitted]
+        found = [self.cross_fit(part, request) for part in parts]
+        calibrated, usable, _ = zip(*found, strict=True)
+        rows = reduce(np.intersect1d, usable)
+        fits = [fit.of_rows(np.searchsorted(own, rows)) for _, own, fit in found]
         bases = [(fit.candidates, fit.selected) for fit in fits]
-        forests = [
-            part.with_calibration(calibrated)
-            for part, (calibrated, _, _) in zip(parts, fitted, strict=True)
-        ]
-        return OutputIntervals.of(forest, forests, bases, fits[0].in_first)
+        return OutputIntervals.of(forest, parts, calibrated, bases, fits[0].in_first)
 
     def fit_finite(self, forest: FittedForest, request: Request) -> Calibrated:
         """Select and widen intervals as `fit` does, at the coverages that have enough rows.
@@ -178,7 +172,7 @@ class OutOfBag(Method):
         return calibrated
 
     def fit_if_possible(self, forest: FittedForest, request: Request) -> WidenedIntervals | None:
-        """Select and widen intervals as `fit` does, without warnings and a distribution.
+        """Select and widen intervals as `fit` does, without warnings.
 
         Parameters
         ----------
@@ -204,7 +198,7 @@ class OutOfBag(Method):
                 raise CallError(f"{{no_mean}}, {why}", no_mean="mean must be None")
             return None
         with ignore_infinite_intervals():
-            return self._select(source, request, intervals_alone=True)[0]
+            return self._select(source, request)[0]
 
     def cross_fit(self, forest: FittedForest, request: Request) -> Found:
         """Calibrate a forest of one target, and keep the cross-fit of its rows.
@@ -234,9 +228,7 @@ class OutOfBag(Method):
         require_out_of_bag(self.name, source)
         return self._select(source, request)
 
-    def _select(
-        self, source: OutOfBagIntervals, request: Request, *, intervals_alone: bool = False
-    ) -> Found:
+    def _select(self, source: OutOfBagIntervals, request: Request) -> Found:
         """Return what is selected and widened on the rows of a source."""
         drawn = draw_rows(source.usable, self.max_rows, request.random_state)
         # Of many rows some select, and the others find the quantiles.
@@ -245,75 +237,65 @@ class OutOfBag(Method):
         compared = draw_rows(drawn, n_compared, request.random_state)
         # Bounds of leaves cannot be merged, and of the kinds this one alone is monotonic.
         is_monotonic = source.fitted.facts.weights == "monotonic"
-        sizes = (1,) if is_monotonic else LEAF_SIZES
         kind: BaseKind = "equal_tailed" if is_monotonic else "averaged"
-        sources = {m: source.pruned(m) for m in sizes}
-        bases = [
-            [Base(f, kind, level, m) for f in source.families for level in LEVELS] for m in sizes
-        ]
-        pairs = steps("calibrating by leaf size", list(zip(sizes, bases, strict=True)))
-        parts = [_ends_and_quantiles(sources[m], compared, some) for m, some in pairs]
-        every = tuple(base for some in bases for base in some)
-        rows, candidates = _candidates(source, compared, every, parts)
+        sources = {m: source.pruned(m) for m in ((1,) if is_monotonic else LEAF_SIZES)}
+        groups = [(m, family) for m in sources for family in source.families]
+        bases = [Base(family, kind, level, m) for m, family in groups for level in LEVELS]
+        stages = steps("calibrating by leaf size", list(sources.items()))
+        rows, candidates = _candidates(source, stages, compared, bases)
         rule = select.rule_for(len(rows), self.objective)
         if is_divided:
             selected = rule(candidates, request.coverages)
             rule = select.reselected(selected)
-            every = tuple(dict.fromkeys(each.base for each in selected))
             others = np.setdiff1d(drawn, compared)
-            parts = [_ends_and_quantiles(sources[every[0].min_samples_leaf], others, every)]
-            rows, candidates = _candidates(source, others, every, parts)
+            bases = list(dict.fromkeys(each.base for each in selected))
+            size = bases[0].min_samples_leaf
+            rows, candidates = _candidates(source, [(size, sources[size])], others, bases)
         # The same halves for all forests of so many training rows.
-        in_first = select.first_half(len(source.rows.y))[rows]
-        labels = None if request.by is None else request.by.labels(source.rows.X)[rows]
-        calibration, fit = calibrate_oob(candidates, request.coverages, rule, in_first, labels)
-        calibration = replace(calibration, guarantee=_GUARANTEE)
+        in_first, by = select.first_half(len(source.rows.y))[rows], request.by
+        calibration, fit = calibrate(
+            self.name,
+            candidates,
+            request.coverages,
+            rule,
+            in_first=in_first,
+            labels=None if by is None else by.labels(source.rows.X)[rows],
+            feature=None if by is None else by.feature,
+        )
         base = calibration.bases[0]
-        if not intervals_alone:
-            quantiles = candidates.quantiles[base.group]
-            calibration = with_distribution(
-                calibration, quantiles, candidates.y, candidates.weights
-            )
         best, least = sources[base.min_samples_leaf], base.min_samples_leaf
         larger = f"leaves of at least {least} rows, for predict, too"
         for kept in steps(f"keeping {'trees as they grew' if least == 1 else larger}", [best]):
             calibrated = WidenedIntervals(
                 kept.fitted.without_rows(),
-                calibration.by_feature(request.by),
+                replace(calibration, guarantee=_GUARANTEE),
                 centred=None if base.family == "raw" else kept.centred_forest(base.family),
-                by=request.by,
+                by=by,
                 grown=None if kept is source else source.fitted.without_rows(),
             )
         return calibrated, rows, fit
 
 
-EndsAndQuantiles = tuple[Array, dict[of_forest.Group, Array]]
-
-
-def _ends_and_quantiles(
-    source: OutOfBagIntervals, rows: NDArray[np.intp], bases: Sequence[Base]
-) -> EndsAndQuantiles:
-    """Return the ends of bases (n, 2, m), and the quantiles (n, 19) of each distribution."""
-    first = {base.group: base for base in reversed(bases)}
-    columns = [each for base in first.values() for each in base.quantiles()]
-    ends = source.intervals(rows, [*bases, *columns])
-    quantiles = np.split(ends[:, 1, len(bases) :], len(first), axis=1)
-    return ends[..., : len(bases)], dict(zip(first, quantiles, strict=True))
-
-
 def _candidates(
     source: OutOfBagIntervals,
+    by_size: Iterable[tuple[int, OutOfBagIntervals]],
     rows: NDArray[np.intp],
-    bases: tuple[Base, ...],
-    parts: Sequence[EndsAndQuantiles],
+    bases: Sequence[Base],
 ) -> tuple[NDArray[np.intp], Candidates]:
-    """Return the rows of which all is finite, and their candidates."""
-    ends = np.concatenate([some for some, _ in parts], axis=-1)
-    quantiles = {group: each for _, some in parts for group, each in some.items()}
-    finite = np.isfinite(ends).all(axis=(1, 2))
-    for each in quantiles.values():
-        finite &= np.isfinite(each).all(axis=1)
-    rows, of_rows = rows[finite], {group: each[finite] for group, each in quantiles.items()}
+    """Return the rows of which all is finite, and their bases by the sources of each leaf size."""
+    ends: list[Array] = []
+    quantiles: dict[Group, Array] = {}
+    for size, pruned in by_size:
+        own = [base for base in bases if base.min_samples_leaf == size]
+        of_groups = {base.group: base.quantiles() for base in own}
+        found = pruned.intervals(rows, [*own, *chain.from_iterable(of_groups.values())])
+        ends.append(found[..., : len(own)])
+        parts = np.split(found[:, 1, len(own) :], len(of_groups), axis=1)
+        quantiles |= dict(zip(of_groups, parts, strict=True))
+    together = np.concatenate(ends, axis=-1)
+    read = np.hstack([together[:, 0], together[:, 1], *quantiles.values()])
+    finite = np.flatnonzero(np.isfinite(read).all(axis=1))
     postprocess = PostProcess.from_targets(source.rows.weighted_targets)
     targets, weights = source.rows.y[rows], source.weights_of(rows)
-    return rows, Candidates.checked(bases, ends[finite], targets, postprocess, weights, of_rows)
+    of_all = Candidates(bases, together, targets, postprocess, quantiles, weights)
+    return rows[finite], of_all.rows(finite)

@@ -153,8 +153,6 @@ def readings_of_bounds(
     (end,) = ENDS[kind]
     distributions = distributions_of(calibration, "calibrated") or []
     coverages = shares("coverage", coverage, one=True)
-    if coverages.ndim > 1:
-        raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
     first = calibrations_of(calibration)[0]
     confidence, n = first.confidence, first.n
 

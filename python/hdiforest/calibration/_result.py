@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +25,7 @@ from hdiforest._utils.checks import (
     significant,
 )
 from hdiforest.calibration._distribution import PredictiveDistribution
-from hdiforest.calibration._groups import Groups, GroupSource
+from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rank, rows_needed, weight_needed
 
@@ -69,8 +68,8 @@ class CrossCheck:
     worst_of_five: float
 
     def __post_init__(self) -> None:
-        _require(self, _SHARE, "coverage", "worst_of_five")
-        _require(self, _NOT_NEGATIVE, "standard_error", "mean_width")
+        _require_shares(self, "coverage", "worst_of_five")
+        _require_not_negative(self, "standard_error", "mean_width")
         if any(share is not None and not 0 <= share <= 1 for share in self.thirds):
             raise ValueError(f"thirds must be in [0, 1], got {self.thirds}")
 
@@ -133,8 +132,8 @@ class Level:
 
     def __post_init__(self) -> None:
         one_share("coverage", self.coverage)
-        _require(self, _NOT_NEGATIVE, "mean_width")
-        _require(self, _SHARE, "realised")
+        _require_not_negative(self, "mean_width")
+        _require_shares(self, "realised")
 
 
 @dataclass(frozen=True)
@@ -180,36 +179,31 @@ class FixedLevel(Level):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_base(self.base)
-        _require(self, _NOT_NEGATIVE, "interval_score")
-        _require(self, ("be a number or infinite", lambda q: q > -np.inf), "q_hat")
+        _require_not_negative(self, "interval_score")
 
 
-Rule = tuple[str, Callable[[float], bool]]  # what a number must be, and whether it is; NaN never is
-_SHARE: Rule = "be in [0, 1]", lambda share: 0 <= share <= 1
-_NOT_NEGATIVE: Rule = "not be negative", lambda number: number >= 0
-
-
-def _require(of: object, rule: Rule, *names: str) -> None:
+def _require_shares(of: object, *names: str) -> None:
     for name in names:
-        if not rule[1](getattr(of, name)):
-            raise ValueError(f"{name} must {rule[0]}, got {getattr(of, name)}")
+        if not 0 <= getattr(of, name) <= 1:  # NaN never is
+            raise ValueError(f"{name} must be in [0, 1], got {getattr(of, name)}")
+
+
+def _require_not_negative(of: object, *names: str) -> None:
+    for name in names:
+        if not getattr(of, name) >= 0:
+            raise ValueError(f"{name} must not be negative, got {getattr(of, name)}")
 
 
 _HEAD = ("nominal", "coverage", "cross check", "worst of five", "width", "intervals")
 
 
-class CalibrationResult(ABC):
+class CalibrationResult:
     """The coverages of a calibration, looked up and shown."""
 
     method: str
     levels: tuple[Any, ...]  # of Level
     n: int  # calibration rows
     guarantee: str  # what is promised of one interval of each coverage c, in words
-    may_be_of_fit: ClassVar[bool] = True  # whether the fit of a model can make it
-
-    @abstractmethod
-    def _describe(self, level: Any) -> str:
-        """Say what the intervals of a coverage are made of."""
 
     def _check_coverages(self) -> None:
         coverages = self.coverages
@@ -243,14 +237,8 @@ class CalibrationResult(ABC):
         if isinstance(number, float) and number in self.coverages:  # one row would wait for checks
             return np.array(self.coverages.index(number))
         levels = shares("coverage", coverage)
-        if levels.ndim > 1 or levels.size == 0:
-            raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
         positions = [self._position(level) for level in levels.reshape(-1).tolist()]
         return np.array(positions, dtype=np.intp).reshape(levels.shape)
-
-    def __contains__(self, coverage: float) -> bool:
-        """Whether a coverage was calibrated."""
-        return self._find(coverage) is not None
 
     def level(self, coverage: float) -> Any:
         """Return the result of one coverage.
@@ -278,32 +266,27 @@ class CalibrationResult(ABC):
         """The coverages with finite intervals, for which there were enough rows."""
         return self.coverages
 
-    def _find(self, coverage: float) -> int | None:
+    def _position(self, coverage: float) -> int:
         for position, calibrated in enumerate(self.coverages):
             if math.isclose(calibrated, coverage, rel_tol=0, abs_tol=1e-7):  # float32 will do
                 return position
-        return None
-
-    def _position(self, coverage: float) -> int:
-        if (position := self._find(coverage)) is not None:
-            return position
         if 0 < coverage < 1 and self.n < (needed := rows_needed(coverage)):
             raise CallError(
                 f"{{coverage}} {coverage:g} needs {needed} calibration rows, and there are "
                 f"{self.n}; ask for a lower one, or for {{hdi}}, which is not calibrated",
                 hdi="kind='hdi'",
             )
-        listed = ", ".join(f"{level:g}" for level in self.coverages)
-        with_it = ", ".join(f"{level:g}" for level in sorted([*self.coverages, coverage]))
+        listed, with_it = (
+            ", ".join(f"{level:g}" for level in levels)
+            for levels in (self.coverages, sorted([*self.coverages, coverage]))
+        )
         # Another method would have another guarantee.
         how = {"oob": "", "split": "X, y, "}.get(self.method, f"method={self.method!r}, ")
-        is_of_fit = self.method == "oob" and self.may_be_of_fit
-        fit = f", fit with calibration=[{with_it}]" if is_of_fit else ""
         raise CallError(
             f"{{coverage}} must be one that was calibrated: {listed}; got {coverage:g}; "
             "{calibrate}, or use {hdi}, which is not calibrated",
             with_it.replace(",", ""),
-            calibrate=f"call calibrate({how}coverage=[{with_it}]){fit}",
+            calibrate=f"call calibrate({how}coverage=[{with_it}])",
             hdi="kind='hdi'",
         )
 
@@ -325,22 +308,16 @@ class CalibrationResult(ABC):
         return [_HEAD, *map(self._cells, self.levels)]
 
     def _cells(self, level: Level) -> tuple[str, ...]:
-        check, width = level.cross_check, significant(level.mean_width)
-        worst = "-" if check is None else f"{check.worst_of_five:.3f}"
-        covered = f"{level.coverage:g}", f"{level.realised:.3f}", shown_check(check), worst
-        return *covered, width, self._describe(level)
+        checked, worst = "-", "-"
+        if (check := level.cross_check) is not None:
+            checked = f"{check.coverage:.3f} ± {check.standard_error:.3f}"
+            worst = f"{check.worst_of_five:.3f}"
+        covered = f"{level.coverage:g}", f"{level.realised:.3f}", checked, worst
+        return *covered, significant(level.mean_width), self._describe(level)
 
-
-def shown_check(check: CrossCheck | None) -> str:
-    """Return a coverage with its standard error; a dash where there is none."""
-    return "-" if check is None else f"{check.coverage:.3f} ± {check.standard_error:.3f}"
-
-
-def shown_later(check: LaterCheck | None) -> str:
-    """Return a coverage with the range of its blocks; a dash where there is none."""
-    if check is None:
-        return "-"
-    return f"{check.coverage:.3f} ({min(check.blocks):.2f} to {max(check.blocks):.2f})"
+    def _describe(self, level: Any) -> str:
+        """Say what the intervals of a coverage are made of."""
+        raise NotImplementedError
 
 
 class Step(NamedTuple):
@@ -493,23 +470,6 @@ class Calibration(CalibrationResult):
         pairs = zip(self.levels, others, strict=True)
         return replace(self, levels=tuple(replace(level, **other) for level, other in pairs))
 
-    def by_feature(self, by: GroupSource | None) -> Calibration:
-        """Return the calibration with the feature that holds the groups, if there is one.
-
-        Parameters
-        ----------
-        by : GroupSource or None
-            Where the groups of rows come from.
-
-        Returns
-        -------
-        Calibration
-            A copy with the feature, or the calibration itself without groups.
-        """
-        if by is None or self.groups is None:
-            return self
-        return replace(self, groups=replace(self.groups, feature=by.feature))
-
     def intervals(self, ends: Array, codes: NDArray[np.intp] | None = None) -> Array:
         """Return calibrated intervals of rows.
 
@@ -547,7 +507,10 @@ class Calibration(CalibrationResult):
         rows = super()._rows()
         if not self.later:
             return rows
-        column = ("later rows", *map(shown_later, self.later))
+        column = ["later rows"]
+        for check in self.later:
+            blocks = "" if check is None else f"{min(check.blocks):.2f} to {max(check.blocks):.2f}"
+            column.append("-" if check is None else f"{check.coverage:.3f} ({blocks})")
         return [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
 
     def _notes(self) -> list[str]:
@@ -562,16 +525,6 @@ class Calibration(CalibrationResult):
 
     def _describe(self, level: FixedLevel) -> str:
         return f"{level.base}, q_hat {significant(level.q_hat)}"
-
-
-def with_distribution(
-    calibration: Calibration, base: Array, y: Array, weights: Array | None = None
-) -> Calibration:
-    """Return the calibration with the distribution of its rows, by their base quantiles (n, 19)."""
-    distribution = PredictiveDistribution.fitted(
-        base, y, calibration.postprocess, calibration.coverages, weights, calibration.confidence
-    )
-    return replace(calibration, distribution=distribution)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._model.bases import BASE_LEVELS, Base, Group
+from hdiforest._model.bases import BASE_LEVELS, Base
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice
 from hdiforest.calibration._candidates import Candidates
@@ -44,9 +44,8 @@ class Selected(NamedTuple):
     base: Base
     coverage: float
     q_hat: float = math.nan
-    scale: float = (
-        math.nan
-    )  # of boxes of several outputs, by the rows that selected; 0: all targets are equal
+    # Of boxes of several outputs, by the rows that selected; 0: all targets are equal.
+    scale: float = math.nan
 
 
 # Selects and widens a base for each of the coverages, which ascend, on the rows of the candidates.
@@ -63,18 +62,16 @@ def rule_for(n_rows: int, objective: Objective = "balanced") -> Rule:
 def select(
     candidates: Candidates, coverages: Sequence[float], *, objective: Objective | None
 ) -> list[Selected]:
-    """Select the distribution of least CRPS, and the `best` of its bases for each coverage."""
-    sharp = candidates.of_group(sharpest(candidates))
+    """Select the distribution of least CRPS, and the `best` of its bases for each coverage.
+
+    The first distribution wins a tie.
+    """
+    losses = {
+        group: pinball_loss(quantiles, candidates.y, candidates.weights)
+        for group, quantiles in candidates.quantiles.items()
+    }
+    sharp = candidates.of_group(min(losses, key=losses.__getitem__))
     return [best(sharp, coverage, objective) for coverage in coverages]
-
-
-def sharpest(candidates: Candidates) -> Group:
-    """Return the distribution with the least CRPS. The first one wins a tie."""
-    groups = list(dict.fromkeys(base.group for base in candidates.bases))
-    if len(groups) == 1:
-        return groups[0]
-    y, weights = candidates.y, candidates.weights
-    return min(groups, key=lambda group: pinball_loss(candidates.quantiles[group], y, weights))
 
 
 def pinball_loss(quantiles: Array, y: Array, weights: Array | None = None) -> float:
@@ -95,13 +92,10 @@ def best(candidates: Candidates, coverage: float, objective: Objective | None) -
     Without an objective the level is the largest one up to 0.8 and to the coverage. O(n m).
     """
     levels = [base.level for base in candidates.bases]
+    positions = sorted(range(len(levels)), key=lambda j: -levels[j])
     if objective is None:
         most = max(min(_FIXED_LEVEL, coverage), min(levels))
-        positions = [
-            max((j for j in range(len(levels)) if levels[j] <= most), key=levels.__getitem__)
-        ]
-    else:
-        positions = sorted(range(len(levels)), key=lambda j: -levels[j])
+        positions = [j for j in positions if levels[j] <= most][:1]
     postprocess, y, weights = candidates.postprocess, candidates.y, candidates.weights
     ends = candidates.ends[..., positions]
     q_hat = conformal_quantile(postprocess.engine.scores(ends, y).T, coverage, weights=weights)
@@ -131,17 +125,16 @@ def widened(
     candidates: Candidates, selected: Sequence[Selected], confidence: float | None = None
 ) -> list[Selected]:
     """Find the quantiles of what was selected before; all else stays."""
-    weights, results = candidates.weights, []
-    for each in selected:
-        scores = scores_of(candidates, each)
-        q = conformal_quantile(scores, each.coverage, weights=weights, confidence=confidence)
-        results.append(each._replace(q_hat=float(q)))
-    return results
+    options: Any = {"weights": candidates.weights, "confidence": confidence}
+    scores = [scores_of(candidates, each) for each in selected]
+    pairs = zip(selected, scores, strict=True)
+    q_hat = [float(conformal_quantile(own, each.coverage, **options)) for each, own in pairs]
+    return [each._replace(q_hat=q) for each, q in zip(selected, q_hat, strict=True)]
 
 
-def reselected(selected: Sequence[Selected]) -> Rule:
+def reselected(selected: Sequence[Selected], confidence: float | None = None) -> Rule:
     """Return the rule that takes what was selected, and finds its quantiles."""
-    return lambda candidates, _: widened(candidates, selected)
+    return lambda candidates, _: widened(candidates, selected, confidence)
 
 
 def scores_of(candidates: Candidates, selected: Selected) -> Array:

@@ -20,13 +20,13 @@ from hdiforest._utils.checks import (
     one_share,
 )
 from hdiforest.calibration import _selection as select
-from hdiforest.calibration._calibrate import calibrate_split
+from hdiforest.calibration._calibrate import calibrate
 from hdiforest.calibration._candidates import Candidates
 from hdiforest.calibration._method import LabelledRows, Method, Request
 from hdiforest.calibration._out_of_bag import OutOfBag
 from hdiforest.calibration._outputs import OfOutput, OutputIntervals
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._result import Calibration, with_distribution
+from hdiforest.calibration._result import Calibration
 from hdiforest.calibration._selection import Selected
 from hdiforest.calibration._widened import WidenedIntervals
 
@@ -59,8 +59,6 @@ class Split(Method):
 
     name: ClassVar[str] = "split"
     needs_rows: ClassVar[bool] = True
-    takes_groups: ClassVar[bool] = True
-    takes_several_outputs: ClassVar[bool] = True
     confidence: float | None = None
     objective: select.Objective = "balanced"
 
@@ -126,12 +124,8 @@ class Split(Method):
         parts = [forest.of_output(j, request.n_threads) for j in range(forest.n_outputs)]
         pairs = zip(parts, y.T.copy(), strict=True)
         fitted = [self._fit(part, (X, targets), request) for part, targets in pairs]
-        forests = [
-            part.with_calibration(calibrated)
-            for part, (calibrated, _) in zip(parts, fitted, strict=True)
-        ]
-        bases = [of_output for _, of_output in fitted]
-        return OutputIntervals.of(forest, forests, bases, select.first_half(len(y)))
+        calibrated, bases = zip(*fitted, strict=True)
+        return OutputIntervals.of(forest, parts, calibrated, bases, select.first_half(len(y)))
 
     def _fit(
         self, forest: FittedForest, rows: LabelledRows, request: Request
@@ -149,16 +143,23 @@ class Split(Method):
             levels = chosen.result.levels
             selected = [Selected(e.base, e.coverage, e.q_hat, scale(e.mean_width)) for e in levels]
             forest, centred, grown = forest.with_calibration(chosen), chosen.centred, chosen.grown
-        bases = tuple(dict.fromkeys(each.base for each in selected))
-        ends = forest.base_intervals(X, bases, n_threads)
+        bases = list(dict.fromkeys(each.base for each in selected))
+        ends = forest.base_intervals(X, [*bases, *bases[0].quantiles()], n_threads)
         check_no_interval_is_empty(ends)
-        candidates = Candidates.checked(bases, ends, y, postprocess)
-        labels = None if by is None else by.labels(X)
-        parts: Any = candidates, request.coverages, selected, self.confidence, labels
-        calibration = calibrate_split(*parts)
-        quantiles = forest.base_intervals(X, bases[0].quantiles(), n_threads)[:, 1]
-        calibration = self.promised(with_distribution(calibration, quantiles, y)).by_feature(by)
-        calibrated = WidenedIntervals(forest.without_rows(), calibration, centred, by, grown)
+        quantiles = {bases[0].group: ends[:, 1, len(bases) :]}
+        candidates = Candidates(bases, ends[..., : len(bases)], y, postprocess, quantiles)
+        calibration, _ = calibrate(
+            self.name,
+            candidates,
+            request.coverages,
+            select.reselected(selected, self.confidence),
+            labels=None if by is None else by.labels(X),
+            feature=None if by is None else by.feature,
+            confidence=self.confidence,
+        )
+        calibrated = WidenedIntervals(
+            forest.without_rows(), self.promised(calibration), centred, by, grown
+        )
         return calibrated, (candidates, [selected] * 3)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, cast
+from functools import reduce
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -105,7 +106,6 @@ class TailCalibration(CalibrationResult):
     n: int
     n_events: int
 
-    may_be_of_fit: ClassVar[bool] = False
     guarantee = (
         "A new row is covered with about the probability c, if censoring is independent of the "
         "event's time given the features, and the forest of the censoring estimates it well. Lower "
@@ -121,9 +121,6 @@ class TailCalibration(CalibrationResult):
     def _rows(self) -> list[tuple[str, ...]]:
         head = "nominal", "lower end", "upper end", "lower bound", "upper bound", "infinite"
         return [head, *(tuple(f"{value:.3f}" for value in level) for level in self.levels)]
-
-    def _describe(self, level: TailLevel) -> str:
-        return f"quantiles {level.lower:g} and {level.upper:g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,28 +139,25 @@ class TailIntervals(Calibrated):
 
     def intervals(self, query: IntervalQuery) -> Array:
         """Return quantiles at the levels of the kind; no end is claimed where there is none."""
+        X, positions, n_threads, *_ = query
         query.fill_mean(self.forest)
-        chosen = [self.result.levels[k] for k in query.positions.reshape(-1)]
-        low, high = (np.array([level.of(query.kind)[end] for level in chosen]) for end in (0, 1))
-        ends = self._ends(query.X, low, high, query.n_threads)
-        return ends.reshape(len(query.X), 2, *query.positions.shape)
+        chosen = [self.result.levels[k].of(query.kind) for k in positions.reshape(-1)]
+        low, high = np.array(chosen).T
+        curves, *censoring = (
+            _Curves(each.scorer, X, n_threads) for each in (self.forest, *self.censoring)
+        )
+        follow_up = _FollowUp(censoring, len(X))
+        quantiles = curves.quantiles(np.nan_to_num(np.concatenate([low, high])))
+        ends = quantiles.reshape(len(X), 2, len(low))
+        ends[:, 0] = np.where(np.isnan(low), 0, np.minimum(ends[:, 0], follow_up.end()[:, None]))
+        is_claimed = ~np.isnan(high) & (follow_up.chance_beyond(ends[:, 1]) >= LEAST_AT_RISK)
+        ends[:, 1] = np.where(is_claimed, ends[:, 1], np.inf)
+        return ends.reshape(len(X), 2, *positions.shape)
 
     @property
     def why_not_out_of_bag(self) -> str:
         """Why there are no calibrated intervals of training rows."""
         return "the model is of censored targets"
-
-    def _ends(self, X: Rows, low: Array, high: Array, n_threads: int) -> Array:
-        """Return quantiles at levels of both ends, (n, 2, k), 0 and infinite where they are NaN."""
-        levels = np.nan_to_num(np.concatenate([low, high]))
-        quantiles = _Curves(self.forest.scorer, X, n_threads).quantiles(levels)
-        ends = quantiles.reshape(len(X), 2, len(low))
-        censoring = [_Curves(each.scorer, X, n_threads) for each in self.censoring]
-        follow_up = _FollowUp(censoring, len(X))
-        ends[:, 0] = np.where(np.isnan(low), 0, np.minimum(ends[:, 0], follow_up.end()[:, None]))
-        is_claimed = ~np.isnan(high) & (follow_up.chance_beyond(ends[:, 1]) >= LEAST_AT_RISK)
-        ends[:, 1] = np.where(is_claimed, ends[:, 1], np.inf)
-        return ends
 
 
 class _Curves(NamedTuple):
@@ -175,13 +169,11 @@ class _Curves(NamedTuple):
 
     def quantiles(self, levels: Any) -> Array:
         """Return quantiles, (n,) or (n, k)."""
-        quantiles: Array = self.engine.quantiles(self.rows, levels, n_threads=self.n_threads)
-        return quantiles
+        return np.asarray(self.engine.quantiles(self.rows, levels, n_threads=self.n_threads))
 
     def cdf(self, points: Array) -> Array:
         """Return distribution functions at points (n,) or (n, k)."""
-        cdf: Array = self.engine.cdf(self.rows, points, n_threads=self.n_threads)
-        return cdf
+        return np.asarray(self.engine.cdf(self.rows, points, n_threads=self.n_threads))
 
 
 class _FollowUp:
@@ -195,7 +187,7 @@ class _FollowUp:
         if self.curves is None:
             return np.full(self.n, np.inf)
         end = self.curves.quantiles(1 - LEAST_AT_RISK)
-        # Rows are censored just behind the events of their time.
+        # Rows are censored just behind the events of their time; an end that is infinite stays so.
         return np.where(np.isfinite(end), np.nextafter(end, -np.inf), end)
 
     def chance_beyond(self, times: Array, *, inclusive: bool = False) -> Array:
@@ -223,28 +215,24 @@ def calibrate_tails(
     """
     forests = [forest, *censoring]
     if rows is None:
-        of_forests = [OutOfBagIntervals(each, n_threads) for each in forests]
-        if (
-            shortage := next(filter(None, (each.shortage for each in of_forests)), None)
-        ) is not None:
-            raise CallError(
-                f"calibration out of bag needs {shortage}; fit more trees that draw their rows, or "
-                "{split}",
-                split="call calibrate(X, y) with rows that took no part in the fit",
-            )
-        usable = of_forests[0].usable
-        for each in of_forests[1:]:
-            usable = np.intersect1d(usable, each.usable)
-        asked: list[Any] = [each.leaves_without(usable) for each in of_forests]
-        engines: list[Any] = [each.scorer.index for each in forests]
+        sources = [OutOfBagIntervals(each, n_threads) for each in forests]
+        for source in sources:
+            if source.shortage is not None:
+                raise CallError(
+                    f"calibration out of bag needs {source.shortage}; fit more trees that draw "
+                    "their rows, or {split}",
+                    split="call calibrate(X, y) with rows that took no part in the fit",
+                )
+        usable = reduce(np.intersect1d, [source.usable for source in sources])
         training = forest.require_training_rows()
         event, time = cast("Events", training.event)[usable], training.y[usable]
+        curves, *of_censoring = [
+            _Curves(each.fitted.scorer.index, each.leaves_without(usable), n_threads)
+            for each in sources
+        ]
     else:
         X, event, time = rows
-        asked, engines = [X] * len(forests), [each.scorer for each in forests]
-    curves, *of_censoring = [
-        _Curves(engine, each, n_threads) for engine, each in zip(engines, asked, strict=True)
-    ]
+        curves, *of_censoring = [_Curves(each.scorer, X, n_threads) for each in forests]
     follow_up = _FollowUp(of_censoring, len(time))
     below, above, infinite = _misses(curves, follow_up, event, time)
     levels = tuple(_level(coverage, len(time), below, above, infinite) for coverage in coverages)

@@ -183,8 +183,6 @@ def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     True
     """
     levels = shares("quantiles", quantiles)
-    if levels.ndim > 1 or levels.size == 0:
-        raise ValueError(f"quantiles must be a number or a list of numbers, got {quantiles!r}")
     numbers = float(levels) if levels.ndim == 0 else tuple(levels.tolist())
     return _Scorer("make_pinball_scorer", "predict_quantiles", _pinball, quantiles=numbers)
 

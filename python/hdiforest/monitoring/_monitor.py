@@ -24,6 +24,7 @@ from hdiforest.serving._parts import Parts
 LIMIT = 100  # of evidence, for an alarm
 WINDOW = 200  # latest rows
 _N_FIRST = 200  # new rows that others are ranked among
+_MISS_BETS = np.array([0.5, 1.0, 2.0, 4.0])
 _SIDES = np.array([-1.0, 0.0, 1.0])
 _JUMP = 0.01
 _MOST = 1e100  # of capital
@@ -54,9 +55,8 @@ class Evidence:
 class MissEvidence(Evidence):
     """Evidence that rows are missed with a probability above `miss`, given the rows before them."""
 
-    def __init__(self, miss: float, bets: Sequence[float] = (0.5, 1.0, 2.0, 4.0)) -> None:
-        self.miss = miss
-        self.bets = np.array([bet for bet in bets if bet * miss < 1])
+    def __init__(self, miss: float) -> None:
+        self.miss, self.bets = miss, _MISS_BETS[_MISS_BETS * miss < 1]
         super().__init__(len(self.bets))
 
     def add(self, missed: bool) -> float:
@@ -72,18 +72,17 @@ class DriftEvidence(Evidence):
     them (Vovk and others, "Retrain or not retrain: conformal test martingales ...", COPA 2021).
     """
 
-    def __init__(self, n_first: int = _N_FIRST, random_state: int = 0) -> None:
+    def __init__(self) -> None:
         super().__init__(len(_SIDES))
-        self.n_first = n_first
         self._sorted: list[float] = []
-        self._random = np.random.default_rng(random_state)
+        self._random = np.random.default_rng(0)
 
     def add(self, score: float) -> float:
         """Take in one score, and return the evidence."""
         low, high = bisect_left(self._sorted, score), bisect_right(self._sorted, score)
         n = len(self._sorted)
         insort(self._sorted, score)
-        if n < self.n_first:
+        if n < _N_FIRST:
             return 1.0
         rank = (n - high + self._random.random() * (high - low + 1)) / (n + 1)
         self._capital += _JUMP * (self._capital.mean() - self._capital)
@@ -175,12 +174,9 @@ class _Seen(NamedTuple):
 
 def _read_seen(parts: Parts) -> _Seen:
     coverage, miss = parts.array("coverage_and_miss", "float64", (2,)).tolist()
-    sides, scores = (
-        parts.array("sides", "int32", (None,)),
-        parts.array("scores", "float64", (None,)),
-    )
+    sides = parts.array("sides", "int32", (None,))
+    seen = _Seen(coverage, miss, sides, parts.array("scores", "float64", (None,)))
     parts.require_empty()
-    seen = _Seen(coverage, miss, sides, scores)
     if not (0 < seen.coverage < 1 and 0 < seen.miss < 1 and len(seen.sides) == len(seen.scores)):
         raise ValueError("coverage and miss must lie between 0 and 1, sides be as many as scores")
     if not (np.isin(seen.sides, _SIDES).all() and np.isfinite(seen.scores).all()):

@@ -130,11 +130,10 @@ class RegionCalibration:
             raise ValueError(f"{n_empty} of the {len(y)} rows have no distribution")
         q_hat = float(conformal_quantile(scores, self.coverage, weights=weights))
         warn_of_infinite([self.coverage] if q_hat == np.inf else [], len(y))
-        calibration = replace(self, q_hat=q_hat, n=len(y))
-        widened, lattice = calibration._widened(regions), self.postprocess.lattice
-        lengths = widened.length
-        if lattice is not None:
-            lengths = lengths + lattice.step * (widened.n_pieces - 1)
+        calibration, lattice = replace(self, q_hat=q_hat, n=len(y)), self.postprocess.lattice
+        widened = calibration._widened(regions)
+        step = 0.0 if lattice is None else lattice.step
+        lengths = widened.length + step * (widened.n_pieces - 1)
         return replace(calibration, mean_length=float(np.average(lengths, weights=weights)))
 
     def _widened(self, regions: Regions) -> Regions:

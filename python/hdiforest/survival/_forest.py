@@ -44,8 +44,6 @@ from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._parts import Parts
 from hdiforest.serving._serialization import from_arrays, to_arrays
 
-_CELLS_AT_ONCE = 1 << 22
-
 SurvivalKind = Literal["calibrated", "hdi", "equal_tailed", "lower", "upper"]
 
 
@@ -165,9 +163,13 @@ class HDISurvivalForest(FittedModel[FittedForest]):
 
     def _fit(self, X: Any, event: Events, time: Array) -> None:
         is_frozen = isinstance(self.estimator, FrozenEstimator)
-        forest = thawed(self.estimator) if is_frozen else self._unfitted_forest()
         if is_frozen:
+            forest = thawed(self.estimator)
             check_is_fitted(forest)
+        elif self.estimator is None:
+            forest = default_survival_forest(self.n_jobs, self.random_state)
+        else:
+            forest = self.estimator
         allow_nan = get_tags(forest).input_tags.allow_nan
         finite: Any = "allow-nan" if allow_nan else True
         options: Any = {"dtype": np.float32, "order": "C", "copy": True}
@@ -179,11 +181,6 @@ class HDISurvivalForest(FittedModel[FittedForest]):
         about = names, allow_nan, thread_count(self.n_jobs)
         self._keep(index_survival(forest, rows, event, time, *about))
         self.estimator_, self._row_labels = forest, frame_of(X).index
-
-    def _unfitted_forest(self) -> Any:
-        if self.estimator is not None:
-            return self.estimator
-        return default_survival_forest(self.n_jobs, self.random_state)
 
     def _read_by(self, encoder: TableEncoder | None) -> Self:
         """Take the encoder that made the features of a table."""
@@ -360,15 +357,9 @@ class HDISurvivalForest(FittedModel[FittedForest]):
     def _survival(self, X: Any, times: Array) -> Array:
         """Return P(T > t) of rows at ascending times, (n, k)."""
         fitted = self._fitted_forest()
-        rows, n_threads = checked_rows(self, X, fitted), self._n_threads()
-        survival = np.empty((len(rows), len(times)))
-        at_once = max(1, _CELLS_AT_ONCE // max(1, len(times)))
-        for begin in range(0, len(rows), at_once):
-            part = rows[begin : begin + at_once]
-            points = np.broadcast_to(times, (len(part), len(times)))
-            cdf = fitted.scorer.cdf(part, points, n_threads=n_threads)
-            survival[begin : begin + at_once] = 1 - cdf
-        return survival
+        rows = checked_rows(self, X, fitted)
+        points = np.broadcast_to(times, (len(rows), len(times)))
+        return 1 - fitted.scorer.cdf(rows, points, n_threads=self._n_threads())
 
     @known_arguments
     def predict_interval(
@@ -485,8 +476,7 @@ class HDISurvivalForest(FittedModel[FittedForest]):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        arrays = state.pop("_fitted", None)
+        arrays = (state := dict(state)).pop("_fitted", None)
         super().__setstate__(state)
         if arrays is not None:
             self._keep(from_arrays(Parts(**arrays)))
