@@ -109,9 +109,8 @@ def check_blocks(model, frame):
 
 
 MIXED = [
-    (["Nice", 3, None], "holds text ('Nice' in row 1) and numbers (3 in row 2)"),
-    ([None, 7.5, "Nice"], "holds numbers (7.5 in row 2) and text ('Nice' in row 3)"),
-    ([True, "Nice", "Nice"], "holds booleans (True in row 1) and text ('Nice' in row 2)"),
+    (["Nice", 3, None], "holds cells of the types NoneType, int, str"),
+    ([True, "Nice", "Nice"], "holds cells of the types bool, str"),
 ]
 
 
@@ -233,7 +232,7 @@ def test_roles_that_overlap():
         ),
         ({}, {"drop": "key"}, "drop must be a list of names of columns, got 'key'"),
         ({}, {"categorical": "area"}, "categorical must be a list of names of columns"),
-        ({"price": "dear"}, OPTIONS, "target 'price' must hold numbers, but holds 'dear' in row 1"),
+        ({"price": "dear"}, OPTIONS, "target 'price' must hold numbers .* holds 'dear' in row 1"),
         ({"price": np.nan}, OPTIONS, "target 'price' must be finite in every row"),
         ({"rooms": [[1]] * 300}, OPTIONS, "column 'rooms' must hold numbers, booleans, dates or"),
         ({}, OPTIONS | {"sample_weight": "w"}, "has no column 'w'"),
@@ -410,9 +409,7 @@ def test_words_among_numbers_in_frames_and_json_lines(tmp_path):
     scorer = BatchScorer(tmp_path / "m.hdi", 0.9)
     two = scorer([{"rooms": 2, "area": 10}, {"rooms": "none", "area": 10}])
     assert two[1] == scorer({"rooms": None, "area": 10})
-    with pytest.raises(
-        ValueError, match=r"'rooms' holds numbers \(2 in row 1\) and text \('no' in"
-    ):
+    with pytest.raises(ValueError, match="'rooms' holds cells of the types int, str"):
         scorer([{"rooms": 2, "area": 10}, {"rooms": "no", "area": 10}])
     call = ["score", tmp_path / "m.hdi", tmp_path / "b.jsonl", "-o", tmp_path / "o.csv"]
     assert run(call) == 0

@@ -168,10 +168,10 @@ def test_columns_of_text_are_named(frame, bad, model):
 @pytest.mark.parametrize("frame", [dict, pd.DataFrame])
 def test_columns_of_two_kinds_of_cells(frame, model):
     rows = frame({"width": [0.5, 1], "age": [30, "Paris"], "height": [0, 1]})
-    sentence = re.escape("'age' holds numbers (30 in row 1) and text ('Paris' in row 2)")
-    with pytest.raises(ValueError, match=sentence.replace("'age'\\ ", "'age':? ")):
+    sentence = "'age',?( which)? holds cells of the types int, str"
+    with pytest.raises(ValueError, match=sentence):
         model.predict(rows)
-    with pytest.raises(ValueError, match=sentence.replace("'age'\\ ", "'age':? ")):
+    with pytest.raises(ValueError, match=sentence):
         HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(rows, [0.0, 1.0])
 
 

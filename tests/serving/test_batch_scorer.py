@@ -424,7 +424,7 @@ def test_models_without_names_take_columns_by_position(tmp_path):
         (ROWS[[*ROWS.columns, "a"]], "the batch has 2 columns 'a'"),
         (
             ROWS.assign(a=[1, "x"] * 25),
-            "column 'a' holds numbers .1 in row 1. and text .'x' in row 2.",
+            "column 'a' holds cells of the types int, str",
         ),
         (X, "a batch must be a pyarrow RecordBatch.*got ndarray"),
         (

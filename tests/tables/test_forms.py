@@ -99,7 +99,7 @@ def test_numbers_in_twelve_spellings(spelling, door, tmp_path):
     again = type(encoder).from_facts(json.loads(json.dumps(encoder.facts())))
     assert again == encoder
     np.testing.assert_array_equal(again.encode(pa.table({"c": [2.5]}))[0], [[2.5]])
-    assert encoder.entries[0].reading in str(encoder)
+    assert f"c ({encoder.entries[0].form})" in encoder.described(X).values()
 
 
 @DOORS
@@ -110,7 +110,7 @@ def test_dates_in_twelve_spellings(spelling, door, tmp_path):
     days = [(day - DAYS[0]).days for day in DAYS]
     [entry] = encoder.entries
     assert entry.kind == "date"
-    assert (entry.unit, entry.reading[:9]) == ("day", "dates as ")
+    assert (entry.unit, str(entry.form)[:9]) == ("day", "dates as ")
     np.testing.assert_array_equal(feature, [*(d for d in days), np.nan])
     typed, _ = encoder.encode(pa.table({"c": DAYS}))
     np.testing.assert_array_equal(typed[:, 0], days)
@@ -251,11 +251,11 @@ def test_options_that_fit_nothing(cells, options, message):
 @pytest.mark.parametrize(
     ("train", "cell", "message"),
     [
-        (["5%", "6%"], "7", "'c' must hold percent, but holds '7' in row 12"),
-        (["$5", "$6"], "€5", r"must hold numbers with '\$', but holds '€5' in row 12"),
-        (["$5", "$6"], "(5", r"must hold numbers with '\$', but holds '\(5' in row 12"),
-        (["5", "6"], "--5", "must hold numbers, but holds '--5' in row 12"),
-        (["5", "6"], "1,234", "must hold numbers, but holds '1,234' in row 12"),
+        (["5%", "6%"], "7", "'c' must hold numbers as 1234.5%, but holds '7' in row 12"),
+        (["$5", "$6"], "€5", r"must hold numbers as \$1234.5, but holds '€5' in row 12"),
+        (["$5", "$6"], "(5", r"must hold numbers as \$1234.5, but holds '\(5' in row 12"),
+        (["5", "6"], "--5", "must hold numbers as 1234.5, but holds '--5' in row 12"),
+        (["5", "6"], "1,234", "must hold numbers as 1234.5, but holds '1,234' in row 12"),
         (["31/05/2024"], "05/31/2024", "must hold dates as %d/%m/%Y, but holds '05/31/2024'"),
         (["31/05/2024"], "2024-05-31", "must hold dates as %d/%m/%Y, but holds '2024-05-31'"),
         (["2024-05-31 11:00 PM"], "2024-05-31 13:00 PM", "but holds '2024-05-31 13:00 PM'"),
@@ -309,11 +309,11 @@ def test_signs_are_no_patterns(text):
     assert date.read(pa.array([f"2024{text}05"])).to_pylist() == [datetime.datetime(2024, 5, 1)]
 
 
-def test_a_million_cells_are_read_at_once():
-    cells = pc.binary_join_element_wise("$", pc.cast(pa.array(range(10**6)), "string"), ".5", "")
+def test_many_cells_are_read_at_once():
+    cells = pc.binary_join_element_wise("$", pc.cast(pa.array(range(10**5)), "string"), ".5", "")
     form = form_of(cells)
     assert form == NumberForm("$")
-    assert form.read(cells)[-1].as_py() == 999999.5
+    assert form.read(cells)[-1].as_py() == 99999.5
 
 
 @pytest.mark.parametrize("door", ["csv", "parquet", "jsonl"])
@@ -340,7 +340,7 @@ def test_thousands_that_come_late_in_a_csv(tmp_path):
         "\n".join(["a,y", *(r if i > 999 else f"{i},{i}" for i, r in enumerate(rows))])
     )
     read = read_training_table(tmp_path / "t.csv", "y", written=Written(thousands=","))
-    assert str(read.encoder) == "a (numbers with thousands ',')"
+    assert read.columns["numbers (1)"] == "a (numbers as 1,234.5)"
     np.testing.assert_array_equal(read.X["a"].to_numpy(), np.arange(n))
 
 

@@ -118,7 +118,7 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
     if taken != column_type:
         column = column.cast(taken)
     kind = kind_of_cells(taken)
-    values = [] if pa.types.is_boolean(kind) else [word_value(word, kind) for word in words]
+    values = [] if pa.types.is_boolean(kind) else [_word_value(word, kind) for word in words]
     if not any(map(len, values)):
         return column
     cells = column.cast(kind)  # of a dictionary its values, and it stays one: it holds categories
@@ -128,7 +128,7 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
     return left if left.null_count < len(left) else pa.nulls(len(left))
 
 
-def word_value(word: str, kind: Any) -> Any:
+def _word_value(word: str, kind: Any) -> Any:
     """Return an Array of the value of a type that a word says; it is empty if there is none."""
     for read in (str, float):
         with suppress(pa.ArrowException, ValueError):
@@ -165,23 +165,14 @@ class Column(ABC):
     sorts: ClassVar[tuple[str, ...]]  # of cells that it takes, see `sort_of`
     has_categories: ClassVar[bool] = False
 
-    def __str__(self) -> str:
-        kind = "" if self.kind == "number" else self.kind
-        words = ", ".join(filter(None, [kind, self.reading]))
-        return f"{self.name} ({words})" if words else self.name
-
     @property
     def _form(self) -> Form | None:
         return vars(self).get("form")
 
-    @property
-    def reading(self) -> str:
-        """How text was read; empty where cells are of their own type."""
-        return str(self._form or "")
-
     def noted(self, ends: Sequence[float]) -> str:
-        """Return the name with a note of the reading and the detail."""
-        return with_note(self.name, ", ".join(filter(None, [self.reading, self.detail(ends)])))
+        """Return the name with a note of how text was read, and of the detail."""
+        reading = str(self._form or "")
+        return with_note(self.name, ", ".join(filter(None, [reading, self.detail(ends)])))
 
     def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
         """Say what its training cells were, for the numbers of the least and the greatest one."""
@@ -321,9 +312,6 @@ class CategoryColumn(Column):
             raise ValueError(f"values must be at most {MAX_EXACT} categories")
         self._places  # noqa: B018 (made before the first row comes)
 
-    def __str__(self) -> str:
-        return f"{self.name} ({len(self.values):,} categories)"
-
     def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
         two = self.values[:2]
         texts = [shown(v) for v in two if isinstance(v, str)] or number_texts(cast("Any", two))
@@ -363,11 +351,10 @@ def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
     """Return the distinct cells that an Array has, text as large_string, and their counts."""
     cells, index = _distinct_cells(array)
     n_cells = np.bincount(index, minlength=len(cells) + 1)[:-1]
-    distinct = pc.unique(cells.drop_null())  # cells that are written in two ways are one category
-    places = as_float64(pc.index_in(cells, value_set=distinct))
-    is_present = ~np.isnan(places)
-    index = places[is_present].astype(np.int64)
-    return distinct, np.bincount(index, n_cells[is_present], len(distinct)).astype(np.int64)
+    pairs = pa.table({"cell": cells, "n": n_cells}).drop_null()
+    # Cells that are written in two ways are one category.
+    found = pairs.group_by("cell", use_threads=False).aggregate([("n", "sum")]).combine_chunks()
+    return found["cell"].combine_chunks(), found["n_sum"].to_numpy()
 
 
 def categories(distinct: Any) -> tuple[Any, ...]:
@@ -439,9 +426,6 @@ class DateColumn(Column):
             raise ValueError("reference must be a day of the years 1 to 9999")
         if not isinstance(self.zoned, bool):
             raise ValueError("zoned must be true or false")
-
-    def __str__(self) -> str:
-        return f"{self.name} ({', '.join(filter(None, [f'date, in {self.unit}s', self.reading]))})"
 
     def detail(self, ends: Sequence[float]) -> str:
         # A minute more: float32 may have rounded midnight down.
