@@ -82,22 +82,7 @@ def test_recalibrating_and_calibrating_on_several_tables(folder, tmp_path, capsy
         write(part.astype({"zone": int}), tmp_path / name)
     model = tmp_path / "m.hdi"
     call = ["--target", "price", "-o", model]
-    assert (
-        run(
-            [
-                "fit",
-                folder,
-                "--target",
-                "price",
-                "-o",
-                model,
-                "--training-rows",
-                "--coverage",
-                "0.9",
-            ]
-        )
-        == 0
-    )
+    assert run(["fit", folder, *call, "--training-rows", "--coverage", "0.9"]) == 0
     for command in ("calibrate", "recalibrate"):
         capsys.readouterr()
         assert run([command, model, tmp_path / "new", *call]) == 0

@@ -97,16 +97,14 @@ def test_one_column_has_a_row_for_every_line(read):
     assert found.columns[1].to_pylist() == ["1", "", "3", ""]
     X, _ = read(b"x\r\n\r\n3", ["x"])
     np.testing.assert_array_equal(X[:, 0], [np.nan, 3])
-    X, _ = read(b"x\n" + b"1\n\n" * 400_000, ["x"])
-    np.testing.assert_array_equal(X[:, 0], [1, np.nan] * 400_000)
 
 
 def test_empty_lines_between_rows_of_several_columns_are_refused(read, sentence):
     assert sentence(b"a,b\n1,2\n\n3,4\n", ["a"]) == "t.csv: line 3 is empty; remove it or fill it"
     assert "line 2 is empty" in sentence(b"a,b\r\n\r\n3,4\r\n", ["a"])
     long = b"a,b\n" + b"1,2\n" * 300_000
-    assert "line 300002 is empty" in sentence(long + b"\n" + b"1,2\n" * 300_000, ["a"])
-    for end in (b"\n\n", b"\r\n\r\n", b"\n" * 3_000_000):
+    assert "line 300002 is empty" in sentence(long + b"\n1,2\n", ["a"])
+    for end in (b"\n\n", b"\r\n\r\n", b"\n" * 1_500_000):
         X, _ = read(b"\n\r\na,b\n1,2" + end, ["a"])  # those around the table shift nothing
         assert X.tolist() == [[1]]
     X, found = read(b'a,b\n1,"\n\n"\n2,""\n', ["a"], ["b"])
@@ -118,7 +116,7 @@ def test_rows_above_a_megabyte(read, monkeypatch, sentence):
     X, found = read(b"a,note\n1," + long + b"\n2,short\n", ["a"], ["note"])
     assert X.tolist() == [[1], [2]]
     assert found["note"].to_pylist() == [long.decode(), "short"]
-    names = [f"column{i}" for i in range(130_000)]
+    names = [f"column{i}" for i in range(20_000)]
     row = ",".join(["1.5"] * len(names))
     table = "\n".join([",".join(names), row, row]).encode()
     assert read(table, [names[-1], names[3]])[0].tolist() == [[1.5, 1.5]] * 2
@@ -244,15 +242,15 @@ def test_lines_are_those_of_an_editor(n_bytes, sentence, monkeypatch):
          "and give --sep ';'"),
         (b'"SEP=\t"\r\na\tx\r\n', "the first line of t.csv is 'sep=\t', which is for Excel; remove "
          "it, and give --sep '\\t'"),
-        (b"Sales of 2024\n\nx,a\n1,2\n", "t.csv seems to have its header in line 3, not in its "
-         "first line; remove the lines above it"),
-        (b"\nTotal,5,\nin,month,\na,x,y\n1,2,3\n", "t.csv seems to have its header in line 4, not "
-         "in its first line; remove the lines above it"),
+        (b"Sales of 2024\n\nx,a\n1,2\n", "t.csv has no column 'a'; it has Sales of 2024 (its "
+         "header seems to be line 3: remove the lines above it)"),
+        (b"\nTotal,5,\nin,month,\na,x,y\n1,2,3\n", "t.csv has no column 'a'; it has Total, 5, '' "
+         "(its header seems to be line 4: remove the lines above it)"),
         (b"x,y\na,1\n", "t.csv has no column 'a'; it has x, y"),
-        (b"a,caf\xe9\n1,2\n", "the header of t.csv is not UTF-8; save it as UTF-8, or name its "
-         "encoding by --encoding"),
-        (b"a,b\n1,2\n3,caf\xe9\n", "t.csv: line 3 is not UTF-8; save it as UTF-8, or name its "
-         "encoding by --encoding"),
+        ("a,b\n1,2\n".encode("utf-16"), "t.csv: line 1 is not UTF-8; save the file as UTF-8, or "
+         "name its encoding by --encoding"),
+        (b"a,b\n1,2\n3,caf\xe9\n", "t.csv: line 3 is not UTF-8; save the file as UTF-8, or name "
+         "its encoding by --encoding"),
         (b"a,b\n1,2,3\n", "t.csv: line 2 has 3 cells, but the header has 2"),
         (b"a,b\n1,2\n   \n", "t.csv: line 3 has 1 cell, but the header has 2"),
     ],

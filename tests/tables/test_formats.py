@@ -96,22 +96,6 @@ def test_separator_decimal_sign_and_encoding(tmp_path):
         read(path, ["größe"], [], form=TextForm(";", ",", "ascii"))
 
 
-def test_json_lines_of_many_blocks(tmp_path, monkeypatch):
-    from hdiforest._tables import read as json_lines
-
-    monkeypatch.setattr(json_lines, "_JSON_BLOCK_BYTES", 256)
-    path = tmp_path / "t.jsonl.gz"
-    rows = [{"n": i if i < 80 else i + 0.5, "town": f"t{i % 3}"} for i in range(100)]
-    path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
-    found = read(path, ["n"], ["town"])
-    assert found["n"].to_pylist() == [row["n"] for row in rows]
-    assert found["town"].to_pylist() == [row["town"] for row in rows]
-    rows[90]["town"] = 3
-    path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
-    with pytest.raises(TableError, match=r"t.jsonl.gz: .*\(in lines \d+ to \d+\)"):
-        read(path, ["n"], ["town"])
-
-
 def test_types_of_json_lines_that_later_lines_widen(tmp_path, monkeypatch):
     from hdiforest._tables import read as json_lines
 
@@ -130,11 +114,7 @@ def test_types_of_json_lines_that_later_lines_widen(tmp_path, monkeypatch):
     ]
     text = "\n".join(map(json.dumps, rows)).encode()
     columns = ["late", "decimals", "at", "more"]
-    for ending, content in (
-        (".jsonl", text),
-        (".jsonl.gz", gzip.compress(text)),
-        (".jsonl.zst", pa.compress(text, "zstd", asbytes=True)),
-    ):
+    for ending, content in ((".jsonl", text), (".jsonl.gz", gzip.compress(text))):
         path = tmp_path / f"t{ending}"
         path.write_bytes(content)
         with open_table(path) as table:
@@ -163,8 +143,6 @@ def test_dates_in_json_lines_stay_the_text_that_they_are(tmp_path):
     cells = ["2024-01-01", "2024-01-01T10:00:00Z", "2024-01-01 10:00:00"]
     path.write_text("\n".join(json.dumps({"x": 1, "id": cell}) for cell in cells))
     assert read(path, ["x"], ["id"])["id"].to_pylist() == cells
-    path.write_text("\n".join(json.dumps({"x": 1, "id": "2024-01-01"}) for _ in cells))
-    assert read(path, ["x"], ["id"])["id"].to_pylist() == ["2024-01-01"] * 3
 
 
 def test_streams_of_arrow_have_the_ending_too(tmp_path):
@@ -213,7 +191,7 @@ def test_the_command_reads_what_a_spreadsheet_wrote(tmp_path, capsys):
         (["--sep", ",", "--decimal", ","], "--sep and --decimal must differ"),
         *(
             (["--encoding", name], f"argument --encoding: {name!r} is no encoding of text")
-            for name in ("latin-77", "rot13", "base64", "hex", "bz2", "zip", "undefined")
+            for name in ("latin-77", "rot13", "zip")
         ),
     ],
 )
@@ -232,13 +210,6 @@ def all_rows(path, number_columns, kept=(), batch_rows=2):
     return pa.concat_tables(batches), [batch.num_rows for batch in batches]
 
 
-def test_gzip_and_endings_in_capitals(tmp_path):
-    path = tmp_path / "T.CSV.GZ"
-    path.write_bytes(gzip.compress(TEXT.encode()))
-    table, _ = all_rows(path, ["b"])
-    np.testing.assert_array_equal(numbers(table, 1)[:, 0], [2, -300, 0.1])
-
-
 @pytest.mark.parametrize("names", [("gzip", "zlib"), ("isal.igzip", "isal.isal_zlib")])
 def test_either_library_packs_and_unpacks(tmp_path, monkeypatch, names):
     for name, module in zip(("gzip", "zlib"), names, strict=True):
@@ -255,9 +226,9 @@ def test_either_library_packs_and_unpacks(tmp_path, monkeypatch, names):
             all_rows(path, ["x"])
 
 
-@pytest.mark.parametrize("batch_rows", [1, 7, 1000, 30_000, 10**6])
+@pytest.mark.parametrize("batch_rows", [7, 1000, 10**6])
 def test_batches_have_the_size_asked_for(tmp_path, batch_rows):
-    n = 100_000  # over several of pyarrow's blocks
+    n = 60_000  # over several blocks of text
     values = pa.table({"a": np.arange(n), "b": np.arange(n) / 8})
     if batch_rows < 100:
         values = values.slice(0, 300)
@@ -338,6 +309,7 @@ def test_the_system_is_quoted_when_a_file_cannot_be_written(tmp_path):
 
 def test_endings():
     assert [formats.ending(Path("x" + end)) for end in FORMATS] == list(FORMATS)
+    assert formats.ending(Path("X.CSV.GZ")) == ".csv.gz"
     for name in ("x.txt", "x.gz", "x", "csv"):
         with pytest.raises(TableError, match=r"must end in .csv, .csv.gz, .* or .ndjson.zst"):
             formats.ending(Path(name))
@@ -350,11 +322,9 @@ def _zipped(content):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("t.csv.gz", b"a\n1\n", r"cannot read .*t.csv.gz: "),
         ("t.csv", b"a\n1\n\xab,\xfe\n", r"t.csv: line 3 is not UTF-8"),
         ("t.csv.gz", _zipped(b"a\n\xab,\xfe\n"), r"t.csv.gz: line 2 is not UTF-8"),
         ("t.csv.gz", _zipped(b"a\n1\n2\n")[:-9], r"cannot read .*t.csv.gz: "),
-        ("t.parquet", b"", r"cannot read .*t.parquet: "),
         ("t.parquet", b"PAR1" * 10, r"cannot read .*t.parquet: "),
     ],
 )
@@ -363,12 +333,6 @@ def test_a_bad_file_gets_one_sentence(tmp_path, name, content, sentence):
     path.write_bytes(content)
     with pytest.raises(TableError, match=sentence):
         all_rows(path, ["a"])
-
-
-def test_text_in_parquet_is_told_from_the_schema(tmp_path):
-    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "t.parquet")
-    with pytest.raises(TableError, match="column 'a' must hold numbers, but is string"):
-        all_rows(tmp_path / "t.parquet", ["a"])
 
 
 def dictionaries(*chunks, kind):

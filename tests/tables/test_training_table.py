@@ -1,6 +1,5 @@
 """What became of the columns of a table, as people read it; rows that are numbered."""
 
-import json
 import re
 
 import numpy as np
@@ -23,7 +22,6 @@ BOATS = pd.DataFrame({
     "seen": pd.Timestamp("2001-02-03 00:00:05") + pd.to_timedelta(np.arange(N) * 997, "m"),
     "hull": np.repeat(["steel", "wood", "oak", "steel", "wood", "steel"], N // 6),
     "sail": np.arange(N) % 2 == 0,
-    "left": pd.to_timedelta(np.arange(N), "h"),
     "name": [f"boat {i}" for i in range(N)],
     "note": "x",
     "price": RNG.gamma(3, 9, N),
@@ -51,8 +49,7 @@ def fitted(capsys, frame, path, *more):
 
 @pytest.mark.parametrize("name", ["b.csv", "b.parquet"])
 def test_every_kind_of_column_is_told(tmp_path, capsys, name):
-    frame = BOATS.drop(columns="left") if name == "b.csv" else BOATS
-    frame = pd.concat([frame.assign(length=np.nan).head(3), frame], ignore_index=True)
+    frame = pd.concat([BOATS.assign(length=np.nan).head(3), BOATS], ignore_index=True)
     more = ["--id", "name", "--drop", "note", "--report", tmp_path / "r.html"]
     found = fitted(capsys, frame, tmp_path / name, *more)
     ends = [str(frame[c].agg(f).date()) for c in ("built", "seen") for f in ("min", "max")]
@@ -63,7 +60,7 @@ def test_every_kind_of_column_is_told(tmp_path, capsys, name):
         "dates (2)": dates,
         "categories (1)": "hull (3: 'steel', 'wood', ...)",
         "ids (1)": "name",
-    } | ({} if name == "b.csv" else {"durations (1)": "left"})
+    }
     of_fit = {"left out": "note (dropped)", "missing cells": "length (3)"}
     assert found == expected | of_fit
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -134,20 +131,12 @@ NUMBERED = {
     "named.csv": lambda path: SHUFFLED.to_csv(path, index_label="Unnamed: 0"),
     "twice.csv": twice,
     "joined.csv": pd.concat([SHUFFLED, SHUFFLED]).to_csv,
-    "joined.parquet": pd.concat([SHUFFLED, SHUFFLED]).to_parquet,
-    "floats.csv": SHUFFLED.set_index(SHUFFLED.index * 1.0).to_csv,
     "of_r.tsv": as_r_does,
     "levels.parquet": SHUFFLED.set_axis(
         pd.MultiIndex.from_arrays([SHUFFLED["hull"], SHUFFLED.index], names=[None, None])
     ).to_parquet,
     "dates.parquet": SHUFFLED.set_index(BOATS["built"][SHUFFLED.index].rename(None)).to_parquet,
     "range.parquet": SHUFFLED.reset_index(drop=True).to_parquet,
-    "u.parquet": SHUFFLED.rename_axis("Unnamed: 0").reset_index().to_parquet,
-    "lines.jsonl": lambda path: (
-        SHUFFLED.rename_axis("__index_level_0__")
-        .reset_index()
-        .to_json(path, orient="records", lines=True)
-    ),
 }  # fmt: skip
 
 
@@ -160,10 +149,14 @@ def test_row_numbers_are_no_feature(tmp_path, capsys, name):
     found = lines_of(capsys.readouterr().out)
     assert (found["numbers (1)"], found["categories (1)"][:4]) == ("length", "hull")
     assert ("(row numbers)" in found.get("left out", "")) == (name != "range.parquet")
-    new = SHUFFLED.reset_index(drop=True)
+
+
+def test_row_numbers_do_not_matter_to_a_score(tmp_path):
+    SHUFFLED.to_csv(tmp_path / "t.csv")
+    assert run(["fit", tmp_path / "t.csv", "-o", tmp_path / "m.hdi", *FIT]) == 0
     scored = []
     for table in ("new.csv", "numbered.csv", "numbered.parquet"):
-        write = new.to_parquet if table.endswith("parquet") else new.to_csv
+        write = SHUFFLED.to_parquet if table.endswith("parquet") else SHUFFLED.to_csv
         write(tmp_path / table, index=table != "new.csv")
         assert run(["score", tmp_path / "m.hdi", tmp_path / table, "-o", tmp_path / "o.csv"]) == 0
         scored.append((tmp_path / "o.csv").read_bytes())
@@ -218,12 +211,3 @@ def test_an_index_with_a_name_is_a_column(tmp_path, capsys):
     SHUFFLED[["price"]].to_csv(tmp_path / "s.csv")
     call = ["fit", tmp_path / "s.csv", "-o", tmp_path / "m.hdi", *FIT]
     assert failure(capsys, call).endswith("has no column left to predict 'price' from")
-
-
-def test_a_column_that_names_rows_and_is_an_id_is_kept(tmp_path, capsys):
-    SHUFFLED.to_csv(tmp_path / "s.csv", index_label="Unnamed: 0")
-    call = ["fit", tmp_path / "s.csv", "-o", tmp_path / "m.hdi", *FIT, "--id", "Unnamed: 0"]
-    assert run(call) == 0
-    assert run(["inspect", tmp_path / "m.hdi", "--json"]) == 0
-    printed = capsys.readouterr().out
-    assert json.loads(printed[printed.index("{") :])["encoder"]["ids"] == ["Unnamed: 0"]

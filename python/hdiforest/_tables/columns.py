@@ -1,4 +1,4 @@
-"""Columns of numbers, booleans, categories, dates and durations as features."""
+"""Columns of numbers, booleans, categories and dates as features."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ _SORTS = {
     "number": ("bool", "int", "uint", "halffloat", "float", "double", "decimal", "null"),
     "text": ("string", "large_string"),
     "date": ("date", "timestamp"),
-    "duration": ("duration", "time32", "time64"),
 }
 
 
@@ -429,8 +428,8 @@ class DateColumn(Column):
 
     def detail(self, ends: Sequence[float]) -> str:
         # A minute more: float32 may have rounded midnight down.
-        days = np.floor(self.reference + np.array(ends) / UNITS[self.unit] + 0.001)
-        return " to ".join(np.datetime_as_string(days.astype("datetime64[D]")).tolist())
+        minute = UNITS[self.unit] / UNITS["minute"]
+        return " to ".join(stamp[:10] for stamp in self.texts([end + minute for end in ends]))
 
     def codes(self, array: Any) -> Codes:
         if self.form is not None and pa.types.is_integer(array.type):  # such as 20240531
@@ -484,20 +483,6 @@ class DateColumn(Column):
         return cls(name, next(fine), reference, zoned, form)
 
 
-class DurationColumn(Column):
-    """Durations or times of a day, in seconds."""
-
-    kind, holds, sorts = "duration", "durations or times", ("duration",)
-
-    def _codes(self, array: Any) -> Codes:
-        values = _integers(array) / (UNITS[_OF_ARROW[array.type.unit]] // UNITS["second"])
-        values[array.is_null().to_numpy(False)] = np.nan
-        return values
-
-    def texts(self, cells: Sequence[float]) -> list[str]:
-        return [f"{text} s" for text in super().texts(cells)]
-
-
 def as_timestamps(array: Any, zoned: bool) -> Any:
     """Return an Array of dates of the years 1 to 9999, or raise ColumnError, as timestamps."""
     zone = "UTC" if zoned else None
@@ -529,10 +514,9 @@ def whole_days(stamps: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     return days, ticks - days * per_day, per_day
 
 
-def _integers(array: Any) -> NDArray[np.int64]:
-    """Return the ticks of an Array of times; those of missing cells are 0."""
-    width = pa.int32() if pa.types.is_time32(array.type) else pa.int64()
-    return cast("NDArray[np.int64]", array.cast(width).fill_null(0).to_numpy().astype(np.int64))
+def _integers(stamps: Any) -> NDArray[np.int64]:
+    """Return the ticks of an Array of timestamps; those of missing cells are 0."""
+    return cast("NDArray[np.int64]", stamps.cast(pa.int64()).fill_null(0).to_numpy())
 
 
 def _in_range(stamps: Any, text: Any = None) -> Any:
@@ -547,7 +531,7 @@ def _in_range(stamps: Any, text: Any = None) -> Any:
     return stamps
 
 
-_ALL: list[type[Column]] = [NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn]
+_ALL: list[type[Column]] = [NumberColumn, BooleanColumn, DateColumn, CategoryColumn]
 KINDS = {each.kind: each for each in _ALL}
 
 

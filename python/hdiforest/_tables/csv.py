@@ -15,7 +15,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -37,7 +37,7 @@ MAX_ROW_BYTES = 1 << 26
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has a fixed cost
 _MAX_SEPARATORS = 20  # in a cell of many lines that each have as many as a row
-_AS_UTF_8 = "save it as UTF-8, or name its encoding by --encoding"
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _AS_TEXT = "--quote none reads quotes as text"
 _LINE_OF_EXCEL = re.compile(rb"""\s*"?sep=(.)"?[,;\t]*\s*""", re.IGNORECASE)
 _TITLE_ROWS = 20  # at most in front of a header that is looked for
@@ -62,7 +62,6 @@ class CsvReader(TableReader):
         self._block = b""  # that was parsed last
         self._n_rows, self._n_lines = 0, 0  # in front of the block
         self._empty_line: int | None = None
-        self._worded: set[str] = set()  # columns of numbers with cells such as " NA" or true
         with self._naming_the_file():
             self._stream = unpacked(self._file, self._packing)
             if codecs.lookup(self._form.encoding).name != "utf-8":
@@ -80,19 +79,18 @@ class CsvReader(TableReader):
         separators = self.sep * len(self._header)
         self._guard = f'{separators}"{separators}'
 
-    def require(
-        self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Iterable[str] = ()
-    ) -> None:
-        missing = {*number_columns, *kept, *left_out} - set(self.names)
+    def hint(self, missing: Collection[str] = ()) -> str:
+        for sep, word in _SEPARATORS.items():
+            if len(self.names) == 1 and sep in self.names[0]:
+                return f" (its columns seem to be separated by {word}: --sep {sep!r} reads them)"
         rows = csv.reader(io.StringIO(self._ahead.decode(errors="replace")), delimiter=self.sep)
         with suppress(csv.Error):
             for row in islice(rows, _TITLE_ROWS) if missing else ():
                 # Cells of a column may be names of others.
-                if missing <= {*row} and ("" in self._header or len(row) > len(self._header)):
-                    where = f"in line {self._n_lines + rows.line_num}, not in its first line"
-                    what = f"{self.path} seems to have its header {where}"
-                    raise TableError(f"{what}; remove the lines above it")
-        super().require(number_columns, kept, left_out)
+                if {*missing} <= {*row} and ("" in self._header or len(row) > len(self._header)):
+                    line = self._n_lines + rows.line_num
+                    return f" (its header seems to be line {line}: remove the lines above it)"
+        return ""
 
     def share_read(self) -> float | None:
         """Return which share of the file was read, by bytes; None if that is not known."""
@@ -139,12 +137,21 @@ class CsvReader(TableReader):
         if self._form.has_quotes and header.count(b'"') % 2:
             what = "the quote opened in the header is not closed"
             raise TableError(f"{self.path}: {what}; {_AS_TEXT}")
+        self._require_utf_8(header)
         self._n_lines = _n_lines(header)
         self._block_bytes = max(_BLOCK_BYTES, _BLOCK_ROWS * n_header)
+        return [cell.encode("latin-1").decode() for cell in row]
+
+    def _require_utf_8(self, content: bytes) -> None:
+        """Raise TableError if the next lines of the file are not UTF-8."""
         try:
-            return [cell.encode("latin-1").decode() for cell in row]
-        except UnicodeDecodeError:
-            raise TableError(f"the header of {self.path} is not UTF-8; {_AS_UTF_8}") from None
+            content.decode()
+        except UnicodeDecodeError as error:
+            line = self._n_lines + _n_lines(content[: error.start]) + 1
+            raise TableError(
+                f"{self.path}: line {line} is not UTF-8; save the file as UTF-8, or name its "
+                "encoding by --encoding"
+            ) from None
 
     def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:  # noqa: ARG002
         names = [name for name, as_number in wanted if as_number]
@@ -195,18 +202,12 @@ class CsvReader(TableReader):
         self, number_columns: list[str], texts: list[str]
     ) -> tuple[dict[str, Any], int, bytes]:
         """Return columns, the number of their rows, and what is no whole row yet."""
-        try:
-            self._block.decode()
-        except UnicodeDecodeError as error:
-            line = self._n_lines + _n_lines(self._block[: error.start]) + 1
-            raise TableError(f"{self.path}: line {line} is not UTF-8; {_AS_UTF_8}") from None
-        types = dict.fromkeys(number_columns, pa.float64())
-        types |= dict.fromkeys([*self._worded.intersection(number_columns), *texts], pa.string())
+        self._require_utf_8(self._block)
+        types = dict.fromkeys(number_columns, pa.float64()) | dict.fromkeys(texts, pa.string())
         try:
             table, uneven = self._parse(types)
-        except pa.ArrowInvalid:
+        except pa.ArrowInvalid:  # of cells such as " NA" or true
             table, uneven = self._parse(dict.fromkeys(types, pa.string()))
-            self._worded |= {n for n in number_columns if fails(self._plain_numbers, table[n])}
         rest = uneven.pop().text.removesuffix(self._guard)
         n_rows, n_bytes = table.num_rows + len(uneven), len(self._block) - len(rest.encode())
         self._require_no_swallowed_rows(n_rows, n_bytes, number_columns)
@@ -308,11 +309,7 @@ class CsvReader(TableReader):
         lower = pc.ascii_lower(bare)
         for word, digit in (("true", "1"), ("false", "0")):
             bare = pc.if_else(pc.equal(lower, word), digit, bare)
-        return self._plain_numbers(bare)
-
-    def _plain_numbers(self, text: Any) -> Any:
-        """Return text as float64, without regard to spaces and words."""
-        present = self.without_missing(text)
+        present = self.without_missing(bare)
         if self._decimal != ".":
             # A point would be read as the decimal sign.
             present = pc.replace_substring(present, ".", "?")

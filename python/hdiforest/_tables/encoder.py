@@ -268,8 +268,6 @@ def _learned(name: str, column: Any, is_categorical: bool, written: Written) -> 
         return kinds.BooleanColumn(name)
     if sort == "date":
         return kinds.DateColumn.learned(name, array)
-    if sort == "duration":
-        return kinds.DurationColumn(name)
     if sort == "other":
         raise ColumnError(f"must hold numbers, booleans, dates or categories, but is {kind}")
     if not (is_categorical or pa.types.is_dictionary(array.type)):

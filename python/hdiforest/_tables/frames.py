@@ -158,8 +158,8 @@ class Table(Frame):
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             array = partial(pa.array, from_pandas=True)
             bad = ((n, c) for n, c in self.columns() if isinstance(c, Iterable) and fails(array, c))
-            why = next((f"column {str(name)!r} {types_of(c)}" for name, c in bad), error)
-            raise ValueError(f"{what} that cannot be read as a table: {why}") from None
+            which = next((f"column {str(name)!r} {types_of(c)}: " for name, c in bad), "")
+            raise ValueError(f"{what} that cannot be read as a table: {which}{error}") from None
 
     def numbers(self) -> Any:
         table = self._distinct()

@@ -42,8 +42,6 @@ BATCH_ROWS = 65536
 BATCH_CELLS = 1 << 22
 _MAX_FAULTS = 20  # in one message
 
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-
 # With pre-buffering, or without a buffer, pyarrow reads columns of row groups as a whole.
 _PARQUET = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
 _JSON_BLOCK_BYTES = 1 << 22
@@ -194,18 +192,16 @@ class TableReader(ExitStack):
         faults, repeated = column_faults(wanted, self.names, there=left_out)
         once = set(self.names) - set(repeated)
         types = self._other_types([name for name in number_columns if name in once])
-        clauses = [f"{self.path} has {faults}{self.separator_hint()}"] if faults else []
+        missing = {*wanted, *left_out} - {*self.names}
+        clauses = [f"{self.path} has {faults}{self.hint(missing)}"] if faults else []
         if types:
             where = "" if faults else f"{self.path}: "
             clauses.append(where + not_numbers({n: f"is {t}" for n, t in types.items()}))
         if clauses:
             raise TableError("; ".join(clauses), [*repeated, *types])
 
-    def separator_hint(self) -> str:
-        """Say so if the header looks as if it were not separated by commas."""
-        for sep, word in _SEPARATORS.items():
-            if len(self.names) == 1 and sep in self.names[0]:
-                return f" (its columns seem to be separated by {word}: --sep {sep!r} reads them)"
+    def hint(self, missing: Collection[str] = ()) -> str:  # noqa: ARG002
+        """Say what seems to be wrong with the header if columns are missing."""
         return ""
 
     def batches(

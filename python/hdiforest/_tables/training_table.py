@@ -56,11 +56,9 @@ class TrainingTable(NamedTuple):
 
     def rows(self, chosen: NDArray[np.intp]) -> TrainingTable:
         """Return some of the rows."""
-        weights = None if self.weights is None else self.weights[chosen]
-        groups = None if self.groups is None else self.groups[chosen]
-        event = None if self.event is None else self.event[chosen]
-        X, y = self.X.take(chosen), self.y[chosen]
-        return self._replace(X=X, y=y, weights=weights, groups=groups, event=event)
+        given = {name: getattr(self, name) for name in ("weights", "groups", "event")}
+        parts = {name: None if cells is None else cells[chosen] for name, cells in given.items()}
+        return self._replace(X=self.X.take(chosen), y=self.y[chosen], **parts)
 
     def summary(self, order: str = "") -> str:
         """Return what became of the columns as text; `order` says what to do with a date."""
