@@ -76,6 +76,7 @@ def test_folders_are_fitted_as_one_table_with_their_keys(folder, tmp_path, capsy
             assert of_folder == capsys.readouterr().out
 
 
+@pytest.mark.parametrize("folder", ["parquet"], indirect=True)
 def test_recalibrating_and_calibrating_on_several_tables(folder, tmp_path, capsys):
     new = SALES.sample(frac=1, random_state=1).assign(size=lambda t: t["size"] + 0.001)
     for name, part in {"new/a.csv": new[:100], "new/b.parquet": new[100:]}.items():

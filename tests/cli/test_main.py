@@ -726,7 +726,7 @@ def test_all_bad_columns_are_told_at_once_and_the_hint_works(capsys, tmp_path):
     rows = "1,2,1,10,3,4\n1,2,2,20,3,4\n1,2,x,red,3,4\n" * 10
     (tmp_path / "train.csv").write_text("a,twice,b,it's,y,twice\n" + rows)
     call = ["fit", tmp_path / "train.csv", "--target", "y", "-o", tmp_path / "m", "--trees", 3]
-    assert "has 2 columns 'twice' (--drop twice leaves them out, " in failure(capsys, call)
+    assert "has 2 columns 'twice' (--drop twice leaves it out, " in failure(capsys, call)
     call += ["--drop", "twice"]
     found = failure(capsys, call)
     assert "column 'b' holds numbers such as '1', but 'x' in row 3; " in found

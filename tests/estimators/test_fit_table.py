@@ -131,17 +131,6 @@ def test_columns_of_two_kinds_of_cells(model, tmp_path, cells, sentence):
             ask()
 
 
-def test_columns_of_one_name(model):
-    twice = pd.concat([NEW, NEW[["town", "rooms"]]], axis="columns")
-    sentence = "^the table has 2 columns 'town', 2 columns 'rooms'$"
-    with pytest.raises(ValueError, match=sentence):
-        model.predict_interval(twice)
-    with pytest.raises(ValueError, match=sentence):
-        fit_table(twice, "price", **OPTIONS)
-    others = pd.concat([NEW, NEW[["key"]]], axis="columns")
-    assert model.predict_interval(others, 0.9).shape == (60, 2)
-
-
 def test_the_encoder_follows_the_model_everywhere(model, tmp_path):
     model.save(tmp_path / "m.hdi")
     expected = model.predict_quantiles(NEW, [0.1, 0.5])
@@ -176,12 +165,6 @@ def test_weights_are_a_column_or_an_array():
     other = fit_table(TRAIN, "price", estimator=forest, sample_weight=weights, **OPTIONS)
     np.testing.assert_array_equal(one.predict(NEW), other.predict(NEW))
     assert "w" not in one.feature_names_in_
-
-
-def test_out_of_bag_tables_have_the_index_of_the_table():
-    frame = TRAIN[["rooms", "area", "price"]].set_index(pd.Index([f"r{i}" for i in range(300)]))
-    model = fit_table(frame, "price", estimator=RandomForestRegressor(40, random_state=0))
-    assert list(model.oob_.interval(0.5, output="pandas").index[:2]) == ["r0", "r1"]
 
 
 @pytest.mark.parametrize("cells", [[1.0, np.inf], ["0000-01-01", "0000-02-01"]])

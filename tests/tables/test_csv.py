@@ -259,28 +259,23 @@ def test_odd_files_get_one_sentence(sentence, content, said):
     assert sentence(content, ["a"], ["b"] if b"b" in content else []) == said
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl"])
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
 def test_files_of_other_formats_are_named(tmp_path, name):
     path, table = tmp_path / name, pa.table({"a": [1.5]})
-    parquet, arrow = io.BytesIO(), io.BytesIO()
+    parquet, arrow, book = io.BytesIO(), io.BytesIO(), io.BytesIO()
     pq.write_table(table, parquet)
     with pa.ipc.new_file(arrow, table.schema) as file:
         file.write_table(table)
-    with io.BytesIO() as book, zipfile.ZipFile(book, "w") as archive:
+    with zipfile.ZipFile(book, "w") as archive:
         archive.writestr("sheet.xml", "<a/>")
-        archive.close()
-        workbook = book.getvalue()
-    for content, said in (
-        (gzip.compress(b"a\n1\n"), "packed by gzip; give it a name that ends in .gz"),
-        (
-            pa.compress(b"a\n1\n", "zstd", asbytes=True),
-            "packed by zstd; give it a name that ends in .zst",
-        ),
-        (lzma.compress(b"a\n1\n"), "packed by xz; unpack it"),
-        (parquet.getvalue(), "a Parquet file; it must be a file whose name ends in .parquet"),
-        (arrow.getvalue(), "an Arrow file; it must be a file whose name ends in .arrow"),
-        (workbook, "a workbook or another zip archive; save the sheet as CSV or Parquet"),
-    ):
+    for content, said in {
+        gzip.compress(b"a"): "packed by gzip; give it a name that ends in .gz",
+        pa.compress(b"a", "zstd", asbytes=True): "packed by zstd; give it a name that ends in .zst",
+        lzma.compress(b"a"): "packed by xz; unpack it",
+        parquet.getvalue(): "a Parquet file; it must be a file whose name ends in .parquet",
+        arrow.getvalue(): "an Arrow file; it must be a file whose name ends in .arrow",
+        book.getvalue(): "a workbook or another zip archive; save the sheet as CSV or Parquet",
+    }.items():
         path.write_bytes(content)
         with pytest.raises(TableError) as found:
             open_table(path)

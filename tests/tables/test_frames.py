@@ -108,9 +108,3 @@ def test_two_columns_of_one_name_are_refused_in_one_sentence(kind):
         }[kind]
         with pytest.raises(ValueError, match=r"^the table has 2 columns 'b'$"):
             ask(rows)
-
-
-def test_the_column_that_cannot_be_read_is_named_though_others_hold_two_kinds_of_cells():
-    columns = {"code": ["x", b"y"], "rooms": [1, "two"]}  # text and bytes are bytes to Arrow
-    with pytest.raises(ValueError, match="column 'rooms' holds cells of the types int, str"):
-        fit_table(columns, "rooms")

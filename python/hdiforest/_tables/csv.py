@@ -118,7 +118,7 @@ class CsvReader(TableReader):
             # its columns.
             text = io.StringIO(self._ahead.decode("latin-1"), newline="")
             try:
-                quoting = csv.QUOTE_MINIMAL if self._form.has_quotes else csv.QUOTE_NONE
+                quoting: Any = csv.QUOTE_MINIMAL if self._form.has_quotes else csv.QUOTE_NONE
                 rows = csv.reader(text, delimiter=self.sep, quoting=quoting)
                 row = next((row for row in rows if len(row) > 1 or any(map(str.strip, row))), [])
             except csv.Error as error:

@@ -57,7 +57,9 @@ class TrainingTable(NamedTuple):
     def rows(self, chosen: NDArray[np.intp]) -> TrainingTable:
         """Return some of the rows."""
         given = {name: getattr(self, name) for name in ("weights", "groups", "event")}
-        parts = {name: None if cells is None else cells[chosen] for name, cells in given.items()}
+        parts: dict[str, Any] = {
+            name: None if cells is None else cells[chosen] for name, cells in given.items()
+        }
         return self._replace(X=self.X.take(chosen), y=self.y[chosen], **parts)
 
     def summary(self, order: str = "") -> str:
@@ -139,11 +141,11 @@ def read_training_tables(
     if len(opened) > 1:
         every = _columns_of_all(opened, source, roles)
         source = f"{source} ({len(opened):,} tables as one)"
-    raw, numbers = _typed(opened, source, roles, every)
     try:
+        raw, numbers = _typed(opened, source, roles, every)
         return training_table(raw, source, roles, numbers)
     except TableError as error:
-        raise TableError(f"{error}{_hint(error, raw.schema.names, roles.special)}") from None
+        raise TableError(f"{error}{_hint(error, roles.special)}") from None
 
 
 def _typed(
@@ -159,25 +161,20 @@ def _typed(
     for open_one in opened:
         with open_one() as table:
             columns = [name for name in table.names if name not in roles.left_out]
-            try:
-                table.require([], [*roles.numbers, *columns, *declared], left_out)
-                roles.features(columns, str(table.path))
-                parts = list(table.batches([], columns))
-            except TableError as error:
-                hint = _hint(error, table.names, roles.special)
-                raise TableError(f"{error}{hint}") from None
+            table.require([], [*roles.numbers, *columns, *declared], left_out)
+            parts = list(table.batches([], columns))
         if parts:
             tables.append((table, pa.concat_tables(parts)))
     if not tables:
         raise TableError(f"{source} has no rows")
     paths, names = [table.path for table, _ in tables], tables[0][1].column_names
-    columns = (
+    cells = (
         [table.without_missing(rows[name]) for table, rows in tables]
         if name in declared
         else _typed_column(tables, name, name in roles.numbers)
         for name in names
     )
-    parts = [pa.table(list(each), names) for each in zip(*columns, strict=True)]
+    parts = [pa.table(list(each), names) for each in zip(*cells, strict=True)]
     numbering = [row_numbers(part, {*roles.special, *roles.declared}) for part in parts]
     raw = joined(list(zip(paths, parts, strict=True)))
     return raw, [name for name in numbering[0] if all(name in others for others in numbering)]
@@ -325,10 +322,10 @@ def _group_numbers(raw: Any, name: str, source: str) -> NDArray[np.int64]:
     return cast("NDArray[np.int64]", dictionary_of(array).indices.to_numpy().astype(np.int64))
 
 
-def _hint(error: TableError, names: list[str], special: set[str | None]) -> str:
+def _hint(error: TableError, special: set[str | None]) -> str:
     """Say what to do with the features at fault; the target and the weights are needed."""
     bad = [name for name in dict.fromkeys(error.columns) if name not in special]
-    them = "it" if sum(map(names.count, bad)) == 1 else "them"
+    them = "it" if len(bad) == 1 else "them"
     hint = f"--drop {' '.join(map(quote, bad))} leaves {them} out, --id also keeps {them} when "
     hint += f"scoring, --categorical takes {them} as categories, --missing WORD a word as missing"
     return f" ({hint})" if bad else ""
