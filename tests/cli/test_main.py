@@ -278,7 +278,7 @@ def test_inspect_as_json(frame, tmp_path, capsys):
     assert found["targets"][0]["n_distinct"] == frame["y"].nunique()
     assert run(["inspect", tmp_path / "m.hdi"]) == 0
     printed = capsys.readouterr().out
-    assert "5: f0, f1, f2, on, town" in printed
+    assert "5: f0, f1, f2, on, town (2 categories)" in printed
     assert re.search(r"^ids \(1\) +key$", printed, re.M)
 
 

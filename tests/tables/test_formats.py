@@ -365,7 +365,7 @@ def coded(tmp_path_factory):
     with pa.ipc.new_stream(folder / "t.arrow", table.schema) as stream:
         stream.write_table(table, 30)
     fit = ["fit", folder / "t.arrow", "--target", "price", "-o", folder / "m.hdi", "--trees", 20]
-    features = ["--drop", "nested", "view", "bytes", "plain", "--calibrate", "none"]
+    features = ["--drop", "nested", "bytes", "plain", "--calibrate", "none"]
     assert run([*fit, *features]) == 0
     return folder
 

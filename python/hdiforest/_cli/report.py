@@ -259,7 +259,7 @@ def contents(path: Path, trusted: Sequence[str] = (), *, as_json: bool = False) 
         facts[name] = f"{ends}, {len(values):,} distinct values"
     levels = "none" if made is None else f"at {', '.join(f'{c:g}' for c in made.coverages)}"
     features = "without names" if names is None else ", ".join(names)
-    facts["calibration"], facts["features"] = levels, f"{fitted.n_features}: {features}"
+    facts["calibration"], facts["features"] = levels, f"{fitted.n_features}: {encoder or features}"
     if names is not None:
         columns = encoder if isinstance(encoder, TableEncoder) else TableEncoder.of_numbers(names)
         facts |= columns.described(fitted.facts.feature_range)

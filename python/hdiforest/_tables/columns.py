@@ -164,6 +164,9 @@ class Column(ABC):
     sorts: ClassVar[tuple[str, ...]]  # of cells that it takes, see `sort_of`
     has_categories: ClassVar[bool] = False
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def _form(self) -> Form | None:
         return vars(self).get("form")
@@ -310,6 +313,9 @@ class CategoryColumn(Column):
         if len(values) > MAX_EXACT:
             raise ValueError(f"values must be at most {MAX_EXACT} categories")
         self._places  # noqa: B018 (made before the first row comes)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({len(self.values):,} categories)"
 
     def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
         two = self.values[:2]

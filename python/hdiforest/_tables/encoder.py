@@ -140,6 +140,9 @@ class TableEncoder:
             what = f"column {name!r} has a missing cell or an unknown category in row {number}"
             raise EncodingError(f"the forest takes no missing values, but {what}", [name])
 
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.entries))
+
     def described(self, feature_range: NDArray[Any]) -> dict[str, str]:
         """Return by a title the columns that became one kind of features, and what else is known.
 

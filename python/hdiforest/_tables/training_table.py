@@ -188,7 +188,8 @@ def _typed_column(
     The words true and false alone are text, and so are dates such as 20240531.
     """
     columns = [table.without_missing(rows[name]) for table, rows in tables]
-    texts = [c for c in columns if is_text(c.type) and c.null_count < len(c)]
+    pairs = zip(tables, columns, strict=True)
+    texts = [c for (table, _), c in pairs if table.is_text and c.null_count < len(c)]
     for pattern in (r"^(?i:\s*(true|false)\s*)$", DIGITS_OF_DATES) if texts else ():
         are_of_kind = (pc.all(pc.match_substring_regex(text, pattern)).as_py() for text in texts)
         if not are_numbers and all(are_of_kind):
