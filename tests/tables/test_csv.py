@@ -243,9 +243,9 @@ def test_lines_are_those_of_an_editor(n_bytes, sentence, monkeypatch):
         (b'"SEP=\t"\r\na\tx\r\n', "the first line of t.csv is 'sep=\t', which is for Excel; remove "
          "it, and give --sep '\\t'"),
         (b"Sales of 2024\n\nx,a\n1,2\n", "t.csv has no column 'a'; it has Sales of 2024 (its "
-         "header seems to be line 3: remove the lines above it)"),
+         "header seems to be in line 3, not in its first line: remove the lines above it)"),
         (b"\nTotal,5,\nin,month,\na,x,y\n1,2,3\n", "t.csv has no column 'a'; it has Total, 5, '' "
-         "(its header seems to be line 4: remove the lines above it)"),
+         "(its header seems to be in line 4, not in its first line: remove the lines above it)"),
         (b"x,y\na,1\n", "t.csv has no column 'a'; it has x, y"),
         ("a,b\n1,2\n".encode("utf-16"), "t.csv: line 1 is not UTF-8; save the file as UTF-8, or "
          "name its encoding by --encoding"),

@@ -165,7 +165,7 @@ class Column(ABC):
     has_categories: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        return self.name
+        return with_note(self.name, str(self._form or ""))
 
     @property
     def _form(self) -> Form | None:

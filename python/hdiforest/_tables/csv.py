@@ -89,7 +89,8 @@ class CsvReader(TableReader):
                 # Cells of a column may be names of others.
                 if {*missing} <= {*row} and ("" in self._header or len(row) > len(self._header)):
                     line = self._n_lines + rows.line_num
-                    return f" (its header seems to be line {line}: remove the lines above it)"
+                    where = f"in line {line}, not in its first line"
+                    return f" (its header seems to be {where}: remove the lines above it)"
         return ""
 
     def share_read(self) -> float | None:

@@ -192,13 +192,13 @@ class TableReader(ExitStack):
         faults, repeated = column_faults(wanted, self.names, there=left_out)
         once = set(self.names) - set(repeated)
         types = self._other_types([name for name in number_columns if name in once])
-        missing = {*wanted, *left_out} - {*self.names}
-        clauses = [f"{self.path} has {faults}{self.hint(missing)}"] if faults else []
+        hint = self.hint({*wanted, *left_out} - {*self.names}) if faults else ""
+        clauses = [f"{self.path} has {faults}{hint}"] if faults else []
         if types:
             where = "" if faults else f"{self.path}: "
             clauses.append(where + not_numbers({n: f"is {t}" for n, t in types.items()}))
         if clauses:
-            raise TableError("; ".join(clauses), [*repeated, *types])
+            raise TableError("; ".join(clauses), [] if hint else [*repeated, *types])
 
     def hint(self, missing: Collection[str] = ()) -> str:  # noqa: ARG002
         """Say what seems to be wrong with the header if columns are missing."""
