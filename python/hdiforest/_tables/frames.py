@@ -342,9 +342,6 @@ class _Stream(Table):
 class _Dict(Table):
     """A mapping from names to columns."""
 
-    def rows(self, part: slice | NDArray[np.intp]) -> Any:
-        return {name: cells[part] for name, cells in self.columns()}
-
     def sliceable(self) -> Frame:
         return _Arrow(self.arrow(), self.argument)
 
