@@ -91,7 +91,7 @@ def measured(table: pd.DataFrame, door: str, folder: Path, **options: Any) -> tu
         return f"refused: {found} in two ways", ""
     ends = model.predict_interval(later, LEVEL)
     share, width = coverage_score(later["y"], ends), mean_width_score(ends)
-    became = str(model._fitted_forest().encoder).partition(", x")[0]  # such as c (percent)
+    became = str(model._fitted_forest().encoder).partition(", x")[0]  # such as c (dates as %Y)
     return became.partition("(")[2].removesuffix(")") or "numbers", f"{share:.2f}, {width:.1f}"
 
 

@@ -236,7 +236,7 @@ def test_inspect_shows_encoders(frame, tmp_path, capsys):
     assert found["targets"][0]["n_distinct"] == frame["y"].nunique()
     assert run(["inspect", tmp_path / "m.hdi"]) == 0
     printed = capsys.readouterr().out
-    assert "4: f0, f1, on (boolean), town (2 categories)" in printed
+    assert "4: f0, f1, on, town (2 categories)" in printed
     assert re.search(r"^ids \(1\) +key$", printed, re.M)
 
 
@@ -557,6 +557,7 @@ def test_not_a_model(capsys, model_path, table, tmp_path):
         (b"y\n1\n", ["--target", "y"], "no column left to predict 'y' from"),
         (b"a,y\n1,2\n2,\n3,\n", ["--target", "y"], "2 of 3 rows .* row 2 holds a missing cell"),
         (b"a,y\n1,2\n2,inf\n", ["--target", "y"], "1 of 2 rows .* row 2 holds infinity"),
+        (b"a,y\n1,2\n2,x\n", ["--target", "y"], "'y' must hold numbers .* 'x' in row 2$"),
         (b"a,y\n1,2\n2,2\njan,2\n", ["--target", "y"],
          r"numbers such as '1', but 'jan' in row 3 \(--drop a leaves it out"),
         (b"a,y\n", ["--target", "y"], "has no rows"),
@@ -593,10 +594,13 @@ def test_prices_shares_and_days_that_are_text(capsys, tmp_path):
     assert scored[0] == scored[1]
     assert run(["inspect", tmp_path / "m"]) == 0
     shown = capsys.readouterr().out
-    assert "2: share (percent), day (date, in days, dates as %d.%m.%Y)" in shown
+    assert "share (numbers as 1234.5%)" in shown
+    assert "day (dates as %d.%m.%Y, " in shown
     table.assign(share=[*table["share"][:-1], "7"]).to_csv(tmp_path / "odd.csv", index=False)
     score = ["score", tmp_path / "m", tmp_path / "odd.csv", "-o", tmp_path / "out.csv"]
-    assert "column 'share' must hold percent, but holds '7' in row 300" in failure(capsys, score)
+    assert "column 'share' must hold numbers as 1234.5%, but holds '7' in row 300" in failure(
+        capsys, score
+    )
 
 
 @pytest.mark.parametrize(
@@ -622,7 +626,7 @@ def test_all_bad_columns_are_told_at_once_and_the_hint_works(capsys, tmp_path):
     rows = "1,2,1,10,3,4\n1,2,2,20,3,4\n1,2,x,red,3,4\n" * 10
     (tmp_path / "train.csv").write_text("a,twice,b,it's,y,twice\n" + rows)
     call = ["fit", tmp_path / "train.csv", "--target", "y", "-o", tmp_path / "m", "--trees", 3]
-    assert "has 2 columns 'twice' (--drop twice leaves them out)" in failure(capsys, call)
+    assert "has 2 columns 'twice' (--drop twice leaves it out, " in failure(capsys, call)
     call += ["--drop", "twice"]
     found = failure(capsys, call)
     assert "column 'b' holds numbers such as '1', but 'x' in row 3; " in found

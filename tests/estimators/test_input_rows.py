@@ -63,16 +63,18 @@ def kind(request):
     return KINDS[request.param]
 
 
+def fit_forest(rows, y=Y):
+    forest = RandomForestRegressor(10, random_state=0)
+    return HDIForestRegressor(forest, calibration=False).fit(rows, y)
+
+
 @pytest.fixture(scope="module")
 def model():
-    forest = RandomForestRegressor(10, random_state=0)
-    return HDIForestRegressor(forest, calibration=False).fit(pd.DataFrame(X, columns=NAMES), Y)
+    return fit_forest(pd.DataFrame(X, columns=NAMES))
 
 
 def test_columns_are_read_by_name(kind, model):
-    expected = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
-        X, Y
-    )
+    expected = fit_forest(X)
     assert_array_equal(
         model.predict_interval(kind(table_of(X))), expected.predict_interval(X.copy())
     )
@@ -93,9 +95,7 @@ def test_other_columns_are_refused(kind, model, order, message):
 
 
 def test_fit_and_from_forest(kind, model):
-    fitted = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
-        kind(table_of(X)), Y
-    )
+    fitted = fit_forest(kind(table_of(X)))
     assert_array_equal(fitted.feature_names_in_, NAMES)
     assert_array_equal(fitted.predict(kind(table_of(X))), model.predict(table_of(X)))
     forest = RandomForestRegressor(10, random_state=0).fit(pd.DataFrame(X, columns=NAMES), Y)
@@ -106,9 +106,7 @@ def test_fit_and_from_forest(kind, model):
 
 
 def test_a_model_without_names_warns_of_them():
-    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0), calibration=False).fit(
-        X, Y
-    )
+    model = fit_forest(X)
     with pytest.warns(UserWarning, match="X has feature names, but"):
         model.predict(table_of(X).to_batches()[0])
 
@@ -123,17 +121,13 @@ def test_no_rows(kind, model):
 
 def test_numbers_of_every_type(model):
     whole = np.round(10 * X)
-    floats = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
-        whole, Y
-    )
+    floats = fit_forest(whole)
     expected = floats.predict_interval(whole)
     types = [pa.float32(), pa.int8(), pa.decimal128(5, 1)]
     mixed = pa.table(
         [pa.array(column).cast(kind) for column, kind in zip(whole.T, types, strict=True)], NAMES
     )
-    fitted = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
-        mixed, Y
-    )
+    fitted = fit_forest(mixed)
     assert_array_equal(fitted.predict_interval(mixed), expected)
     assert_array_equal(fitted.predict_interval(mixed.to_batches()[0]), expected)
 
@@ -141,15 +135,11 @@ def test_numbers_of_every_type(model):
 def test_missing_cells_are_missing_values():
     holes = X.copy()
     holes[::7, 1] = np.nan
-    fitted = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
-        holes, Y
-    )
+    fitted = fit_forest(holes)
     column = pa.array(holes[:, 1], from_pandas=True)
     assert column.null_count > 0
     table = pa.table([holes[:, 0], column, holes[:, 2]], NAMES)
-    by_name = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
-        table, Y
-    )
+    by_name = fit_forest(table)
     assert_array_equal(by_name.predict(table.to_batches()[0]), fitted.predict(holes))
 
 
@@ -162,17 +152,17 @@ def test_columns_of_text_are_named(frame, bad, model):
     with pytest.raises(ValueError, match=sentence):
         model.predict(rows)
     with pytest.raises(ValueError, match=sentence):
-        HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(rows, Y)
+        fit_forest(rows)
 
 
 @pytest.mark.parametrize("frame", [dict, pd.DataFrame])
 def test_columns_of_two_kinds_of_cells(frame, model):
     rows = frame({"width": [0.5, 1], "age": [30, "Paris"], "height": [0, 1]})
-    sentence = re.escape("'age' holds numbers (30 in row 1) and text ('Paris' in row 2)")
-    with pytest.raises(ValueError, match=sentence.replace("'age'\\ ", "'age':? ")):
+    sentence = "'age',?( which)? holds cells of the types int, str"
+    with pytest.raises(ValueError, match=sentence):
         model.predict(rows)
-    with pytest.raises(ValueError, match=sentence.replace("'age'\\ ", "'age':? ")):
-        HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(rows, [0.0, 1.0])
+    with pytest.raises(ValueError, match=sentence):
+        fit_forest(rows, [0.0, 1.0])
 
 
 def test_all_bad_columns_of_arrow_data_are_named_with_their_types(model):
@@ -197,7 +187,7 @@ def test_times_of_pandas_are_no_numbers(others, cell):
     rows = pd.DataFrame(X, columns=NAMES)[others].assign(sold=pd.Series([cell] * 200))
     message = r"X must hold numbers, but does not in the columns 'sold' .*; models of fit_table"
     with pytest.raises(ValueError, match=message):
-        HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(rows, Y)
+        fit_forest(rows)
 
 
 @pytest.mark.parametrize("frame", [pa.table, Stream, dict, pl.DataFrame, pd.DataFrame])

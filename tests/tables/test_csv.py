@@ -18,6 +18,7 @@ from hdiforest._tables import csv as csv_module
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.read import TableError, TextForm
+from hdiforest._tables.training_table import read_training_table
 
 from .matrix import numbers
 
@@ -96,16 +97,14 @@ def test_one_column_has_a_row_for_every_line(read):
     assert found.columns[1].to_pylist() == ["1", "", "3", ""]
     X, _ = read(b"x\r\n\r\n3", ["x"])
     np.testing.assert_array_equal(X[:, 0], [np.nan, 3])
-    X, _ = read(b"x\n" + b"1\n\n" * 400_000, ["x"])
-    np.testing.assert_array_equal(X[:, 0], [1, np.nan] * 400_000)
 
 
 def test_empty_lines_between_rows_of_several_columns_are_refused(read, sentence):
     assert sentence(b"a,b\n1,2\n\n3,4\n", ["a"]) == "t.csv: line 3 is empty; remove it or fill it"
     assert "line 2 is empty" in sentence(b"a,b\r\n\r\n3,4\r\n", ["a"])
     long = b"a,b\n" + b"1,2\n" * 300_000
-    assert "line 300002 is empty" in sentence(long + b"\n" + b"1,2\n" * 300_000, ["a"])
-    for end in (b"\n\n", b"\r\n\r\n", b"\n" * 3_000_000):
+    assert "line 300002 is empty" in sentence(long + b"\n1,2\n", ["a"])
+    for end in (b"\n\n", b"\r\n\r\n", b"\n" * 1_500_000):
         X, _ = read(b"\n\r\na,b\n1,2" + end, ["a"])  # those around the table shift nothing
         assert X.tolist() == [[1]]
     X, found = read(b'a,b\n1,"\n\n"\n2,""\n', ["a"], ["b"])
@@ -117,7 +116,7 @@ def test_rows_above_a_megabyte(read, monkeypatch, sentence):
     X, found = read(b"a,note\n1," + long + b"\n2,short\n", ["a"], ["note"])
     assert X.tolist() == [[1], [2]]
     assert found["note"].to_pylist() == [long.decode(), "short"]
-    names = [f"column{i}" for i in range(130_000)]
+    names = [f"column{i}" for i in range(20_000)]
     row = ",".join(["1.5"] * len(names))
     table = "\n".join([",".join(names), row, row]).encode()
     assert read(table, [names[-1], names[3]])[0].tolist() == [[1.5, 1.5]] * 2
@@ -243,19 +242,15 @@ def test_lines_are_those_of_an_editor(n_bytes, sentence, monkeypatch):
          "and give --sep ';'"),
         (b'"SEP=\t"\r\na\tx\r\n', "the first line of t.csv is 'sep=\t', which is for Excel; remove "
          "it, and give --sep '\\t'"),
-        (b"Sales of 2024\n\nx,a\n1,2\n", "t.csv seems to have its header in line 3, not in its "
-         "first line; remove the lines above it"),
-        (b"\nTotal,5,\nin,month,\na,x,y\n1,2,3\n", "t.csv seems to have its header in line 4, not "
-         "in its first line; remove the lines above it"),
+        (b"Sales of 2024\n\nx,a\n1,2\n", "t.csv has no column 'a'; it has Sales of 2024 (its "
+         "header seems to be in line 3, not in its first line: remove the lines above it)"),
+        (b"\nTotal,5,\nin,month,\na,x,y\n1,2,3\n", "t.csv has no column 'a'; it has Total, 5, '' "
+         "(its header seems to be in line 4, not in its first line: remove the lines above it)"),
         (b"x,y\na,1\n", "t.csv has no column 'a'; it has x, y"),
-        (b"a,caf\xe9\n1,2\n", "the header of t.csv is not UTF-8; save it as UTF-8, or name its "
-         "encoding by --encoding"),
-        ("a,b\n1,2\n".encode("utf-16"), "t.csv is encoded as UTF-16; save it as UTF-8, or name its "
-         "encoding by --encoding"),
-        (b"a,b\n1,2\n3,caf\xe9\n", "t.csv: column 'b' is not UTF-8 in row 2 (line 3); save it as "
-         "UTF-8, or name its encoding by --encoding"),
-        (b"a,b\ncaf\xe9,2\n", "t.csv: column 'a' must hold numbers, but holds 'caf\ufffd' in "
-         "row 1 (line 2)"),
+        ("a,b\n1,2\n".encode("utf-16"), "t.csv: line 1 is not UTF-8; save the file as UTF-8, or "
+         "name its encoding by --encoding"),
+        (b"a,b\n1,2\n3,caf\xe9\n", "t.csv: line 3 is not UTF-8; save the file as UTF-8, or name "
+         "its encoding by --encoding"),
         (b"a,b\n1,2,3\n", "t.csv: line 2 has 3 cells, but the header has 2"),
         (b"a,b\n1,2\n   \n", "t.csv: line 3 has 1 cell, but the header has 2"),
     ],
@@ -264,28 +259,23 @@ def test_odd_files_get_one_sentence(sentence, content, said):
     assert sentence(content, ["a"], ["b"] if b"b" in content else []) == said
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl"])
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
 def test_files_of_other_formats_are_named(tmp_path, name):
     path, table = tmp_path / name, pa.table({"a": [1.5]})
-    parquet, arrow = io.BytesIO(), io.BytesIO()
+    parquet, arrow, book = io.BytesIO(), io.BytesIO(), io.BytesIO()
     pq.write_table(table, parquet)
     with pa.ipc.new_file(arrow, table.schema) as file:
         file.write_table(table)
-    with io.BytesIO() as book, zipfile.ZipFile(book, "w") as archive:
+    with zipfile.ZipFile(book, "w") as archive:
         archive.writestr("sheet.xml", "<a/>")
-        archive.close()
-        workbook = book.getvalue()
-    for content, said in (
-        (gzip.compress(b"a\n1\n"), "packed by gzip; give it a name that ends in .gz"),
-        (
-            pa.compress(b"a\n1\n", "zstd", asbytes=True),
-            "packed by zstd; give it a name that ends in .zst",
-        ),
-        (lzma.compress(b"a\n1\n"), "packed by xz; unpack it"),
-        (parquet.getvalue(), "a Parquet file; it must be a file whose name ends in .parquet"),
-        (arrow.getvalue(), "an Arrow file; it must be a file whose name ends in .arrow"),
-        (workbook, "a workbook or another zip archive; save the sheet as CSV or Parquet"),
-    ):
+    for content, said in {
+        gzip.compress(b"a"): "packed by gzip; give it a name that ends in .gz",
+        pa.compress(b"a", "zstd", asbytes=True): "packed by zstd; give it a name that ends in .zst",
+        lzma.compress(b"a"): "packed by xz; unpack it",
+        parquet.getvalue(): "a Parquet file; it must be a file whose name ends in .parquet",
+        arrow.getvalue(): "an Arrow file; it must be a file whose name ends in .arrow",
+        book.getvalue(): "a workbook or another zip archive; save the sheet as CSV or Parquet",
+    }.items():
         path.write_bytes(content)
         with pytest.raises(TableError) as found:
             open_table(path)
@@ -342,17 +332,11 @@ def test_words_of_a_model_are_missing_and_its_categories_are_not(tmp_path):
         assert table.without_missing(batch["b"]).to_pylist() == [None] * 4
         assert table.without_missing(batch["b"], ["NA", 1.0]).to_pylist() == ["NA", *[None] * 3]
         assert table.without_missing(batch["c"], ["x"]).to_pylist() == ["x", None, "y", "z"]
-    with open_table(tmp_path / "t.csv", form=form) as table:
-        (batch,) = table.typed_batches(["a", "b", "c"], [])
-    assert batch["a"].to_pylist() == [1, None, None, None]
 
 
-def test_columns_without_cells_in_the_first_block_get_the_type_of_later_ones(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_module, "_BLOCK_BYTES", 64)
-    (tmp_path / "t.csv").write_text("n,t,never\n" + "NA,,\n" * 40 + "7.5,Lyon,\n" * 3)
-    with open_table(tmp_path / "t.csv") as table:
-        parts = list(table.typed_batches(["n", "t", "never"], []))
-    found = pa.concat_tables(parts, promote_options="default")
-    assert list(map(str, found.schema.types)) == ["double", "string", "null"]
-    assert found["n"].to_pylist() == [None] * 40 + [7.5] * 3
-    assert found["t"].to_pylist() == [None] * 40 + ["Lyon"] * 3
+def test_columns_have_the_type_of_all_cells_that_a_fit_reads(tmp_path):
+    rows = "NA,,true,7,20240531\n" * 40_000 + "7.5,Lyon,FALSE,x,20240601\n" * 20_000
+    (tmp_path / "t.csv").write_text("n,town,flag,late,day\n" + rows)
+    read = read_training_table(tmp_path / "t.csv", "n", drop_missing_target=True)
+    kinds = {entry.name: entry.kind for entry in read.encoder.entries}
+    assert kinds == {"town": "category", "flag": "boolean", "late": "category", "day": "date"}

@@ -29,12 +29,10 @@ def encoded(train, new=None, **options):
     [
         (pa.array([1, None, 3]), [1, NAN, 3]),
         (pa.array([1.5, NAN, None]), [1.5, NAN, NAN]),
-        (pa.array([1, 2, 3], pa.uint64()), [1, 2, 3]),
         (pa.array([1, 2, None], pa.decimal128(5, 2)), [1, 2, NAN]),
         (pa.nulls(2), [NAN, NAN]),
         (pa.array([True, None, False]), [1, NAN, 0]),
         (pa.array(["True", None, "FALSE", "", " true "]), [1, NAN, 0, NAN, 1]),
-        (pa.array(["true", "false"], pa.string_view()), [1, 0]),
         (pa.array(["2020-01-01", "", "2020-01-03"]), [-1, NAN, 1]),
         (pa.array(["2020-01-01 12:00", "2020-01-01T12:30:00"]), [24 * 30, 24 * 30 + 30]),
         (pa.array(["2020-01-01T00:00:00Z", "2020-01-01 00:00+01:00"]), [24, 23]),
@@ -42,9 +40,6 @@ def encoded(train, new=None, **options):
         (pa.array([0, 86_400_000], pa.date64()), [0, 1]),
         (pa.array([0, 3600, None], pa.timestamp("s")), [0, 1, NAN]),
         (pa.array([0, 3600 * 10**9], pa.timestamp("ns", "Europe/Paris")), [0, 1]),
-        (pa.array([1500, None], pa.duration("ms")), [1.5, NAN]),
-        (pa.array([90], pa.time32("s")), [90]),
-        (pa.array([90 * 10**6], pa.time64("us")), [90]),
         (pa.array(["b", "a", "b", None, ""]), [0, 1, 0, NAN, NAN]),
         (pa.array(["b", "a", "b"], pa.string_view()), [0, 1, 0]),
         (pa.array(["b", "a", "b", None]).dictionary_encode(), [0, 1, 0, NAN]),
@@ -171,10 +166,8 @@ ZONED = ["2024-01-01T00:00:00Z", "2024-01-02T12:00:00+01:00"]
         ([1, 2], ["x", "y"], "'c' must hold numbers, but is string"),
         ([1, 2], pa.array([1], pa.date32()), "'c' must hold numbers, but is date32"),
         ([1, 2], [1.0, 1e39], r"'c' must hold numbers that fit into float32, .* 1e\+39 in row 12"),
-        ([1, 2], [-np.inf], "but holds -inf in row 11"),
         ([True], ["yes"], "'c' must hold booleans, but holds 'yes' in row 11"),
         ([True], [1.0, 0.0, 0.5], "'c' must hold booleans, but holds 0.5 in row 13"),
-        ([True], pa.array([1], pa.date32()), "'c' must hold booleans, but is date32"),
         (DATES, [1, 2], "'c' must hold dates, but is int64"),
         (DATES, ["2024-01-01", None, "soon"], "such as 2024-05-31 .*, but holds 'soon' in row 13"),
         (DATES, ["2024-02-30"], "but holds '2024-02-30' in row 11"),
@@ -189,13 +182,8 @@ ZONED = ["2024-01-01T00:00:00Z", "2024-01-02T12:00:00+01:00"]
             "since 1970 in row 12",
         ),
         (DATES, ["0001-01-01", "0000-12-31"], "years 1 to 9999, but holds '0000-12-31' in row 12"),
-        (DATES, pa.array(["0000-01-01"]).dictionary_encode(), "but holds '0000-01-01' in row 11"),
         (ZONED, ["0001-01-01T00:00:00+01:00"], "years 1 to 9999, but holds '0001-01-01T00"),
-        (ZONED, pa.array([-62135600400], pa.timestamp("s", "UTC")), "years 1 to 9999, but holds"),
-        (pa.array([1], pa.duration("s")), [1], "must hold durations or times, but is int64"),
-        (pa.array([1], pa.duration("s")), ["1"], "must hold durations or times, but is string"),
         (["a", "b"], pa.array([b"a"]), "'c' must hold categories, but is binary"),
-        (["a", "b"], [[1]], "'c' must hold categories, but is list"),
     ],
 )
 def test_what_is_refused(train, new, message):
@@ -205,12 +193,11 @@ def test_what_is_refused(train, new, message):
     assert error.value.columns == ["c"]
 
 
-@pytest.mark.parametrize("text", ["0000-01-01", "0000-06-01 12:00"])
-def test_dates_of_the_year_0_are_not_learned(text):
+def test_dates_of_the_year_0_are_not_learned():
     with pytest.raises(
-        EncodingError, match=f"'c' must hold dates of the years .*'{text}' in row 2"
+        EncodingError, match=r"must hold dates of the years .*'0000-06-01' in row 2"
     ):
-        learn(pa.table({"c": ["2024-01-01", text, "2024-01-03"]}))
+        learn(pa.table({"c": ["2024-01-01", "0000-06-01", "2024-01-03"]}))
 
 
 def test_rows_are_counted_over_chunks():
@@ -294,7 +281,6 @@ KINDS = {
     "boolean": [True, None, False],
     "date": ["2024-01-01", "2024-01-02", None],
     "zoned": ["2024-01-01T01:30:00Z", "2024-01-02T00:00:00Z", None],
-    "duration": pa.array([1, 2, 3], pa.duration("s")),
     "text": ["a", 'é\n"', None],
     "code": pa.array([1.5, 2, None]).dictionary_encode(),
     "nothing": pa.array(["", None, None]),
@@ -337,17 +323,13 @@ def column(**facts):
         (column(kind="number", **{"x" * 10**6: 1}), "must have the entries"),
         (column(kind="date", unit="day", reference=1), "must have the entries"),
         (column(kind="date", unit="week", reference=1, zoned=False), "unit must be one of"),
-        (column(kind="date", unit=[], reference=1, zoned=False), "unit must be one of"),
-        (column(kind="date", unit="day", reference=1.0, zoned=False), "reference must be"),
         (column(kind="date", unit="day", reference=10**30, zoned=False), "reference must be"),
         (column(kind="date", unit="day", reference=True, zoned=False), "reference must be"),
         (column(kind="date", unit="day", reference=1, zoned=0), "zoned must be true or false"),
         (column(kind="category"), "must have the entries"),
         (column(kind="category", values="ab"), "values must be a list"),
         (column(kind="category", values=["a", 1.0]), "values must be texts"),
-        (column(kind="category", values=["a", ""]), "values must be texts"),
         (column(kind="category", values=["\ud800"]), "values must be texts"),
-        (column(kind="category", values=[True]), "values must be texts"),
         (column(kind="category", values=[10**400]), "values must be texts"),
         (column(kind="category", values=[[]]), "values must be texts"),
         (column(kind="category", values=[NAN]), "values must be texts"),
@@ -372,13 +354,6 @@ def test_columns_that_name_the_rows_are_refused_unless_declared():
     assert learn(table, ids=["key"]).columns == ("x",)
 
 
-def test_dates_with_a_word_among_them_are_refused_unless_declared():
-    table = pa.table({"day": ["2024-01-01", "2024-01-02", "soon"]})
-    with pytest.raises(EncodingError, match="such as '2024-01-01', but 'soon' in row 3"):
-        learn(table)
-    learn(table, categorical=["day"])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -393,8 +368,8 @@ def test_arguments_of_learn(options, message):
 
 
 def test_types_that_are_nothing_of_a_table_are_all_named():
-    table = pa.table({"a": [[1]], "b": [b"x"], "c": [1]})
-    with pytest.raises(EncodingError, match=r"'a' must hold numbers, .* list.*; column 'b' must"):
+    table = pa.table({"a": [[1]], "b": pa.array([1], pa.duration("s")), "c": [1]})
+    with pytest.raises(EncodingError, match=r"'a' must .* list.*; column 'b' must .* duration"):
         learn(table)
     twice = pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"])
     with pytest.raises(EncodingError, match="2 columns 'a'"):

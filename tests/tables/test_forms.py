@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hdiforest._tables.encoder import learn
-from hdiforest._tables.forms import ColumnError, DateForm, NumberForm, Written, form_from, form_of
+from hdiforest._tables.forms import DateForm, NumberForm, Written, form_from, form_of
 from hdiforest._tables.read import TableError
 from hdiforest._tables.training_table import Roles, read_training_table, training_table
 
@@ -57,71 +57,72 @@ DATES = {
 }
 
 
-def file_of(cells, path, door):
-    """Write a table whose column c has these cells, with a gap behind, and a target y."""
-    table = {"c": [*cells, None], "x": [*map(float, range(len(cells))), 0.5]}
-    table["y"] = table["x"]
+def file_of(columns, path, door):
+    """Write a table of columns with a gap behind."""
+    table = {name: [*cells, None] for name, cells in columns.items()}
     if door == "parquet":
         pytest.importorskip("pyarrow.parquet").write_table(pa.table(table), path)
     elif door == "jsonl":
-        rows = zip(*table.values(), strict=True)
-        lines = [json.dumps(dict(zip(table, row, strict=True))) for row in rows]
+        lines = [json.dumps(row) for row in pa.table(table).to_pylist()]
         path.write_text("\n".join(lines), encoding="utf-8")
     else:
         pytest.importorskip("pyarrow.csv").write_csv(pa.table(table), path)
 
 
-def learned(cells, tmp_path, door, **options):
-    """The encoder and the features of column c, of a file or of a table in memory."""
+def learned(columns, tmp_path, door):
+    """The encoder and the features of columns, of a file or of a table in memory."""
+    n_rows = len(next(iter(columns.values())))
+    columns = columns | {"y": [0.5] * n_rows}
     if door == "frame":
-        raw = pa.table({"c": [*cells, None], "y": [0.5] * (len(cells) + 1)})
-        read = training_table(raw, "the table", Roles("y", **options))
+        read = training_table(pa.table(columns), "the table", Roles("y"))
     else:
-        file_of(cells, tmp_path / f"t.{door}", door)
-        read = read_training_table(tmp_path / f"t.{door}", "y", drop=["x"], **options)
-    return read.encoder, read.X["c"].to_numpy()
+        file_of(columns, tmp_path / f"t.{door}", door)
+        path = tmp_path / f"t.{door}"
+        read = read_training_table(path, "y", drop_missing_target=True)
+    return read.encoder, read.X
 
 
 DOORS = pytest.mark.parametrize("door", ["csv", "parquet", "jsonl", "frame"])
 
 
 @DOORS
-@pytest.mark.parametrize("spelling", NUMBERS)
-def test_numbers_in_twelve_spellings(spelling, door, tmp_path):
-    encoder, feature = learned(list(map(NUMBERS[spelling], VALUES)), tmp_path, door)
-    np.testing.assert_array_equal(feature, np.float32([*VALUES, np.nan]))
-    if encoder is None:  # plain numbers of a CSV
-        assert (door, spelling) == ("csv", "57 as text")
-        return
-    later = [NUMBERS[spelling](v) for v in (-7.25, 98765.5)]
-    X, _ = encoder.encode(pa.table({"c": later}))
-    np.testing.assert_array_equal(X[:, 0], np.float32([-7.25, 98765.5]))
+def test_numbers_in_twelve_spellings(door, tmp_path):
+    columns = {name: list(map(write, VALUES)) for name, write in NUMBERS.items()}
+    encoder, X = learned(columns, tmp_path, door)
+    later = {name: [write(v) for v in (-7.25, 98765.5)] for name, write in NUMBERS.items()}
+    if door == "csv":  # the form of plain numbers
+        later["57 as text"] = [-7.25, 98765.5]
     again = type(encoder).from_facts(json.loads(json.dumps(encoder.facts())))
     assert again == encoder
-    np.testing.assert_array_equal(again.encode(pa.table({"c": [2.5]}))[0], [[2.5]])
-    assert encoder.entries[0].reading in str(encoder)
+    for column, new in zip(X.columns, again.encode(pa.table(later))[0].T, strict=True):
+        np.testing.assert_array_equal(column, np.float32(VALUES))
+        np.testing.assert_array_equal(new, np.float32([-7.25, 98765.5]))
+    typed, _ = again.encode(pa.table({name: [2.5] for name in NUMBERS}))
+    np.testing.assert_array_equal(typed, [[2.5] * 12])
+    said = encoder.described(X.to_pandas().to_numpy()[:2])["numbers (12)"]
+    assert "57% (numbers as 1234.5%), $1,234.50 (numbers as $1,234.5)" in said
 
 
 @DOORS
-@pytest.mark.parametrize("spelling", DATES)
-def test_dates_in_twelve_spellings(spelling, door, tmp_path):
-    cells = [day.strftime(DATES[spelling]) for day in DAYS]
-    encoder, feature = learned(cells, tmp_path, door)
+def test_dates_in_twelve_spellings(door, tmp_path):
+    columns = {name: [day.strftime(form) for day in DAYS] for name, form in DATES.items()}
+    encoder, X = learned(columns, tmp_path, door)
+    assert [(each.unit, str(each.form)[:9]) for each in encoder.entries] == [
+        ("day", "dates as ")
+    ] * 12
     days = [(day - DAYS[0]).days for day in DAYS]
-    [entry] = encoder.entries
-    assert entry.kind == "date"
-    assert (entry.unit, entry.reading[:9]) == ("day", "dates as ")
-    np.testing.assert_array_equal(feature, [*(d for d in days), np.nan])
-    typed, _ = encoder.encode(pa.table({"c": DAYS}))
-    np.testing.assert_array_equal(typed[:, 0], days)
+    typed, _ = encoder.encode(pa.table(dict.fromkeys(DATES, DAYS)))
+    for column, of_dates in zip(X.columns, typed.T, strict=True):
+        np.testing.assert_array_equal(column, days)
+        np.testing.assert_array_equal(of_dates, days)
     later = datetime.datetime(2031, 1, 30)
-    X, _ = encoder.encode(pa.table({"c": [later.strftime(DATES[spelling])]}))
-    assert X[0, 0] == (later - DAYS[0]).days
+    new, _ = encoder.encode(pa.table({c: [later.strftime(form)] for c, form in DATES.items()}))
+    np.testing.assert_array_equal(new, [[(later - DAYS[0]).days] * 12])
     assert type(encoder).from_facts(json.loads(json.dumps(encoder.facts()))) == encoder
 
 
-def test_years_of_two_digits_are_those_from_1969_to_2068(tmp_path):
-    encoder, _ = learned(["31-Dec-68", "1-Jan-69", "31-Dec-99", "1-Jan-00"], tmp_path, "frame")
+def test_years_of_two_digits_are_those_from_1969_to_2068():
+    encoder = learn(pa.table({"c": ["31-Dec-68", "1-Jan-69", "31-Dec-99", "1-Jan-00"]}))
     X, _ = encoder.encode(pa.table({"c": ["1-Jan-69", "2-Jan-69", "31-Dec-68"]}))
     days = (datetime.date(2068, 12, 31) - datetime.date(1969, 1, 1)).days
     np.testing.assert_array_equal(X[:, 0] - X[0, 0], [0, 1, days])
@@ -137,36 +138,28 @@ def test_years_of_two_digits_are_those_from_1969_to_2068(tmp_path):
         (["5 EUR", "7EUR"], NumberForm("", "EUR")),
         (["\u2212£5.50", "£7"], NumberForm("£")),
         (["1'000", "1\u2019500"], NumberForm(thousands="'")),
-        (["5e3", ".5"], NumberForm()),
         (["01234", "00012"], NumberForm()),
         (["", " ", "5"], NumberForm()),
         ([" 2024-05-31", "2024-06-01 "], DateForm("%Y-%m-%d")),
         ([" 20240531 "], DateForm("%Y%m%d")),
-        (["57%"], NumberForm("", "%")),
         (["May-2024", "Jun-2025"], DateForm("%b-%Y")),
-        (["2024-05", "2024-12"], DateForm("%Y-%m")),
         (["2024-5-1", "2024-05-12"], DateForm("%Y-%m-%d")),
         (["01.02.2024"], DateForm("%d.%m.%Y")),
         (["5/31/2024 1:05PM", "12/1/2024 12:30AM"], DateForm("%m/%d/%Y %I:%M%p")),
         (["31.05.2024T13:00:10.25"], DateForm("%d.%m.%YT%H:%M:%S")),
         (["Sun, 31 Dec 2023 10:00:00 GMT"], DateForm("%a, %d %b %Y %H:%M:%S GMT")),
         (["Sunday, December 31, 2023"], DateForm("%a, %b %d, %Y")),
-        (["Sun Dec 31 2023"], DateForm("%a %b %d %Y")),
         (["31/12/2023 10:00 UTC"], DateForm("%d/%m/%Y %H:%M UTC")),
         (["20240531120000"], DateForm("%Y%m%d%H%M%S")),
         (["20240531", "20241331"], NumberForm()),
         (["18240531"], NumberForm()),
         (["2024-05-31", "2024-06-01"], None),  # ISO 8601 has no form
         (["1.2.3", "1.10.0"], None),
-        (["10.0.0.1", "10.0.0.2"], None),
         (["01,234", "02,345"], NumberForm(decimal=",")),
         (["0,12,345", "0,01,234"], None),
-        (["20240531 12:00", "20240601 13:00"], DateForm("%Y%m%d %H:%M")),
         (["0-9", "10-19", "20-29"], None),
         (["12A", "12B", "7C", "14D"], None),
-        (["1a", "1b", "2a", "2b", "3a"], None),
         (["1st", "2nd", "3rd", "4th", "5th", "6th"], None),
-        (["S", "M", "38"], None),
         (["a\nb", "c"], None),
         (["", " "], None),
         ([], None),
@@ -186,6 +179,7 @@ def test_what_cells_say(cells, form):
         (["31/05/2024", "30/06/2024", "2024-05-31"], "'31/05/2024', but '2024-05-31' in row 3"),
         (["31/05/2024", "31/02/2024", "30/04/2024"], "such as '31/05/2024', but '31/02/2024'"),
         (["31/05/2024"] * 97 + ["30/05/2024", "soon"], "but 'soon' in row 99"),
+        (["2024-01-01", "2024-01-02", "soon"], "such as '2024-01-01', but 'soon' in row 3"),
         (["1,234", "2,345"], "'1,234' and '2,345'; --thousands ',' or --decimal ',' says which"),
         (["1.234 €", "999 €"], "--thousands '.' or --decimal '.' says which"),
         (["$5", "€7", "$8"], r"numbers such as '\$5', but '€7' in row 2"),
@@ -222,16 +216,7 @@ def test_options_settle_it(cells, options, form):
 @pytest.mark.parametrize(
     ("cells", "options", "message"),
     [
-        (
-            ["31/05/2024", "x"],
-            {"date_formats": {"c": "%d/%m/%Y"}},
-            "dates as %d/%m/%Y, .* 'x' in row 2",
-        ),
-        (
-            ["a"],
-            {"date_formats": {"c": "%d/%m/%Y"}},
-            "'c' must hold dates as .* holds 'a' in row 1",
-        ),
+        (["31/05/2024", "x"], {"date_formats": {"c": "%d/%m/%Y"}}, "as %d/%m/%Y, .* 'x' in row 2"),
         (["a"], {"date_formats": {"b": "%d/%m/%Y"}}, "for 'b', which is no feature of dates"),
         ([1.5], {"date_formats": {"c": "%d/%m/%Y"}}, "'c' is double, so it takes no date format"),
         (["1.5", "2.5"], {"decimal": ","}, "'1.5' and '2.5', which thousands and decimal do not"),
@@ -239,7 +224,6 @@ def test_options_settle_it(cells, options, form):
         (["a"], {"date_formats": {"c": "%Q"}}, "date format '%Q' must be of %Y"),
         (["a"], {"date_formats": {"c": "%Y%m%m"}}, "each once"),
         (["a"], {"thousands": "x"}, "thousands must be None, ',', '.'"),
-        (["a"], {"thousands": ",", "decimal": ","}, "thousands and decimal must differ"),
         (["a"], {"decimal": ";"}, "decimal must be"),
     ],
 )
@@ -251,11 +235,11 @@ def test_options_that_fit_nothing(cells, options, message):
 @pytest.mark.parametrize(
     ("train", "cell", "message"),
     [
-        (["5%", "6%"], "7", "'c' must hold percent, but holds '7' in row 12"),
-        (["$5", "$6"], "€5", r"must hold numbers with '\$', but holds '€5' in row 12"),
-        (["$5", "$6"], "(5", r"must hold numbers with '\$', but holds '\(5' in row 12"),
-        (["5", "6"], "--5", "must hold numbers, but holds '--5' in row 12"),
-        (["5", "6"], "1,234", "must hold numbers, but holds '1,234' in row 12"),
+        (["5%", "6%"], "7", "'c' must hold numbers as 1234.5%, but holds '7' in row 12"),
+        (["$5", "$6"], "€5", r"must hold numbers as \$1234.5, but holds '€5' in row 12"),
+        (["$5", "$6"], "(5", r"must hold numbers as \$1234.5, but holds '\(5' in row 12"),
+        (["5", "6"], "--5", "must hold numbers as 1234.5, but holds '--5' in row 12"),
+        (["5", "6"], "1,234", "must hold numbers as 1234.5, but holds '1,234' in row 12"),
         (["31/05/2024"], "05/31/2024", "must hold dates as %d/%m/%Y, but holds '05/31/2024'"),
         (["31/05/2024"], "2024-05-31", "must hold dates as %d/%m/%Y, but holds '2024-05-31'"),
         (["2024-05-31 11:00 PM"], "2024-05-31 13:00 PM", "but holds '2024-05-31 13:00 PM'"),
@@ -309,17 +293,10 @@ def test_signs_are_no_patterns(text):
     assert date.read(pa.array([f"2024{text}05"])).to_pylist() == [datetime.datetime(2024, 5, 1)]
 
 
-def test_a_million_cells_are_read_at_once():
-    cells = pc.binary_join_element_wise("$", pc.cast(pa.array(range(10**6)), "string"), ".5", "")
-    form = form_of(cells)
-    assert form == NumberForm("$")
-    assert form.read(cells)[-1].as_py() == 999999.5
-
-
 @pytest.mark.parametrize("door", ["csv", "parquet", "jsonl"])
 def test_targets_and_weights_have_forms(tmp_path, door):
     prices = [f"${1000 + i:,}.50" for i in range(5)]
-    file_of(prices, tmp_path / f"t.{door}", door)
+    file_of({"c": prices, "x": range(5)}, tmp_path / f"t.{door}", door)
     with pytest.raises(TableError, match=r"target 'c' must be finite .* row 6 holds a missing"):
         read_training_table(tmp_path / f"t.{door}", "c")
     table = {"price": prices, "w": ["50%"] * 5, "x": range(5)}
@@ -331,25 +308,6 @@ def test_targets_and_weights_have_forms(tmp_path, door):
         training_table(pa.table(table), "t", Roles("price"))
     read = training_table(pa.table(table), "t", Roles("price", written=Written(thousands=",")))
     assert read.y.tolist() == [1000, 2000, 1000, 2000, 3000]
-
-
-def test_thousands_that_come_late_in_a_csv(tmp_path):
-    n = 200_000  # more than the first block
-    rows = (f'"{i:,}",{i}' for i in range(n))
-    (tmp_path / "t.csv").write_text(
-        "\n".join(["a,y", *(r if i > 999 else f"{i},{i}" for i, r in enumerate(rows))])
-    )
-    read = read_training_table(tmp_path / "t.csv", "y", written=Written(thousands=","))
-    assert str(read.encoder) == "a (numbers with thousands ',')"
-    np.testing.assert_array_equal(read.X["a"].to_numpy(), np.arange(n))
-
-
-def test_errors_say_which_cells():
-    with pytest.raises(ColumnError) as error:
-        form_of(pa.array(["31/05/2024", None, "30/05/2024", "soon"]), "day")
-    assert error.value.sentence("column 'day'", 10) == (
-        "column 'day' holds dates such as '31/05/2024', but 'soon' in row 14"
-    )
 
 
 @pytest.mark.parametrize("first", [2**53, 10**17, 2**63])

@@ -1,7 +1,5 @@
 """Frames: what rows of each library are, and what is refused before anything is done."""
 
-import re
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -110,10 +108,3 @@ def test_two_columns_of_one_name_are_refused_in_one_sentence(kind):
         }[kind]
         with pytest.raises(ValueError, match=r"^the table has 2 columns 'b'$"):
             ask(rows)
-
-
-def test_the_column_that_cannot_be_read_is_named_though_others_hold_two_kinds_of_cells():
-    columns = {"code": ["x", b"y"], "rooms": [1, "two"]}  # text and bytes are bytes to Arrow
-    message = re.escape("column 'rooms' holds numbers (1 in row 1) and text")
-    with pytest.raises(ValueError, match=message):
-        fit_table(columns, "rooms")

@@ -86,7 +86,7 @@ def twin(X, low, high):
     return cells, n_rows, n_empty
 
 
-@pytest.mark.parametrize("block_cells", [1, 7, 2**16])
+@pytest.mark.parametrize("block_cells", [7, 2**16])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_counts_are_those_of_the_twin(tmp_path, block_cells, dtype):
     train = RNG.normal(size=(50, 3)).astype(np.float32)
@@ -187,24 +187,22 @@ def test_a_pickled_scorer_counts_for_itself(path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda ends: ends[:1],
         lambda ends: ends[:, :2],
         lambda ends: ends.astype(np.float64),
         lambda ends: ends[::-1],
         lambda ends: np.where([[True], [False]], np.nan, ends),
-        lambda ends: np.where([[False], [True]], np.inf, ends),
     ],
 )
-@pytest.mark.parametrize("verify", [True, False])
-def test_a_damaged_range_is_refused(path, tmp_path, change, verify):
+def test_a_damaged_range_is_refused(path, tmp_path, change):
     damaged = tmp_path / "damaged.hdi"
 
     def change_range(tensors):
         tensors["feature_range"] = np.array(change(tensors["feature_range"]), order="C")
 
     rewritten(path, change_range, to=damaged)
-    with pytest.raises(ValueError, match=f"^{re.escape(str(damaged))} is not a .*feature_range mu"):
-        HDIForestRegressor.load(damaged, verify=verify)
+    for verify in (True, False):
+        with pytest.raises(ValueError, match=r"damaged.hdi is not a .*feature_range mu"):
+            HDIForestRegressor.load(damaged, verify=verify)
 
 
 def test_a_model_without_names(tmp_path, capsys):
@@ -241,8 +239,7 @@ def test_steps_that_fill_and_scale(tmp_path):
     assert f"most in '{place}' (2: down to -1; trained on 0 to " in str(scorer.counts)
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("n_threads", ["1", "3"])
+@pytest.mark.parametrize(("ending", "n_threads"), [("csv", "3"), ("parquet", "1")])
 def test_score_ends_with_a_line_for_each(path, tmp_path, ending, n_threads, capsys):
     """Of one table and of a folder of two, scored by some threads."""
     folder = tmp_path / "tables"
@@ -275,7 +272,6 @@ def test_check_and_calibrate_tell_the_same(path, tmp_path, capsys):
     assert lines[1].startswith("Rows with values beyond the range of the training rows: 80 of 200")
     assert run(["check", *arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["unknown_categories"] == {"town": 80}
     assert found["out_of_range"] == {"area": 80, "sold": 40, "lift": 40}
     assert (found["rows_out_of_range"], found["rows_without_values"]) == (80, 40)
     fit_table(FLATS, "price", estimator=FOREST, calibration=False).save(kept)
@@ -298,29 +294,12 @@ def test_columns_that_are_missing_in_every_row_are_named(path, tmp_path, capsys)
     )
     assert str(scorer.counts).splitlines() == [line]
     frame.to_csv(tmp_path / "t.csv", index=False)
-    assert run(["score", str(path), str(tmp_path / "t.csv"), "-o", str(tmp_path / "o.csv")]) == 0
-    assert line in capsys.readouterr().out
     call = ["check", str(path), str(tmp_path / "t.csv"), "--target", "price"]
-    assert run(call) == 0
-    assert line in capsys.readouterr().out
     assert run([*call, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["missing_cells"] == {"area": 10, "town": N, "lift": N}
     scorer(FLATS.head(1))
     assert str(scorer.counts) == ""
-
-
-def test_steps_tell_missing_columns_too(tmp_path):
-    steps = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), ["town"]), (SimpleImputer(), ["area"])
-    )
-    forest = RandomForestRegressor(5, random_state=0)
-    model = HDIForestRegressor(make_pipeline(steps, forest), calibration=False)
-    model.fit(FLATS[["town", "area"]], FLATS["price"]).save(tmp_path / "m.hdi")
-    scorer = BatchScorer(tmp_path / "m.hdi", 0.9)
-    scorer(FLATS[["town", "area"]].assign(area=np.nan))
-    assert +scorer.counts.missing == {"area": N}
-    assert str(scorer.counts).startswith("Columns that are missing in every row: 'area'; ")
 
 
 def test_of_columns_with_as_many_cells_always_the_same_is_named(tmp_path):
@@ -344,15 +323,14 @@ def test_counts_add_up(tmp_path):
     assert "(2: down to -3 and up to 5; trained on 0 to 1)" in str(counts)
 
 
-@pytest.mark.parametrize("sent", [lambda counts: pickle.loads(pickle.dumps(counts)), copy.deepcopy])
-def test_counts_of_other_processes_add_up(path, sent):
+def test_counts_of_other_processes_add_up(path):
     scorer, total = BatchScorer(path), RowCounts()
     scorer(NEW)
     for _ in range(2):
-        total.add(sent(scorer.counts))
+        total.add(pickle.loads(pickle.dumps(scorer.counts)))
     assert numbers_of(scorer.counts) == EXPECTED
     assert numbers_of(total)[:3] == (10, 4, 2)
-    assert str(sent(scorer.counts)) == str(scorer.counts) == TOLD
+    assert str(copy.deepcopy(scorer.counts)) == str(scorer.counts) == TOLD
 
 
 def test_counts_grow_while_their_text_is_written():

@@ -250,7 +250,7 @@ class Features:
             self.encoder = fitted.encoder_for([name for name in table.names if name not in others])
         except ValueError as error:
             raise TableError(
-                f"{table.path}: {error} that no other option names{table.separator_hint()}"
+                f"{table.path}: {error} that no other option names{table.hint()}"
             ) from None
         entries = getattr(self.encoder, "entries", ())
         self._categories = {entry.name: getattr(entry, "values", ()) for entry in entries}

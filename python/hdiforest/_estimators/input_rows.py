@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._tables.encoder import TableEncoder
-from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, not_numbers, two_kinds
+from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, not_numbers, types_of
 from hdiforest._tables.names import listed
 from hdiforest._utils.checks import check_weights
 from hdiforest._utils.hints import warn_caller
@@ -207,7 +207,7 @@ def _validated(model: Any, X: Any, allow_nan: bool, **options: Any) -> Any:
         bad = next(((name, cells) for name, cells in columns if not _are_numbers(cells)), None)
         if bad is None or "feature names" in str(error):
             raise
-        which = f"the column {bad[0]!r}: {two_kinds(bad[1]) or error}"
+        which = f"the column {bad[0]!r}, which {types_of(bad[1])}"
         raise ValueError(not_numbers("X", which)) from None
 
 

@@ -1,4 +1,4 @@
-"""Columns of numbers, booleans, categories, dates and durations as features."""
+"""Columns of numbers, booleans, categories and dates as features."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ _SORTS = {
     "number": ("bool", "int", "uint", "halffloat", "float", "double", "decimal", "null"),
     "text": ("string", "large_string"),
     "date": ("date", "timestamp"),
-    "duration": ("duration", "time32", "time64"),
 }
 
 
@@ -118,7 +117,7 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
     if taken != column_type:
         column = column.cast(taken)
     kind = kind_of_cells(taken)
-    values = [] if pa.types.is_boolean(kind) else [word_value(word, kind) for word in words]
+    values = [] if pa.types.is_boolean(kind) else [_word_value(word, kind) for word in words]
     if not any(map(len, values)):
         return column
     cells = column.cast(kind)  # of a dictionary its values, and it stays one: it holds categories
@@ -128,7 +127,7 @@ def without_words(column: Any, words: Iterable[str]) -> Any:
     return left if left.null_count < len(left) else pa.nulls(len(left))
 
 
-def word_value(word: str, kind: Any) -> Any:
+def _word_value(word: str, kind: Any) -> Any:
     """Return an Array of the value of a type that a word says; it is empty if there is none."""
     for read in (str, float):
         with suppress(pa.ArrowException, ValueError):
@@ -166,22 +165,16 @@ class Column(ABC):
     has_categories: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        kind = "" if self.kind == "number" else self.kind
-        words = ", ".join(filter(None, [kind, self.reading]))
-        return f"{self.name} ({words})" if words else self.name
+        return with_note(self.name, str(self._form or ""))
 
     @property
     def _form(self) -> Form | None:
         return vars(self).get("form")
 
-    @property
-    def reading(self) -> str:
-        """How text was read; empty where cells are of their own type."""
-        return str(self._form or "")
-
     def noted(self, ends: Sequence[float]) -> str:
-        """Return the name with a note of the reading and the detail."""
-        return with_note(self.name, ", ".join(filter(None, [self.reading, self.detail(ends)])))
+        """Return the name with a note of how text was read, and of the detail."""
+        reading = str(self._form or "")
+        return with_note(self.name, ", ".join(filter(None, [reading, self.detail(ends)])))
 
     def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
         """Say what its training cells were, for the numbers of the least and the greatest one."""
@@ -363,11 +356,10 @@ def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
     """Return the distinct cells that an Array has, text as large_string, and their counts."""
     cells, index = _distinct_cells(array)
     n_cells = np.bincount(index, minlength=len(cells) + 1)[:-1]
-    distinct = pc.unique(cells.drop_null())  # cells that are written in two ways are one category
-    places = as_float64(pc.index_in(cells, value_set=distinct))
-    is_present = ~np.isnan(places)
-    index = places[is_present].astype(np.int64)
-    return distinct, np.bincount(index, n_cells[is_present], len(distinct)).astype(np.int64)
+    pairs = pa.table({"cell": cells, "n": n_cells}).drop_null()
+    # Cells that are written in two ways are one category.
+    found = pairs.group_by("cell", use_threads=False).aggregate([("n", "sum")]).combine_chunks()
+    return found["cell"].combine_chunks(), found["n_sum"].to_numpy()
 
 
 def categories(distinct: Any) -> tuple[Any, ...]:
@@ -440,13 +432,10 @@ class DateColumn(Column):
         if not isinstance(self.zoned, bool):
             raise ValueError("zoned must be true or false")
 
-    def __str__(self) -> str:
-        return f"{self.name} ({', '.join(filter(None, [f'date, in {self.unit}s', self.reading]))})"
-
     def detail(self, ends: Sequence[float]) -> str:
         # A minute more: float32 may have rounded midnight down.
-        days = np.floor(self.reference + np.array(ends) / UNITS[self.unit] + 0.001)
-        return " to ".join(np.datetime_as_string(days.astype("datetime64[D]")).tolist())
+        minute = UNITS[self.unit] / UNITS["minute"]
+        return " to ".join(stamp[:10] for stamp in self.texts([end + minute for end in ends]))
 
     def codes(self, array: Any) -> Codes:
         if self.form is not None and pa.types.is_integer(array.type):  # such as 20240531
@@ -500,20 +489,6 @@ class DateColumn(Column):
         return cls(name, next(fine), reference, zoned, form)
 
 
-class DurationColumn(Column):
-    """Durations or times of a day, in seconds."""
-
-    kind, holds, sorts = "duration", "durations or times", ("duration",)
-
-    def _codes(self, array: Any) -> Codes:
-        values = _integers(array) / (UNITS[_OF_ARROW[array.type.unit]] // UNITS["second"])
-        values[array.is_null().to_numpy(False)] = np.nan
-        return values
-
-    def texts(self, cells: Sequence[float]) -> list[str]:
-        return [f"{text} s" for text in super().texts(cells)]
-
-
 def as_timestamps(array: Any, zoned: bool) -> Any:
     """Return an Array of dates of the years 1 to 9999, or raise ColumnError, as timestamps."""
     zone = "UTC" if zoned else None
@@ -545,10 +520,9 @@ def whole_days(stamps: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     return days, ticks - days * per_day, per_day
 
 
-def _integers(array: Any) -> NDArray[np.int64]:
-    """Return the ticks of an Array of times; those of missing cells are 0."""
-    width = pa.int32() if pa.types.is_time32(array.type) else pa.int64()
-    return cast("NDArray[np.int64]", array.cast(width).fill_null(0).to_numpy().astype(np.int64))
+def _integers(stamps: Any) -> NDArray[np.int64]:
+    """Return the ticks of an Array of timestamps; those of missing cells are 0."""
+    return cast("NDArray[np.int64]", stamps.cast(pa.int64()).fill_null(0).to_numpy())
 
 
 def _in_range(stamps: Any, text: Any = None) -> Any:
@@ -563,7 +537,7 @@ def _in_range(stamps: Any, text: Any = None) -> Any:
     return stamps
 
 
-_ALL: list[type[Column]] = [NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn]
+_ALL: list[type[Column]] = [NumberColumn, BooleanColumn, DateColumn, CategoryColumn]
 KINDS = {each.kind: each for each in _ALL}
 
 

@@ -15,15 +15,14 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 from hdiforest._tables.columns import fails, first_failure
-from hdiforest._tables.forms import DIGITS_OF_DATES, shown
+from hdiforest._tables.forms import shown
 from hdiforest._tables.read import (
-    How,
     TableError,
     TableReader,
     Wanted,
@@ -38,7 +37,7 @@ MAX_ROW_BYTES = 1 << 26
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has a fixed cost
 _MAX_SEPARATORS = 20  # in a cell of many lines that each have as many as a row
-_AS_UTF_8 = "save it as UTF-8, or name its encoding by --encoding"
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _AS_TEXT = "--quote none reads quotes as text"
 _LINE_OF_EXCEL = re.compile(rb"""\s*"?sep=(.)"?[,;\t]*\s*""", re.IGNORECASE)
 _TITLE_ROWS = 20  # at most in front of a header that is looked for
@@ -63,7 +62,6 @@ class CsvReader(TableReader):
         self._block = b""  # that was parsed last
         self._n_rows, self._n_lines = 0, 0  # in front of the block
         self._empty_line: int | None = None
-        self._worded: set[str] = set()  # columns of numbers with cells such as " NA" or true
         with self._naming_the_file():
             self._stream = unpacked(self._file, self._packing)
             if codecs.lookup(self._form.encoding).name != "utf-8":
@@ -81,19 +79,19 @@ class CsvReader(TableReader):
         separators = self.sep * len(self._header)
         self._guard = f'{separators}"{separators}'
 
-    def require(
-        self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
-    ) -> None:
-        missing = {*number_columns, *kept, *left_out} - set(self.names)
+    def hint(self, missing: Collection[str] = ()) -> str:
+        for sep, word in _SEPARATORS.items():
+            if len(self.names) == 1 and sep in self.names[0]:
+                return f" (its columns seem to be separated by {word}: --sep {sep!r} reads them)"
         rows = csv.reader(io.StringIO(self._ahead.decode(errors="replace")), delimiter=self.sep)
         with suppress(csv.Error):
             for row in islice(rows, _TITLE_ROWS) if missing else ():
                 # Cells of a column may be names of others.
-                if missing <= {*row} and ("" in self._header or len(row) > len(self._header)):
-                    where = f"in line {self._n_lines + rows.line_num}, not in its first line"
-                    what = f"{self.path} seems to have its header {where}"
-                    raise TableError(f"{what}; remove the lines above it")
-        super().require(number_columns, kept, left_out)
+                if {*missing} <= {*row} and ("" in self._header or len(row) > len(self._header)):
+                    line = self._n_lines + rows.line_num
+                    where = f"in line {line}, not in its first line"
+                    return f" (its header seems to be {where}: remove the lines above it)"
+        return ""
 
     def share_read(self) -> float | None:
         """Return which share of the file was read, by bytes; None if that is not known."""
@@ -107,6 +105,9 @@ class CsvReader(TableReader):
         words = {*_MISSING, *self._form.missing}.difference(categories)
         return pc.if_else(pc.is_in(column, value_set=pa.array(words)), None, column)
 
+    def typed(self, name: str, column: Any) -> Any:  # noqa: ARG002
+        return self.as_numbers(column)
+
     def _read_header(self) -> list[str]:
         """Return the cells of the first row that is not blank."""
         n_bytes = 1 << 16
@@ -114,13 +115,12 @@ class CsvReader(TableReader):
             goes_on = self._read_ahead(n_bytes)
             self._ahead = self._ahead.removeprefix(codecs.BOM_UTF8)
             require_text(self.path, self._ahead)
-            if self._ahead.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                raise TableError(f"{self.path} is encoded as UTF-16; {_AS_UTF_8}")
             # As Latin-1 a character is a byte. pyarrow's time for a header grows with the square of
             # its columns.
             text = io.StringIO(self._ahead.decode("latin-1"), newline="")
             try:
-                rows = self._cells_of(text)
+                quoting: Any = csv.QUOTE_MINIMAL if self._form.has_quotes else csv.QUOTE_NONE
+                rows = csv.reader(text, delimiter=self.sep, quoting=quoting)
                 row = next((row for row in rows if len(row) > 1 or any(map(str.strip, row))), [])
             except csv.Error as error:
                 raise TableError(f"cannot read the header of {self.path}: {error}") from None
@@ -138,48 +138,28 @@ class CsvReader(TableReader):
         if self._form.has_quotes and header.count(b'"') % 2:
             what = "the quote opened in the header is not closed"
             raise TableError(f"{self.path}: {what}; {_AS_TEXT}")
+        self._require_utf_8(header)
         self._n_lines = _n_lines(header)
         self._block_bytes = max(_BLOCK_BYTES, _BLOCK_ROWS * n_header)
-        try:
-            return [cell.encode("latin-1").decode() for cell in row]
-        except UnicodeDecodeError:
-            raise TableError(f"the header of {self.path} is not UTF-8; {_AS_UTF_8}") from None
+        return [cell.encode("latin-1").decode() for cell in row]
 
-    def _cells_of(self, text: io.StringIO) -> Iterator[list[str]]:
-        """Return the rows of some text."""
-        if self._form.has_quotes:
-            return csv.reader(text, delimiter=self.sep)
-        return csv.reader(text, delimiter=self.sep, quoting=csv.QUOTE_NONE)
+    def _require_utf_8(self, content: bytes) -> None:
+        """Raise TableError if the next lines of the file are not UTF-8."""
+        try:
+            content.decode()
+        except UnicodeDecodeError as error:
+            line = self._n_lines + _n_lines(content[: error.start]) + 1
+            raise TableError(
+                f"{self.path}: line {line} is not UTF-8; save the file as UTF-8, or name its "
+                "encoding by --encoding"
+            ) from None
 
     def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:  # noqa: ARG002
-        names = [name for name, how in wanted if how == "number"]
-        for cells in self._blocks(names, [name for name, how in wanted if how != "number"]):
-            wanted = [(n, self._guess(cells[n]) if how == "guess" else how) for n, how in wanted]
-            numbers = self._numbers({n: cells[n] for n, how in wanted if how == "number"})
-            arrays = []
-            for name, how in wanted:
-                match how:
-                    case "number":
-                        arrays.append(numbers[name])
-                    case "own":
-                        arrays.append(cells[name])
-                    case "text":
-                        arrays.append(self.without_missing(cells[name]))
-                    case "guess":
-                        arrays.append(pa.nulls(len(cells[name])))
+        names = [name for name, as_number in wanted if as_number]
+        for cells in self._blocks(names, [name for name, as_number in wanted if not as_number]):
+            numbers = self._numbers({name: cells[name] for name in names})
+            arrays = [numbers[n] if as_number else cells[n] for n, as_number in wanted]
             yield pa.Table.from_arrays(arrays, [name for name, _ in wanted])
-
-    def _guess(self, column: Any) -> How:
-        """Return whether a column is one of numbers or text, if it has cells.
-
-        The words true and false alone are text, and so are dates such as 20240531.
-        """
-        cells = pc.unique(self.without_missing(column).drop_null())
-        if len(cells) == 0:
-            return "guess"
-        patterns = r"^(?i:\s*(true|false)\s*)$", DIGITS_OF_DATES
-        are_texts = (pc.all(pc.match_substring_regex(cells, each)).as_py() for each in patterns)
-        return "text" if any(are_texts) or fails(self._as_numbers, cells) else "number"
 
     def _blocks(self, number_columns: list[str], texts: list[str]) -> Iterator[dict[str, Any]]:
         """Yield columns of whole rows: numbers, or text of which `_numbers` makes them."""
@@ -223,18 +203,12 @@ class CsvReader(TableReader):
         self, number_columns: list[str], texts: list[str]
     ) -> tuple[dict[str, Any], int, bytes]:
         """Return columns, the number of their rows, and what is no whole row yet."""
-        is_utf_8 = True
-        try:
-            self._block.decode()
-        except UnicodeDecodeError:
-            is_utf_8, self._block = False, self._block.decode(errors="replace").encode()
-        types = dict.fromkeys(number_columns, pa.float64())
-        types |= dict.fromkeys([*self._worded.intersection(number_columns), *texts], pa.string())
+        self._require_utf_8(self._block)
+        types = dict.fromkeys(number_columns, pa.float64()) | dict.fromkeys(texts, pa.string())
         try:
             table, uneven = self._parse(types)
-        except pa.ArrowInvalid:
+        except pa.ArrowInvalid:  # of cells such as " NA" or true
             table, uneven = self._parse(dict.fromkeys(types, pa.string()))
-            self._worded |= {n for n in number_columns if fails(self._plain_numbers, table[n])}
         rest = uneven.pop().text.removesuffix(self._guard)
         n_rows, n_bytes = table.num_rows + len(uneven), len(self._block) - len(rest.encode())
         self._require_no_swallowed_rows(n_rows, n_bytes, number_columns)
@@ -244,11 +218,6 @@ class CsvReader(TableReader):
             what = f"has {n_cells}, but the header has {len(self._header)}"
             raise TableError(f"{self.path}: line {self._line(row.number - 1)} {what}")
         columns = dict(zip(types, table.columns, strict=True))
-        for name in () if is_utf_8 else texts:
-            row = pc.match_substring(columns[name], "\ufffd").index(True).as_py()
-            if row >= 0:
-                what = f"column '{name}' is not UTF-8 in {self._place(row)}"
-                raise TableError(f"{self.path}: {what}; {_AS_UTF_8}")
         return columns, table.num_rows, rest.encode()
 
     def _parse(self, types: dict[str, Any]) -> tuple[Any, list[Any]]:
@@ -291,28 +260,26 @@ class CsvReader(TableReader):
         It does if each of its lines has the cells of a row, and text follows the quote that closes
         it, or the lines have numbers where they must, or are many: some lines may be meant.
         """
-        block, sep, n = self._block[:n_bytes], self.sep.encode(), len(self._header)
+        block, n = self._block[:n_bytes], len(self._header)
         if n == 1 or _n_lines(block) <= n_rows:
             return
         newline = b"\n" if b"\n" in block else b"\r"
-        lines = block.split(newline)
-        are_rows = [line.count(sep) == n - 1 for line in lines]
-        pairs = zip(lines, are_rows, are_rows[1:], strict=False)
-        if not any(row and another and line.count(b'"') % 2 for line, row, another in pairs):
-            return
-        places, first, begin = [self._header.index(name) for name in numbers], 0, 0
+        block += newline
+        places = [self._header.index(name) for name in numbers]
         for cell in self._quoted.finditer(block):
-            first, begin = first + block.count(newline, begin, cell.start()), cell.start()
-            last = first + cell[0].count(newline)
-            if first == last or not all(are_rows[first : last + 1]):
+            if newline not in cell[0]:
                 continue
-            rows = [line.decode().split(self.sep) for line in lines[first : last + 1]]
+            begin, end = block.rfind(newline, 0, cell.start()) + 1, cell.end()
+            lines = block[begin : block.index(newline, end)].split(newline)
+            rows = [line.decode().split(self.sep) for line in lines]
+            if any(len(row) != n for row in rows):
+                continue
             are_numbers = [re.match(self._number, row[j]) for row in rows for j in places]
             has_numbers = n > 2 and places and all(are_numbers)
-            is_odd = block[cell.end() : cell.end() + 1] not in (b"", b"\r", newline, sep)
-            if is_odd or has_numbers or (last - first) * (n - 1) > _MAX_SEPARATORS:
-                lines_before = self._n_lines + 1
-                where = f"line {lines_before + first} is closed in line {lines_before + last}"
+            is_odd = block[end : end + 1] not in (b"\r", newline, self.sep.encode())
+            if is_odd or has_numbers or (len(rows) - 1) * (n - 1) > _MAX_SEPARATORS:
+                first = self._n_lines + block.count(newline, 0, begin) + 1
+                where = f"line {first} is closed in line {first + len(rows) - 1}"
                 what = f"the quote opened in {where}, and makes one cell of rows"
                 raise TableError(f"{self.path}: {what}; {_AS_TEXT}")
 
@@ -322,35 +289,28 @@ class CsvReader(TableReader):
         n_bytes = sum(map(len, masked.splitlines(keepends=True)[:row]))
         return self._n_lines + _n_lines(self._block[:n_bytes]) + 1
 
-    def _place(self, row: int) -> str:
-        """Say which row of the table a row of the block is."""
-        return f"row {self._n_rows + row + 1} (line {self._line(row)})"
-
     def _numbers(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as float64, or raise one TableError for all that hold something else."""
         numbers, bad = {}, {}
         for name, cells in columns.items():
             try:
                 is_text = pa.types.is_string(cells.type)
-                numbers[name] = self._as_numbers(cells) if is_text else cells
+                numbers[name] = self.as_numbers(cells) if is_text else cells
             except pa.ArrowInvalid:
-                row = first_failure(lambda part: fails(self._as_numbers, part), cells)
-                bad[name] = f"holds {shown(cells[row].as_py())} in {self._place(row)}"
+                row = first_failure(lambda part: fails(self.as_numbers, part), cells)
+                where = f"row {self._n_rows + row + 1} (line {self._line(row)})"
+                bad[name] = f"holds {shown(cells[row].as_py())} in {where}"
         if bad:
             raise TableError(f"{self.path}: {not_numbers(bad)}", bad)
         return numbers
 
-    def _as_numbers(self, text: Any) -> Any:
+    def as_numbers(self, text: Any) -> Any:
         """Return text as float64: spaces do not count, true is 1 and false is 0."""
         bare = pc.ascii_trim_whitespace(text)
         lower = pc.ascii_lower(bare)
         for word, digit in (("true", "1"), ("false", "0")):
             bare = pc.if_else(pc.equal(lower, word), digit, bare)
-        return self._plain_numbers(bare)
-
-    def _plain_numbers(self, text: Any) -> Any:
-        """Return text as float64, without regard to spaces and words."""
-        present = self.without_missing(text)
+        present = self.without_missing(bare)
         if self._decimal != ".":
             # A point would be read as the decimal sign.
             present = pc.replace_substring(present, ".", "?")

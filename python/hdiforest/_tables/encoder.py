@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -112,38 +111,25 @@ class TableEncoder:
 
         A cell is a column by itself. Those of the plain kinds are coded without Arrow.
         """
+        if self.missing:
+            return None
         codes = []
         try:
             for entry in self.entries:
-                cell = record[entry.name]
-                may_be_word = self.missing and not self._is_no_word(cell)
-                code = None if may_be_word else entry.code(cell)
-                codes.append(self._code(entry, cell) if code is None else code)
+                code = entry.code(record[entry.name])
+                codes.append(self._code(entry, record[entry.name]) if code is None else code)
         except Exception:  # of any cell: the table refuses it, or another one, in its own words
             return None
         return np.array([codes], dtype=np.float32)
 
     def _code(self, entry: Column, cell: Any) -> float:
         """Return the code of a cell by Arrow; it raises what the table would, or more."""
-        if cell is None or (isinstance(cell, str) and cell in self.missing):
+        if cell is None:
             return math.nan
         codes = self._codes(entry, pa.array([cell], from_pandas=True))
         if isinstance(entry, NumberColumn) and _are_rounded(codes):
             raise ValueError("a warning is due")
         return float(codes[0])
-
-    def _is_no_word(self, cell: Any) -> bool:
-        """Whether it is certain that no word of `missing` says a cell."""
-        if type(cell) is bool:
-            return True
-        bare = cell.strip() if type(cell) is str else cell
-        return type(cell) in (str, int, float) and self._words.isdisjoint([cell, bare])
-
-    @cached_property
-    def _words(self) -> set[Any]:
-        """Words of missing cells, and the numbers that they say."""
-        values = (kinds.word_value(word, pa.float64()).to_pylist() for word in self.missing)
-        return {*self.missing, *chain.from_iterable(values)}
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Raise EncodingError if features are missing, for a forest that does not take that."""
@@ -285,8 +271,6 @@ def _learned(name: str, column: Any, is_categorical: bool, written: Written) -> 
         return kinds.BooleanColumn(name)
     if sort == "date":
         return kinds.DateColumn.learned(name, array)
-    if sort == "duration":
-        return kinds.DurationColumn(name)
     if sort == "other":
         raise ColumnError(f"must hold numbers, booleans, dates or categories, but is {kind}")
     if not (is_categorical or pa.types.is_dictionary(array.type)):

@@ -86,19 +86,17 @@ class _TextWriter:
     """Writes bytes as the text that they are."""
 
     def __init__(self, write: Callable[[Any, Any], Any], stream: Any, schema: Any) -> None:
-        self._fields = [_with_text(field) for field in schema]
-        self._writer = write(stream, pa.schema(self._fields))
+        self._schema = pa.schema([_with_text(field) for field in schema])
+        self._writer = write(stream, self._schema)
         self.close = self._writer.close
 
     def write_table(self, table: Any) -> None:
-        columns = []
-        for field, column in zip(self._fields, table.columns, strict=True):
-            try:
-                columns.append(column.cast(field.type))
-            except pa.ArrowInvalid:
-                what = f"column {field.name!r} holds bytes that are no UTF-8 text"
-                raise TableError(f"{what}; write .parquet, .feather or .arrow") from None
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=pa.schema(self._fields)))
+        try:
+            texts = table.cast(self._schema)
+        except pa.ArrowInvalid:
+            what = "bytes that are no UTF-8 text cannot go to CSV and JSON lines"
+            raise TableError(f"{what}; write .parquet, .feather or .arrow") from None
+        self._writer.write_table(texts)
 
 
 def _with_text(field: Any) -> Any:

@@ -56,7 +56,7 @@ class Form(ABC):
         values = self.values(encoded.dictionary)
         is_odd = pc.and_(values.is_null(), _is_filled(encoded.dictionary)).take(encoded.indices)
         fits = pc.invert(is_odd.fill_null(False)).to_numpy(False)
-        require_cells(fits, str(self).removesuffix(" as text"), array)
+        require_cells(fits, str(self), array)
         return values.take(encoded.indices)
 
     @abstractmethod
@@ -115,12 +115,7 @@ class NumberForm(Form):
             raise ValueError("thousands and decimal must differ")
 
     def __str__(self) -> str:
-        kind = "percent" if self.suffix == "%" else "numbers"
-        words = [repr(sign) for sign in (self.prefix, self.suffix) if sign not in ("", "%")]
-        words += [f"thousands {self.thousands!r}"] * (self.thousands != "")
-        words += [f"decimal {self.decimal!r}"] * (self.decimal != ".")
-        plain = kind if kind == "percent" else "numbers as text"
-        return f"{kind} with {' and '.join(words)}" if words else plain
+        return f"numbers as {self.prefix}1{self.thousands}234{self.decimal}5{self.suffix}"
 
     @cached_property
     def _pattern(self) -> str:

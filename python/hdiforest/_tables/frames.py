@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from numbers import Number
 from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._tables.columns import EncodingError, fails, is_number, plain, require_columns
+from hdiforest._tables.names import listed
 from hdiforest._utils.checks import check_choice
 from hdiforest._utils.optional import need, pa
 
@@ -158,9 +158,8 @@ class Table(Frame):
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             array = partial(pa.array, from_pandas=True)
             bad = ((n, c) for n, c in self.columns() if isinstance(c, Iterable) and fails(array, c))
-            mixed = ((name, two_kinds(cells)) for name, cells in bad)
-            why = next((f"column {str(n)!r} {kinds}" for n, kinds in mixed if kinds), error)
-            raise ValueError(f"{what} that cannot be read as a table: {why}") from None
+            which = next((f"column {str(name)!r} {types_of(c)}: " for name, c in bad), "")
+            raise ValueError(f"{what} that cannot be read as a table: {which}{error}") from None
 
     def numbers(self) -> Any:
         table = self._distinct()
@@ -343,9 +342,6 @@ class _Stream(Table):
 class _Dict(Table):
     """A mapping from names to columns."""
 
-    def rows(self, part: slice | NDArray[np.intp]) -> Any:
-        return {name: cells[part] for name, cells in self.columns()}
-
     def sliceable(self) -> Frame:
         return _Arrow(self.arrow(), self.argument)
 
@@ -478,23 +474,9 @@ def not_numbers(argument: str, where: str) -> str:
     return f"{argument} must hold numbers, but does not in {where}; {instead}"
 
 
-def two_kinds(cells: Iterable[Any]) -> str:
-    """Say in which rows cells of two kinds are; empty if all are of one kind."""
-    first, first_text = None, ""
-    for row, cell in enumerate(cells, 1):
-        is_nan = isinstance(cell, Number) and cell != cell
-        if cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType"):
-            continue
-        names = (name for kinds, name in _KINDS_OF_CELLS if isinstance(cell, kinds))
-        kind = next(names, f"objects of type {type(cell).__name__}")
-        text = f"{kind} ({reprlib.repr(cell)} in row {row})"
-        first, first_text = (kind, text) if first is None else (first, first_text)
-        if kind != first:
-            return f"holds {first_text} and {text}"
-    return ""
-
-
-_KINDS_OF_CELLS = (str, "text"), (bool | np.bool_, "booleans"), (Number, "numbers")
+def types_of(cells: Iterable[Any]) -> str:
+    """Say which types the cells of a column have."""
+    return f"holds cells of the types {listed(sorted({type(cell).__name__ for cell in cells}))}"
 
 
 def arrow_array(values: NDArray[Any]) -> Any:

@@ -21,7 +21,14 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from hdiforest._tables.columns import EncodingError, fails, is_number, plain_type, with_leaves
+from hdiforest._tables.columns import (
+    EncodingError,
+    fails,
+    is_number,
+    is_text,
+    plain_type,
+    with_leaves,
+)
 from hdiforest._tables.names import column_faults, listed
 from hdiforest._utils.optional import need, pa, pc
 
@@ -35,18 +42,13 @@ BATCH_ROWS = 65536
 BATCH_CELLS = 1 << 22
 _MAX_FAULTS = 20  # in one message
 
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-
 # With pre-buffering, or without a buffer, pyarrow reads columns of row groups as a whole.
 _PARQUET = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
 _JSON_BLOCK_BYTES = 1 << 22
 
 Packing = Literal["none", "gzip", "zstd"]
 
-# Columns to read, and how: as numbers; as they are, which in a CSV is text; or typed, and then in a
-# CSV as text without what means missing, or as what the first cells are.
-How = Literal["number", "own", "text", "guess"]
-Wanted = list[tuple[str, How]]
+Wanted = list[tuple[str, bool]]  # columns to read, and whether as numbers, or else as they are
 
 # How files that are no text begin, what they are, and what is done about it.
 _NO_TEXTS = {
@@ -180,7 +182,7 @@ class TableReader(ExitStack):
         self.names = self._schema.names
 
     def require(
-        self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
+        self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Iterable[str] = ()
     ) -> None:
         """Raise one TableError for all columns that cannot be read, or are missing."""
         wanted = list(dict.fromkeys([*number_columns, *kept]))
@@ -190,18 +192,16 @@ class TableReader(ExitStack):
         faults, repeated = column_faults(wanted, self.names, there=left_out)
         once = set(self.names) - set(repeated)
         types = self._other_types([name for name in number_columns if name in once])
-        clauses = [f"{self.path} has {faults}{self.separator_hint()}"] if faults else []
+        hint = self.hint({*wanted, *left_out} - {*self.names}) if faults else ""
+        clauses = [f"{self.path} has {faults}{hint}"] if faults else []
         if types:
             where = "" if faults else f"{self.path}: "
             clauses.append(where + not_numbers({n: f"is {t}" for n, t in types.items()}))
         if clauses:
-            raise TableError("; ".join(clauses), [*repeated, *types])
+            raise TableError("; ".join(clauses), [] if hint else [*repeated, *types])
 
-    def separator_hint(self) -> str:
-        """Say so if the header looks as if it were not separated by commas."""
-        for sep, word in _SEPARATORS.items():
-            if len(self.names) == 1 and sep in self.names[0]:
-                return f" (its columns seem to be separated by {word}: --sep {sep!r} reads them)"
+    def hint(self, missing: Collection[str] = ()) -> str:  # noqa: ARG002
+        """Say what seems to be wrong with the header if columns are missing."""
         return ""
 
     def batches(
@@ -213,39 +213,19 @@ class TableReader(ExitStack):
         TableError for a column that is missing or holds something else, and for a damaged file.
         """
         self.require(number_columns, kept)
-        wanted: Wanted = [(name, "number") for name in number_columns]
-        wanted += [(name, "own") for name in kept]
+        wanted = [(name, True) for name in number_columns] + [(name, False) for name in kept]
         n_rows = batch_rows or rows_of(len(wanted))
         groups = Regroup(n_rows)
         for part in self._parts(wanted, n_rows):
             yield from groups.add(part)
         yield from groups.rest()
 
-    def typed_batches(
-        self, columns: list[str], number_columns: list[str], text_columns: Collection[str] = ()
-    ) -> Iterator[Any]:
-        """Yield pyarrow Tables of columns in their own types; missing text is null.
-
-        Those of a CSV are float64 if they must hold numbers or their first cells do, and else, or
-        if they are `text_columns`, text. Those of one value are text. Raises as `batches`, and
-        TableError if the first cells of a column are numbers, but later ones are not.
-        """
-        self.require(number_columns, columns)
-        numbers = {*number_columns}
-
-        def how(name: str) -> How:
-            if self.is_text and name in numbers:
-                return "number"
-            return "guess" if self.is_text and name not in text_columns else "text"
-
-        yield from self._parts([(name, how(name)) for name in columns], rows_of(len(columns)))
-
     def _parts(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:
         """Yield Tables of any size, with these columns of the file and those of one value."""
-        in_file: Wanted = [(name, how) for name, how in wanted if name not in self.keys]
+        in_file = [each for each in wanted if each[0] not in self.keys]
         with self._naming_the_file():
             # Readers do not count the rows of no columns.
-            for part in self._read(in_file or [(self.names[0], "own")], n_rows):
+            for part in self._read(in_file or [(self.names[0], False)], n_rows):
                 yield self._with_keys(part, wanted) if self.keys else part
 
     def without_missing(self, column: Any, _categories: Iterable[Any] = ()) -> Any:
@@ -253,6 +233,14 @@ class TableReader(ExitStack):
 
         Known categories do not say so.
         """
+        return column
+
+    def typed(self, name: str, column: Any) -> Any:
+        """Return a column without a type as numbers, or ArrowInvalid; others as they are."""
+        if name in self.keys:
+            return column.cast(pa.float64())
+        if is_text(column.type):
+            raise pa.ArrowInvalid("it has the type of text")
         return column
 
     def share_read(self) -> float | None:
@@ -284,10 +272,10 @@ class TableReader(ExitStack):
     def _with_keys(self, part: Any, wanted: Wanted) -> Any:
         """Return a Table of the file with the columns of one value in between."""
         columns, arrays = [], iter(part.columns)
-        for name, how in wanted:
+        for name, as_number in wanted:
             if name in self.keys:
-                kind = {"number": pa.float64(), "own": self.keys[name].type}.get(how, pa.string())
-                columns.append(pa.repeat(self.keys[name].cast(kind), part.num_rows))
+                key = self.keys[name].cast(pa.float64()) if as_number else self.keys[name]
+                columns.append(pa.repeat(key, part.num_rows))
             else:
                 columns.append(next(arrays))
         return pa.Table.from_arrays(columns, [name for name, _ in wanted])
@@ -456,12 +444,12 @@ class JsonLinesReader(TableReader):
                 self._schema = self._schema.set(j, _wider(each, others.field(each.name)))
 
     def _read(self, wanted: Wanted, n_rows: int) -> Iterator[Any]:  # noqa: ARG002
-        self._widen([name for name, how in wanted if how != "number"])
+        self._widen([name for name, as_number in wanted if not as_number])
         as_read, as_asked = {}, {}
-        for name, how in wanted:
+        for name, as_number in wanted:
             kind = self._schema.field(name).type
             # What is whole in the first block may have decimals later.
-            as_asked[name] = pa.float64() if how == "number" else kind
+            as_asked[name] = pa.float64() if as_number else kind
             as_read[name] = kind if pa.types.is_boolean(kind) else as_asked[name]
         read, asked = (pa.schema(list(types.items())) for types in (as_read, as_asked))
         for block, line in chain([self._first], self._blocks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
@@ -19,7 +20,6 @@ from hdiforest._tables.columns import (
     EncodingError,
     as_float64,
     dictionary_of,
-    fails,
     is_number,
     is_text,
     plain,
@@ -27,7 +27,14 @@ from hdiforest._tables.columns import (
 )
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
-from hdiforest._tables.forms import UNSAID, ColumnError, NumberForm, Written, form_of
+from hdiforest._tables.forms import (
+    DIGITS_OF_DATES,
+    UNSAID,
+    ColumnError,
+    NumberForm,
+    Written,
+    form_of,
+)
 from hdiforest._tables.names import column_faults, listed, with_note
 from hdiforest._tables.read import TableError, TableReader, TextForm, joined, refuse
 from hdiforest._utils import Array
@@ -49,11 +56,11 @@ class TrainingTable(NamedTuple):
 
     def rows(self, chosen: NDArray[np.intp]) -> TrainingTable:
         """Return some of the rows."""
-        weights = None if self.weights is None else self.weights[chosen]
-        groups = None if self.groups is None else self.groups[chosen]
-        event = None if self.event is None else self.event[chosen]
-        X, y = self.X.take(chosen), self.y[chosen]
-        return self._replace(X=X, y=y, weights=weights, groups=groups, event=event)
+        given = {name: getattr(self, name) for name in ("weights", "groups", "event")}
+        parts: dict[str, Any] = {
+            name: None if cells is None else cells[chosen] for name, cells in given.items()
+        }
+        return self._replace(X=self.X.take(chosen), y=self.y[chosen], **parts)
 
     def summary(self, order: str = "") -> str:
         """Return what became of the columns as text; `order` says what to do with a date."""
@@ -130,71 +137,66 @@ def read_training_tables(
 
     `source` is their name in errors. A single one may be a pipe.
     """
-    every, as_text = set[str](), set[str]()
+    every = set[str]()
     if len(opened) > 1:
         every = _columns_of_all(opened, source, roles)
         source = f"{source} ({len(opened):,} tables as one)"
-    while True:
-        try:
-            raw, numbers = _typed(opened, source, roles, every, as_text)
-            break
-        except TableError as error:
-            if as_text.issuperset(error.columns):
-                raise
-            as_text.update(error.columns)  # their forms are found when all of their cells are there
     try:
+        raw, numbers = _typed(opened, source, roles, every)
         return training_table(raw, source, roles, numbers)
     except TableError as error:
-        raise TableError(f"{error}{_hint(error, raw.schema.names, roles.special)}") from None
+        raise TableError(f"{error}{_hint(error, roles.special)}") from None
 
 
 def _typed(
-    opened: Sequence[Callable[[], TableReader]],
-    source: str,
-    roles: Roles,
-    every: set[str],
-    as_text: set[str],
+    opened: Sequence[Callable[[], TableReader]], source: str, roles: Roles, every: set[str]
 ) -> tuple[Any, list[str]]:
-    """Read the columns that have a role, some of a CSV as text, as one pyarrow Table.
+    """Return the columns that have a role as one pyarrow Table, and those that number the rows.
 
-    Returns the columns that number the rows of each table, too. A TableError has columns if these
-    may be read as text.
+    The columns of a CSV are text, but for those of which all cells are numbers.
     """
-    named = *roles.declared, roles.groups, roles.event
-    declared = {name for name in named if name is not None}
-    numbers, texts, keys = {*roles.numbers} - as_text, declared | as_text, set[str]()
-    tables, numbering = list[tuple[Path, Any]](), list[list[str]]()
+    declared = {*roles.declared, *filter(None, [roles.groups, roles.event])}
+    left_out = {*roles.drop, *roles.ids} - every
+    tables = list[tuple[TableReader, Any]]()
     for open_one in opened:
         with open_one() as table:
-            keys |= table.keys.keys()
             columns = [name for name in table.names if name not in roles.left_out]
-            left_out = [name for name in (*roles.drop, *roles.ids) if name not in every]
-            needed = [name for name in roles.numbers if name in numbers]
-            try:
-                table.require(needed, [*roles.numbers, *columns, *declared], left_out=left_out)
-                roles.features(columns, str(table.path))
-                parts = list(table.typed_batches(columns, [*numbers], texts))
-            except TableError as error:
-                hint = _hint(error, table.names, roles.special)
-                may_be_text = error.columns if table.path.is_file() else ()
-                raise TableError(f"{error}{hint}", may_be_text) from None
+            table.require([], [*roles.numbers, *columns, *declared], left_out)
+            parts = list(table.batches([], columns))
         if parts:
-            part = pa.concat_tables(parts, promote_options="default")
-            tables.append((table.path, part))
-            numbering.append(row_numbers(part, {*roles.special, *roles.declared}))
-            # As first cells do in a CSV, the first table says what others hold.
-            for field in part.schema:
-                if pa.types.is_integer(field.type) or pa.types.is_floating(field.type):
-                    numbers.add(field.name)
-                elif is_text(field.type):
-                    texts.add(field.name)
+            tables.append((table, pa.concat_tables(parts)))
     if not tables:
         raise TableError(f"{source} has no rows")
-    raw = joined(tables)
-    for j, name in enumerate(raw.column_names):
-        if name in keys - declared and not fails(raw[name].cast, "double"):
-            raw = raw.set_column(j, name, raw[name].cast("double"))
-    return raw, [name for name in numbering[0] if all(name in names for names in numbering)]
+    paths, names = [table.path for table, _ in tables], tables[0][1].column_names
+    cells = (
+        [table.without_missing(rows[name]) for table, rows in tables]
+        if name in declared
+        else _typed_column(tables, name, name in roles.numbers)
+        for name in names
+    )
+    parts = [pa.table(list(each), names) for each in zip(*cells, strict=True)]
+    numbering = [row_numbers(part, {*roles.special, *roles.declared}) for part in parts]
+    raw = joined(list(zip(paths, parts, strict=True)))
+    return raw, [name for name in numbering[0] if all(name in others for others in numbering)]
+
+
+def _typed_column(
+    tables: Sequence[tuple[TableReader, Any]], name: str, are_numbers: bool
+) -> list[Any]:
+    """Return a column of each table; text of a CSV is numbers if all cells of all tables are.
+
+    The words true and false alone are text, and so are dates such as 20240531.
+    """
+    columns = [table.without_missing(rows[name]) for table, rows in tables]
+    pairs = zip(tables, columns, strict=True)
+    texts = [c for (table, _), c in pairs if table.is_text and c.null_count < len(c)]
+    for pattern in (r"^(?i:\s*(true|false)\s*)$", DIGITS_OF_DATES) if texts else ():
+        are_of_kind = (pc.all(pc.match_substring_regex(text, pattern)).as_py() for text in texts)
+        if not are_numbers and all(are_of_kind):
+            return columns
+    with suppress(pa.ArrowInvalid):
+        return [table.typed(name, c) for (table, _), c in zip(tables, columns, strict=True)]
+    return columns
 
 
 def _columns_of_all(
@@ -321,14 +323,12 @@ def _group_numbers(raw: Any, name: str, source: str) -> NDArray[np.int64]:
     return cast("NDArray[np.int64]", dictionary_of(array).indices.to_numpy().astype(np.int64))
 
 
-def _hint(error: TableError, names: list[str], special: set[str | None]) -> str:
+def _hint(error: TableError, special: set[str | None]) -> str:
     """Say what to do with the features at fault; the target and the weights are needed."""
     bad = [name for name in dict.fromkeys(error.columns) if name not in special]
-    it = "it" if sum(map(names.count, bad)) == 1 else "them"
-    hint = f"--drop {' '.join(map(quote, bad))} leaves {it} out"
-    if all(names.count(name) == 1 for name in bad):
-        hint += f", --id does so and keeps {it} when scoring"
-        hint += f", --categorical takes {it} as categories, --missing WORD a word as missing"
+    them = "it" if len(bad) == 1 else "them"
+    hint = f"--drop {' '.join(map(quote, bad))} leaves {them} out, --id also keeps {them} when "
+    hint += f"scoring, --categorical takes {them} as categories, --missing WORD a word as missing"
     return f" ({hint})" if bad else ""
 
 
