@@ -368,4 +368,14 @@ inline py::array entry(const py::dict& arrays, const char* name) {
     return numbers(arrays[name], name, "iuf");
 }
 
+// Throws if there are other entries.
+inline void check_entries(const py::dict& arrays, std::initializer_list<const char*> names) {
+    for (const auto& [key, array] : arrays) {
+        const auto is_key = [key = key](const char* name) { return key.equal(py::str(name)); };
+        if (std::any_of(names.begin(), names.end(), is_key)) continue;
+        throw py::value_error("arrays must hold what arrays() returned, got " +
+                              std::string(py::repr(key)));
+    }
+}
+
 }  // namespace hdicore::bindings

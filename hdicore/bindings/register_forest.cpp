@@ -84,6 +84,7 @@ Nodes adopt_nodes(const py::array& nodes, bool copy) {
 BoundForest forest_from_arrays(const py::dict& arrays, const py::object& n_features, bool copy,
                                const py::object& source, bool lazy) {
     std::string name = source_text(source);
+    check_entries(arrays, {"nodes", "tree_offsets", "leaf_nodes"});
     Nodes nodes = adopt_nodes(entry(arrays, "nodes"), copy);
     auto tree_offsets = adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets", copy);
     auto leaf_nodes = adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes", copy);

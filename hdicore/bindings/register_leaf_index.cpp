@@ -27,6 +27,8 @@ void adopt_either(const py::dict& arrays, const char* name, bool copy, Held& hel
 BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
                        const py::object& source, bool lazy) {
     std::string name = source_text(source);
+    check_entries(arrays, {"leaf_offsets", "atom_offsets", "atoms", "events", "tree_begin",
+                           "leaf_begin", "ranks", "units", "copies", "seen", "pooled"});
     LeafIndexArrays held;
     held.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets", copy);
     held.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets", copy);

@@ -365,7 +365,7 @@ FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
          "--target must not be a feature of the model, and 'f0' is one"),
         # Files and what they hold: 1.
         ([*SCORE, "--keep", "none"], 1, "no column 'none'"),
-        (["inspect", "{new}"], 1, "is not a model file, or is damaged: its header .* is no JSON$"),
+        (["inspect", "{new}"], 1, "is not a model file: it looks like a table or another text$"),
         (["check", "{model}", "{new}", "--target", "target"], 1, "no column 'target'"),
         (["fit", "{new}", "--target", "target", "-o", "{out}"], 1, "no column 'target'"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-from hdicore import Forest
+from hdicore import Forest, LeafIndex
 
 from .. import reference
 from ..oracle import as_forest, damaged, random_tree, renumbered, tree_of_nested
@@ -303,6 +303,15 @@ def test_arrays_make_the_same_forest_without_a_copy(small_forest):
     assert again.nbytes == sum(array.nbytes for array in arrays.values())
     copied = Forest.from_arrays(arrays, 3).arrays()
     assert not any(np.shares_memory(array, arrays[name]) for name, array in copied.items())
+
+
+def test_arrays_that_were_never_handed_out_are_refused(small_forest):
+    X = np.zeros((5, 3))
+    index = LeafIndex(small_forest.leaves(X), np.arange(5.0))
+    for made, more in ((small_forest, {"n_features": 3}), (index, {"scalar_output": True})):
+        for name in ("weights", "node", 3):
+            with pytest.raises(ValueError, match=r"must hold what arrays\(\) returned, got '?"):
+                type(made).from_arrays(made.arrays() | {name: np.zeros(3)}, **more)
 
 
 def test_views_outlive_their_forest(small_forest):

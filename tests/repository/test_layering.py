@@ -190,7 +190,7 @@ def test_each_room_imports_from_rooms_below_it_only():
 
 
 # What a reader has to know of the user layer; a change that needs more says so here.
-MAX_CODE_LINES, MAX_NAMES, MAX_METHODS, MAX_PARAMETERS = 14_940, 20, 12, 13
+MAX_CODE_LINES, MAX_NAMES, MAX_METHODS, MAX_PARAMETERS = 14_525, 20, 12, 13
 OPTIONS_OF_THE_COMMAND = {"fit_table"}  # takes them as parameters
 
 

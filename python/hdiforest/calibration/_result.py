@@ -240,6 +240,10 @@ class CalibrationResult:
         positions = [self._position(level) for level in levels.reshape(-1).tolist()]
         return np.array(positions, dtype=np.intp).reshape(levels.shape)
 
+    def __contains__(self, coverage: float) -> bool:
+        """Whether a coverage was calibrated."""
+        return self._find(coverage) is not None
+
     def level(self, coverage: float) -> Any:
         """Return the result of one coverage.
 
@@ -266,10 +270,15 @@ class CalibrationResult:
         """The coverages with finite intervals, for which there were enough rows."""
         return self.coverages
 
-    def _position(self, coverage: float) -> int:
+    def _find(self, coverage: float) -> int | None:
         for position, calibrated in enumerate(self.coverages):
             if math.isclose(calibrated, coverage, rel_tol=0, abs_tol=1e-7):  # float32 will do
                 return position
+        return None
+
+    def _position(self, coverage: float) -> int:
+        if (position := self._find(coverage)) is not None:
+            return position
         if 0 < coverage < 1 and self.n < (needed := rows_needed(coverage)):
             raise CallError(
                 f"{{coverage}} {coverage:g} needs {needed} calibration rows, and there are "
