@@ -435,7 +435,6 @@ def test_names_of_results_with_a_prefix(folder):
     [
         ({"coverage": 90}, r"coverage must be above 0 and at most 1, got 90 .did you mean 0\.9\?"),
         ({"coverage": "x"}, "coverage must be a number or a list of numbers, got 'x'"),
-        ({"coverage": []}, r"coverage must be one or more numbers in \(0, 1\], got \[\]"),
         ({"kind": "best"}, "kind must be 'calibrated', 'hdi'.*got 'best'"),
         ({"kind": "calibrated"}, "the model has no calibration.*raw.hdi"),
         ({"keep": "id"}, "keep must be a list of names"),

@@ -254,7 +254,8 @@ def test_changed_bytes(path):
 def saved(tmp_path_factory):
     """A folder of models with another mean, with folds, with calibrated outputs and with tails."""
     folder = tmp_path_factory.mktemp("saved")
-    rows, noise = RNG.random((520, 2)), RNG.normal(size=520)
+    rng = np.random.default_rng(0)
+    rows, noise = rng.random((520, 2)), rng.normal(size=520)
     forest = RandomForestRegressor(70, min_samples_leaf=3, random_state=0)
     model = HDIForestRegressor(forest, calibration=False).fit(rows, 9 * rows[:, 0] + noise)
     with families("stacked"):
@@ -264,8 +265,8 @@ def saved(tmp_path_factory):
     model.calibrate(coverage=0.8, method=CVPlus(2), random_state=0).save(folder / "folds")
     model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=[0.8])
     model.fit(X, np.column_stack([Y, -(Y**2)])).save(folder / "outputs")
-    lives = np.array(list(zip(RNG.random(150) < 0.7, np.exp(Y), strict=True)), "?,f8")
-    lives.dtype.names = ("event", "time")
+    lives = np.empty(150, [("event", bool), ("time", float)])
+    lives["event"], lives["time"] = rng.random(150) < 0.9, rng.exponential(size=150)
     forest = RandomForestRegressor(60, min_samples_leaf=10, random_state=0)
     model = HDISurvivalForest(forest, random_state=0).fit(X, lives)
     model.calibrate(coverage=[0.5, 0.8]).save(folder / "tails")

@@ -57,7 +57,7 @@ def test_numbers_that_are_declared_categories():
     np.testing.assert_array_equal(
         encoded([7, 5, 7], ["5", "7.0", "x"], categorical=["c"]), [1, 0, NAN]
     )
-    np.testing.assert_array_equal(encoded([75, 2], ["75", "02"], categorical=["c"]), [0, NAN])
+    np.testing.assert_array_equal(encoded(["75", "02"], [75, 2], categorical=["c"]), [0, NAN])
 
 
 BIG = 2**53
