@@ -717,7 +717,8 @@ how, warm, folder = sys.argv[1], sys.argv[2] == "warm", sys.argv[3]
 rng = np.random.default_rng(0)
 X, rows = rng.random((200, 4)), rng.random((50, 4))
 forests = [RandomForestRegressor(70, min_samples_leaf=k, random_state=0) for k in (3, 9)]
-one, other = [HDIForestRegressor(f).fit(X, 5 * X[:, 0] + rng.normal(size=200)) for f in forests]
+y = 5 * X[:, 0] + rng.normal(size=200)
+one, other = [HDIForestRegressor(f, calibration=[0.9]).fit(X, y) for f in forests]
 apply = one.estimator_.apply
 one.save(folder + "/model")
 other.save(folder + "/new")
