@@ -79,6 +79,10 @@ def with_value(name, place, value):
     return change
 
 
+def with_change(name, change):
+    return lambda tensors: tensors.update({name: np.array(change(tensors[name]), order="C")})
+
+
 def headed(text):
     return struct.pack("<Q", len(text)) + text
 

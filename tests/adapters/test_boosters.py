@@ -101,11 +101,23 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("name", FITS)
-def test_models_with_categories(name):
-    fit, function, n_trees = FITS[name]
-    booster = fit()
-    model = function(booster, TRAIN, Y_TRAIN, n_jobs=2)
+@pytest.fixture(scope="module", params=FITS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def booster(name):
+    return FITS[name][0]()
+
+
+@pytest.fixture
+def model(name, booster):
+    return FITS[name][1](booster, TRAIN, Y_TRAIN, n_jobs=2)
+
+
+def test_models_with_categories(name, model):
+    n_trees = FITS[name][2]
     assert isinstance(model, LeafModel)
     assert model.index_.n_trees == n_trees
     assert str(n_trees // 2) in repr(model) or str(n_trees) in repr(model)
@@ -120,10 +132,7 @@ def test_models_with_categories(name):
     assert model.predict_interval(NEW[:0]).shape == (0, 2)
 
 
-@pytest.mark.parametrize("name", FITS)
-def test_categories_are_those_of_the_fit(name):
-    fit, function, _ = FITS[name]
-    model = function(fit(), TRAIN, Y_TRAIN)
+def test_categories_are_those_of_the_fit(name, model):
     expected = model.predict(NEW)
     recoded = NEW.assign(
         colour=NEW["colour"].cat.reorder_categories(["red", "grey", "blue", "green"])
@@ -143,10 +152,7 @@ def test_categories_are_those_of_the_fit(name):
         assert np.isfinite(model.predict(unseen)).all()
 
 
-@pytest.mark.parametrize("name", FITS)
-def test_columns_in_another_order_are_refused_or_sorted(name):
-    fit, function, _ = FITS[name]
-    model = function(fit(), TRAIN, Y_TRAIN)
+def test_columns_in_another_order_are_refused_or_sorted(name, model):
     swapped = NEW[["day of week", "colour", "size"]]
     if "catboost" in name:
         for table in (swapped, NEW.assign(more=1)):
@@ -256,12 +262,9 @@ def save_catboost(model, path):
 SAVES = {"lightgbm": save_lightgbm, "xgboost": save_xgboost, "catboost": save_catboost}
 
 
-@pytest.mark.parametrize("name", FITS)
-def test_files_beside_those_of_the_library(name, tmp_path):
+def test_files_beside_those_of_the_library(name, booster, model, tmp_path):
     pytest.importorskip("safetensors")
-    fit, function, _ = FITS[name]
-    booster = fit()
-    model = function(booster, TRAIN, Y_TRAIN).calibrate(NEW, Y_NEW, coverage=0.8)
+    model.calibrate(NEW, Y_NEW, coverage=0.8)
     apply = SAVES[name.partition(".")[0]](booster, tmp_path / "forest")
     model.save(tmp_path / "index")
     loaded = LeafModel.load(tmp_path / "index", apply)
@@ -269,13 +272,16 @@ def test_files_beside_those_of_the_library(name, tmp_path):
     assert_array_equal(loaded.predict(NEW), model.predict(NEW))
 
 
+OF_NUMBERS = [
+    (lightgbm.LGBMRegressor(**LIGHTGBM), from_lightgbm),
+    (xgboost.XGBRFRegressor(**XGBOOST), from_xgboost),
+    (catboost.CatBoostRegressor(**CATBOOST), from_catboost),
+]
+
+
 def test_rows_without_names():
     X, X_new = NUMBERS[:400], NUMBERS[400:]
-    for booster, function in (
-        (lightgbm.LGBMRegressor(**LIGHTGBM), from_lightgbm),
-        (xgboost.XGBRFRegressor(**XGBOOST), from_xgboost),
-        (catboost.CatBoostRegressor(**CATBOOST), from_catboost),
-    ):
+    for booster, function in OF_NUMBERS:
         model = function(booster.fit(X, Y_TRAIN), X, Y_TRAIN)
         assert model.predict_interval(X_new).shape == (100, 2)
     xgb = xgboost.XGBRFRegressor(**XGBOOST, missing=-1.0).fit(X, Y_TRAIN)
@@ -335,14 +341,7 @@ def test_boosters_without_trees_are_refused():
         from_xgboost(linear, NUMBERS[:400], Y_TRAIN)
 
 
-@pytest.mark.parametrize(
-    ("booster", "function"),
-    [
-        (lightgbm.LGBMRegressor(**LIGHTGBM), from_lightgbm),
-        (xgboost.XGBRFRegressor(**XGBOOST), from_xgboost),
-        (catboost.CatBoostRegressor(**CATBOOST), from_catboost),
-    ],
-)
+@pytest.mark.parametrize(("booster", "function"), OF_NUMBERS)
 def test_rows_of_other_widths_are_refused(booster, function):
     X, X_new = np.c_[NUMBERS, NUMBERS[:, 0] ** 2][:400], NUMBERS[400:]
     model = function(booster.fit(X, Y_TRAIN), X, Y_TRAIN)

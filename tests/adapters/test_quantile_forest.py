@@ -356,7 +356,6 @@ def test_bad_parameters_are_refused(options, message):
         ("predict", {"X": X_NEW, "oob_score": True}, "X must have the 120 rows of the fit"),
         ("predict", {"X": X[:, :2]}, "X has 2 features, but .* is expecting 3"),
         ("predict_interval", {"coverage": 90}, "coverage must"),
-        ("predict_interval", {"kind": "widest"}, "kind must"),
         ("quantile_ranks", {"y": Y, "kind": "rnk"}, "kind must be 'rank', .* got 'rnk'"),
         ("quantile_ranks", {"y": Y[:3]}, r"y must have the shape \(120,\), got \(3,\)"),
         ("proximity_counts", {"max_proximities": 0}, "max_proximities must be a whole number"),

@@ -10,7 +10,7 @@ import pytest
 from hdiforest import HDIForestRegressor
 
 from ..model_files import facts_of
-from .calls import failure, run
+from .calls import failure, output_of, run, write
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -27,16 +27,6 @@ SALES = pd.DataFrame(
 )
 SALES["price"] = 3 * SALES["size"] + SALES["zone"].astype(int) + (SALES["town"] == "Nice")
 FIT = ["--target", "price", "--trees", 5, "--calibrate", "none"]
-
-
-def write(table, path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".parquet":
-        table.to_parquet(path, index=False)
-    elif path.suffix == ".jsonl":
-        table.to_json(path, orient="records", lines=True, double_precision=15)
-    else:
-        table.to_csv(path, index=False)
 
 
 @pytest.fixture(params=["csv", "parquet", "jsonl"])
@@ -68,12 +58,11 @@ def test_folders_are_fitted_as_one_table_with_their_keys(folder, tmp_path, capsy
         new = SALES if more else SALES.astype({"zone": int})
         ends = [model.predict_interval(new, 0.9) for model in models]
         np.testing.assert_allclose(*ends, rtol=1e-9)
-        capsys.readouterr()
-        for tables in ([folder], [f"{folder}/zone=[012]*/*"]):
-            assert run(["check", tmp_path / "folder.hdi", *tables, "--target", "price"]) == 0
-            of_folder = capsys.readouterr().out
-            run(["check", tmp_path / "whole.hdi", tmp_path / "whole.csv", "--target", "price"])
-            assert of_folder == capsys.readouterr().out
+        call = ["check", tmp_path / "whole.hdi", tmp_path / "whole.csv", "--target", "price"]
+        of_whole = output_of(capsys, call)
+        for tables in (folder, f"{folder}/zone=[012]*/*"):
+            call[1:3] = [tmp_path / "folder.hdi", tables]
+            assert output_of(capsys, call) == of_whole
 
 
 @pytest.mark.parametrize("folder", ["parquet"], indirect=True)
@@ -86,9 +75,7 @@ def test_recalibrating_and_calibrating_on_several_tables(folder, tmp_path, capsy
     more = ["--training-rows", "--coverage", "0.9", "--trees", 60]
     assert run(["fit", folder, *call, *more]) == 0
     for command in ("calibrate", "recalibrate"):
-        capsys.readouterr()
-        assert run([command, model, tmp_path / "new", *call]) == 0
-        assert "240" in capsys.readouterr().out
+        assert "240" in output_of(capsys, [command, model, tmp_path / "new", *call])
         assert run([command, model, f"{tmp_path}/new/*", *call]) == 0
 
 
@@ -178,5 +165,3 @@ def test_a_missing_table_of_several_is_named(tmp_path, capsys):
     call = ["fit", tmp_path / "a.csv", tmp_path / "b.csv", *FIT, "-o", tmp_path / "m.hdi"]
     assert "b.csv: No such file" in failure(capsys, call)
     assert "must be the only input" in failure(capsys, ["fit", "-", *call[1:]], code=2)
-    call[-1] = tmp_path / "a.csv"
-    assert "must not be one of the inputs" in failure(capsys, [*call[:2], *call[3:]], code=2)

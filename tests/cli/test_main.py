@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +17,9 @@ from sklearn.preprocessing import StandardScaler
 
 import hdicore
 from hdiforest import HDIForestRegressor
-from hdiforest.serving import BatchScorer
 
 from ..oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED, not_installed
-from .calls import command, failure, read, run
+from .calls import command, failure, output_of, read, run
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -72,23 +70,6 @@ def test_a_run_has_one_model_whatever_becomes_of_its_file(model_path, table, tmp
             rows.write(table.read_text())
         assert process.wait(60) == 0
     assert again.read_bytes() == out.read_bytes()
-
-
-def test_a_run_reads_its_model_once(model_path, table, tmp_path, monkeypatch):
-    opened, original = [], Path.open
-
-    def counted(path, *arguments, **options):
-        opened.append(path.name)
-        return original(path, *arguments, **options)
-
-    (tmp_path / "folder").mkdir()
-    for name in ("once.hdi", "model.hdi"):
-        (tmp_path / name).write_bytes(model_path.read_bytes())
-    monkeypatch.setattr(Path, "open", counted)
-    BatchScorer(tmp_path / "once.hdi", mapped=False)
-    path = tmp_path / "folder" / ".." / "model.hdi"
-    assert run(["score", path, table, "-o", tmp_path / "out.csv"]) == 0
-    assert opened.count("model.hdi") == opened.count("once.hdi") > 0
 
 
 def test_scores_equal_those_of_the_regressor(frame, model_path, table, tmp_path):
@@ -173,8 +154,7 @@ def test_a_model_of_several_targets_is_refused(frame, table, tmp_path, capsys):
     for name in ("check", "calibrate"):
         call = [name, path, table, "--target", "f0"]
         assert "must have one target, but has 2" in failure(capsys, call)
-    assert run(["inspect", path]) == 0
-    assert re.search(r"target 1 +\S+ to \S+, 600 distinct", capsys.readouterr().out)
+    assert re.search(r"target 1 +\S+ to \S+, 600 distinct", output_of(capsys, ["inspect", path]))
 
 
 def test_forest_options_reach_the_forest(frame, tmp_path):
@@ -203,8 +183,7 @@ def test_forest_options_reach_the_forest(frame, tmp_path):
 
 
 def test_inspect_says_what_the_file_holds(frame, model_path, capsys):
-    assert run(["inspect", model_path]) == 0
-    printed = capsys.readouterr().out
+    printed = output_of(capsys, ["inspect", model_path])
     facts = dict(re.split(r"  +", line, maxsplit=1) for line in printed.splitlines())
     assert facts["trees"] == "40"
     assert facts["training rows"] == "600 (not in the file)"
@@ -225,17 +204,14 @@ def test_inspect_shows_encoders(frame, tmp_path, capsys):
     frame.to_csv(tmp_path / "t.csv", index=False)
     fit = ["fit", tmp_path / "t.csv", "--target", "y", "-o", tmp_path / "m.hdi", "--trees", 5]
     assert run([*fit, "--id", "key"]) == 0
-    capsys.readouterr()
-    assert run(["inspect", tmp_path / "m.hdi", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output_of(capsys, ["inspect", tmp_path / "m.hdi", "--json"]))
     assert found["features"] == ["f0", "f1", "on", "town"]
     assert found["encoder"]["ids"] == ["key"]
     town = {"name": "town", "kind": "category", "values": ["Lyon", "Nice"]}
     assert found["encoder"]["columns"][3] == town
     assert found["trees"] == 5
     assert found["targets"][0]["n_distinct"] == frame["y"].nunique()
-    assert run(["inspect", tmp_path / "m.hdi"]) == 0
-    printed = capsys.readouterr().out
+    printed = output_of(capsys, ["inspect", tmp_path / "m.hdi"])
     assert "4: f0, f1, on, town (2 categories)" in printed
     assert re.search(r"^ids \(1\) +key$", printed, re.M)
 
@@ -261,8 +237,7 @@ def test_models_with_steps_that_must_be_trusted(frame, tmp_path, capsys):
 def test_demo_writes_a_table_and_a_picture(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("hdiforest._cli.demo.N_FOLDS", 2)
     folder = tmp_path / "a" / "demo"
-    assert run(["demo", "-o", folder]) == 0
-    printed = capsys.readouterr().out
+    printed = output_of(capsys, ["demo", "-o", folder])
     number = r" +(\d[\d.]*)"
     for level in LEVELS:  # at the same share of rows inside, calibrated intervals are the narrowest
         lines = re.findall(rf"^{level}{6 * number}$", printed, re.MULTILINE)
@@ -287,8 +262,7 @@ def test_version_and_help(capsys):
     used = hdicore.instructions()["used"]
     assert capsys.readouterr().out == f"hdiforest {hdicore.__version__} ({used} instructions)\n"
     for name in ("fit", "score", "calibrate", "check", "inspect", "demo"):
-        assert run([name, "--help"]) == 0
-        assert "{levels}" not in capsys.readouterr().out
+        assert "{levels}" not in output_of(capsys, [name, "--help"])
 
 
 @pytest.mark.parametrize(
@@ -332,16 +306,9 @@ FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
         *(
             ([*SCORE, *options], 2, options[0])
             for options in (
-                ["--kind", "calibrated"],
                 ["--keep", "f1", "f1"],
                 ["--prefix"],
                 ["--quote", "'"],
-                ["--keep-all", "--keep", "f1"],
-                ["--resume"],
-                ["--part", "2/1"],
-                ["--sep", ""],
-                ["--decimal", ";"],
-                ["--encoding", "rot13"],
             )
         ),
         *(
@@ -351,23 +318,21 @@ FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
                 ["--max-features", "9" * 23],
                 ["--max-samples", "1.5"],
                 ["--coverage", "1"],
-                ["--coverage", "0.999"],
                 ["--groups", "f1"],
                 ["--report", ""],
             )
         ),
         (["score", "{model}", "", "-o", "{out}"], 2, "a name must not be empty"),
         (["score", "{model}", "{new}", "-o", ""], 2, "a name must not be empty"),
-        (["inspect", ""], 2, "a name must not be empty"),
         (["check", "{model}", "{train}", "--target", "target", "--kind", "lower"], 2,
          "argument --kind: invalid choice: 'lower'"),
         (["check", "{model}", "{train}", "--target", "f0"], 2,
          "--target must not be a feature of the model, and 'f0' is one"),
         # Files and what they hold: 1.
         ([*SCORE, "--keep", "none"], 1, "no column 'none'"),
-        (["inspect", "{new}"], 1, "is not a model file: it looks like a table or another text$"),
+        ([*SCORE, "--keep", "prediction"], 1, "no column 'prediction'"),
+        (["inspect", "{new}"], 1, "is not a model file: it looks like a table"),
         (["check", "{model}", "{new}", "--target", "target"], 1, "no column 'target'"),
-        (["fit", "{new}", "--target", "target", "-o", "{out}"], 1, "no column 'target'"),
     ],
 )  # fmt: skip
 def test_exit_codes(capsys, model_path, table, tmp_path, call, code, sentence):
@@ -383,7 +348,6 @@ def test_exit_codes(capsys, model_path, table, tmp_path, call, code, sentence):
         ("a", "x", "must hold numbers, but holds 'x' in row 3 (line 5)"),
         ("a", "1e39", "must hold numbers that fit into float32, but holds 1e+39 in row 3"),
         ("b", "maybe", "must hold booleans, but holds 'maybe' in row 3"),
-        ("b", "2", "must hold booleans, but holds '2' in row 3"),
         ("day", "soon", "but holds 'soon' in row 3"),
         ("y", "", "must be finite in every row, but 1 of 5 rows are not: row 3 holds a missing"),
     ],
@@ -415,17 +379,6 @@ def test_the_output_must_not_be_an_input(capsys, model_path, table, tmp_path):
     assert table.read_bytes() == before
 
 
-def score_failure(capsys, model_path, tmp_path, content, *more, name="bad.csv"):
-    """Score a table of that content; nothing but the table may be there afterwards."""
-    folder = tmp_path / "score"
-    folder.mkdir()
-    (folder / name).write_bytes(content)
-    out = folder / "out.csv"
-    found = failure(capsys, ["score", model_path, folder / name, "-o", out, *more])
-    assert os.listdir(folder) == [name]
-    return found
-
-
 HEADER = b"f0,f1,f2,f3,f4\n"
 ROW = b"1,2,3,4,5\n"
 
@@ -435,21 +388,14 @@ ROW = b"1,2,3,4,5\n"
     [
         (b"f0,f1,f2,f3\n1,2,3,4\n", r"bad.csv has no column 'f4'; it has f0, f1, f2, f3"),
         (HEADER + ROW * 300_000 + b"1,2,?,4,5\n", r"'f2' .* '\?' in row 300001 \(line 300002\)"),
-        (HEADER + b"1,2,3\n", "bad.csv: line 2 has 3 cells, but the header has 5"),
-        (b"f0,f1,f2,f3,f4,f4\n1,2,3,4,5,6\n", "has 2 columns 'f4'"),
     ],
 )
 def test_bad_tables_leave_no_output(capsys, model_path, tmp_path, content, sentence):
-    assert re.search(sentence, score_failure(capsys, model_path, tmp_path, content))
-
-
-def test_bad_columns_to_keep(capsys, model_path, tmp_path):
-    found = score_failure(capsys, model_path, tmp_path, HEADER + ROW, "--keep", "id")
-    assert "bad.csv has no column 'id'" in found
-    twice = ["score", model_path, tmp_path / "score" / "bad.csv", "-o", tmp_path / "out.csv"]
-    assert "--keep: f1 must" in failure(capsys, [*twice, "--keep", "f1", "--keep", "f1"], code=2)
-    found = failure(capsys, [*twice, "--keep", "prediction"])
-    assert "bad.csv has no column 'prediction'" in found
+    bad = tmp_path / "bad.csv"
+    bad.write_bytes(content)
+    found = failure(capsys, ["score", model_path, bad, "-o", tmp_path / "out.csv"])
+    assert re.search(sentence, found)
+    assert os.listdir(tmp_path) == ["bad.csv"]
 
 
 def test_results_whose_names_are_taken_get_a_prefix(frame, tmp_path, capsys):
@@ -585,31 +531,18 @@ def test_prices_shares_and_days_that_are_text(capsys, tmp_path):
     assert run(call) == 0
     scored = []
     for name in ("text.csv", "typed.parquet"):
-        capsys.readouterr()
         check = ["check", tmp_path / "m", tmp_path / name, "--target", "price", "--json"]
-        assert run(check) == 0
-        found = json.loads(capsys.readouterr().out)
+        found = json.loads(output_of(capsys, check))
         assert run(["score", tmp_path / "m", tmp_path / name, "-o", tmp_path / "out.csv"]) == 0
         scored.append((found["levels"], (tmp_path / "out.csv").read_text()))
     assert scored[0] == scored[1]
-    assert run(["inspect", tmp_path / "m"]) == 0
-    shown = capsys.readouterr().out
-    assert "share (numbers as 1234.5%)" in shown
-    assert "day (dates as %d.%m.%Y, " in shown
-    table.assign(share=[*table["share"][:-1], "7"]).to_csv(tmp_path / "odd.csv", index=False)
-    score = ["score", tmp_path / "m", tmp_path / "odd.csv", "-o", tmp_path / "out.csv"]
-    assert "column 'share' must hold numbers as 1234.5%, but holds '7' in row 300" in failure(
-        capsys, score
-    )
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--date-format", "day"], "COL=FORMAT is needed, such as day=%d/%m/%Y, got day"),
-        (["--date-format", "day=%d"], "must have a year and a month"),
         (["--date-format", "no=%Y-%m"], "has no column 'no'"),
-        (["--date-format", "a=%Y-%m"], "column 'a' must hold dates as %Y-%m, but holds '1' in row"),
         (["--date-format", "y=%Y-%m"], "a date format is given for 'y', which is no feature"),
         (["--thousands", ",", "--decimal", ","], "--thousands and --decimal must differ"),
     ],
@@ -644,19 +577,6 @@ def test_all_bad_columns_are_told_at_once_and_the_hint_works(capsys, tmp_path):
     assert "(--drop a b leaves them out" in found
 
 
-def test_booleans_and_kept_text(model_path, tmp_path):
-    (tmp_path / "words.csv").write_text("f0,f1,f2,f3,f4\n041.50,TRUE,,false,1\n2, 3,4,True,NA\n")
-    (tmp_path / "plain.csv").write_text("f0,f1,f2,f3,f4\n41.5,1,,0,1\n2,3,4,1,\n")
-    for name in ("words", "plain"):
-        call = ["score", model_path, tmp_path / f"{name}.csv", "-o", tmp_path / f"{name}_out.csv"]
-        assert run([*call, "--keep", "f0", "f1"]) == 0
-    words, plain = (
-        pd.read_csv(tmp_path / f"{name}_out.csv", dtype=str) for name in ("words", "plain")
-    )
-    assert words[["f0", "f1"]].to_numpy().tolist() == [["041.50", "TRUE"], ["2", " 3"]]
-    pd.testing.assert_frame_equal(words.iloc[:, 2:], plain.iloc[:, 2:])
-
-
 def test_training_tables_that_are_odd_but_good(capsys, tmp_path):
     (tmp_path / "one.csv").write_text("a,y\n1,2\n")
     (tmp_path / "constant.csv").write_text("a,y\n" + "1,2\n2,2\n,2\n" * 20)
@@ -670,14 +590,13 @@ def test_training_tables_that_are_odd_but_good(capsys, tmp_path):
     assert "No out-of-bag record" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["out.csv.gz", "out.parquet"])
-def test_a_full_disk(model_path, table, tmp_path, name):
+def test_a_full_disk(model_path, table, tmp_path):
     resource = pytest.importorskip("resource")
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
-    out = tmp_path / "score" / name
+    out = tmp_path / "score" / "out.parquet"
     out.parent.mkdir()
     call = command("score", model_path, table, "-o", out, "--batch-rows", 50)
     done = subprocess.run(call, preexec_fn=limit, capture_output=True, text=True)
@@ -721,7 +640,7 @@ def test_memory_does_not_grow_with_a_csv(small_model, tmp_path):
 def test_memory_does_not_grow_with_a_parquet_file(small_model, tmp_path):
     kept, peaks = [f"kept{i}" for i in range(10)], []
     source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
-    for n_rows, group in ((70_000, 20_000), (350_000, 20_000), (350_000, 350_000)):
+    for n_rows, group in ((50_000, 20_000), (250_000, 20_000), (250_000, 250_000)):
         random = np.random.default_rng(0)  # nothing that compresses
         columns = {name: random.random(n_rows) for name in [*FEATURES, *kept]}
         # A dictionary is a page that every column holds.
@@ -730,9 +649,9 @@ def test_memory_does_not_grow_with_a_parquet_file(small_model, tmp_path):
         call = ["score", small_model, source, "-o", out, "--batch-rows", 5000, "--keep", *kept]
         peaks.append(peak_memory(*call))
         assert pq.read_metadata(out).num_rows == n_rows
-    # 280,000 rows of 15 columns are 34 MB, which was read, and 29 MB, which was written; a row
+    # 200,000 rows of 15 columns are 24 MB, which was read, and 21 MB, which was written; a row
     # group that is still being compressed when the next is full takes 14 MB.
-    assert max(peaks) < peaks[0] + 25e6, peaks
+    assert max(peaks) < peaks[0] + 20e6, peaks
 
 
 def test_the_console_script_is_the_module(tmp_path):

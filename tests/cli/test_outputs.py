@@ -233,7 +233,8 @@ def holding(model, tmp_path):
     def run_on(path):
         call = command("score", model, source, "-o", path, "--batch-rows", 10, "--jobs", 1)
         before = unfinished_in(path.parent)
-        with subprocess.Popen(call, stdout=subprocess.DEVNULL) as process, source.open("w") as pipe:
+        files = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(call, **files) as process, source.open("w") as pipe:
             pipe.write("a,b,long\n" + f"1,2,{'x' * 1000}\n" * 2000)  # more than a block
             pipe.flush()
             wait_until(lambda: unfinished_in(path.parent) != before)
@@ -405,20 +406,10 @@ SIGNALS = {
     ("name", "sent"),
     [*(("out.csv.gz", each) for each in SIGNALS), ("out.parquet", "two at once")],
 )
-def test_signals_leave_nothing(model, folder, name, sent):
-    source, out = folder.parent / "in.csv", folder / name
-    os.mkfifo(source)  # the run cannot end before the signal comes
+def test_signals_leave_nothing(holding, folder, name, sent):
+    out, names = folder / name, ["SIGINT", "SIGTERM"] if sent not in SIGNALS else [sent]
     out.write_text("before")
-    process = subprocess.Popen(
-        command("score", model, source, "-o", out, "--batch-rows", 10, "--jobs", 1),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with source.open("w") as pipe:
-        pipe.write("a,b,long\n" + f"1,2,{'x' * 1000}\n" * 2000)  # more than a block
-        pipe.flush()
-        wait_until(lambda: unfinished_in(folder))
-        names = ["SIGINT", "SIGTERM"] if sent not in SIGNALS else [sent]
+    with holding(out) as process:
         for each in names:
             process.send_signal(SIGNALS[each])
         _, printed = process.communicate(timeout=60)
@@ -439,9 +430,7 @@ def test_a_run_that_waits_for_a_pipe_is_stopped(model, table, folder):
         if not state.exists():
             process.kill()
             pytest.skip("needs Linux to see that the process waits")
-        deadline = time.monotonic() + 60
-        while not re.search("partner|fifo|pipe", state.read_text()) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda state=state: re.search("partner|fifo|pipe", state.read_text()))
         process.terminate()
         _, printed = process.communicate(timeout=60)
         assert printed == "hdiforest: error: stopped by SIGTERM\n"
@@ -459,9 +448,7 @@ def test_a_signal_that_another_thread_takes_ends_a_read(model, folder):
     with (folder / "in.csv").open("w"):  # opened when the command runs
         tasks = Path(f"/proc/{process.pid}/task")
         waits = tasks / str(process.pid) / "wchan"
-        deadline = time.monotonic() + 60
-        while "pipe" not in waits.read_text() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: "pipe" in waits.read_text())
         other = next(int(task.name) for task in tasks.iterdir() if int(task.name) != process.pid)
         assert ctypes.CDLL(None).tgkill(process.pid, other, signal.SIGTERM) == 0
         _, printed = process.communicate(timeout=60)

@@ -16,8 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from hdiforest import HDIForestRegressor
 from hdiforest.calibration import CVPlus
 
-from ..model_files import rewritten, with_number
-from .calls import failure, read, run
+from .calls import failure, output_of, read, run
 
 pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -89,8 +88,7 @@ def test_folds_with_steps_of_their_own_score_tables(fitted, files):
 
 
 def test_inspect_names_the_steps(files, capsys):
-    assert run(["inspect", files / "m.hdi"]) == 0
-    shown = capsys.readouterr().out
+    shown = output_of(capsys, ["inspect", files / "m.hdi"])
     assert "town, floor, size (through " in shown
     assert run(["inspect", files / "m.hdi", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["encoder"]["numbers"] == ["floor", "size"]
@@ -105,21 +103,6 @@ def test_what_the_steps_refuse_is_one_sentence(files, capsys):
     found = failure(capsys, ["score", files / "m.hdi", files / "new.csv", "-o", files / "o.csv"])
     assert "new.csv: the steps before the forest refuse one of the rows 1 to " in found
     assert "Found unknown categories ['Oslo'] in column 0" in found
-
-
-def test_missing_cells_are_refused_if_the_forest_takes_none(tmp_path, capsys):
-    rows = FRAME[["floor", "size"]].fillna(0)
-    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0), calibration=False).fit(
-        rows, TARGET
-    )
-    model.save(tmp_path / "m.hdi")
-    rewritten(tmp_path / "m.hdi", with_number("allow_nan", 0))  # as forests of other versions
-    FRAME.to_csv(tmp_path / "rows.csv", index=False)
-    call = ["score", tmp_path / "m.hdi", tmp_path / "rows.csv", "-o", tmp_path / "out.csv"]
-    assert (
-        "rows.csv: the forest takes no missing values, but column 'size' has a missing cell or an "
-        "unknown category in row 1" in failure(capsys, call)
-    )
 
 
 def test_rounded_whole_numbers_are_told_in_one_line(tmp_path):

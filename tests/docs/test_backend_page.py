@@ -117,24 +117,6 @@ def test_recipes_give_intervals_and_models_that_can_be_pickled(code, rows, recip
     check_forest(run(code, rows, recipe))
 
 
-def test_one_boosted_tree_predicts_the_mean_of_its_leaves(rows):
-    from sklearn.ensemble import GradientBoostingRegressor
-
-    from hdiforest import from_leaves
-
-    X, y, X_new = rows["X_train"], rows["y_train"], rows["X_new"]
-    tree = GradientBoostingRegressor(n_estimators=1, learning_rate=1.0).fit(X, y)
-    model = from_leaves(tree.apply, X, y)
-    np.testing.assert_allclose(model.predict(X_new), tree.predict(X_new), atol=1e-8)
-    catboost = pytest.importorskip("catboost")
-    options = {"l2_leaf_reg": 0, "bootstrap_type": "No", "leaf_estimation_iterations": 1}
-    tree = catboost.CatBoostRegressor(
-        iterations=1, learning_rate=1, verbose=False, allow_writing_files=False, **options
-    ).fit(X, y)
-    model = from_leaves(tree.calc_leaf_indexes, X, y)
-    np.testing.assert_allclose(model.predict(X_new), tree.predict(X_new), atol=1e-6)
-
-
 @pytest.mark.parametrize("most", [1, None])
 def test_quantile_forest_from_its_stored_leaves(most, rows, recipe):
     quantile_forest = pytest.importorskip("quantile_forest")

@@ -29,7 +29,8 @@ from hdiforest._tables.read import TableError, TextForm  # noqa: E402
 from hdiforest._tables.training_table import read_training_table  # noqa: E402
 
 TABLE = pa.table({
-    "x": [1.5, None, 3.0] * 50,
+    "x": [0.1 + 0.2, None, 1e-300] * 50,
+    'a "b", c': [1 / 3, None, 28.0] * 50,
     "town": ["Lyon", "Nîmes, \"old\"", None] * 50,
     "n": list(range(150)),
 })  # fmt: skip
@@ -50,9 +51,10 @@ def read(path, numbers=("x", "n"), kept=("town",), **options):
 @pytest.mark.parametrize("ending", FORMATS)
 def test_round_trip(tmp_path, ending):
     path = written(tmp_path / f"t{ending}")
-    again = read(path)
-    np.testing.assert_array_equal(again["x"].to_numpy(), TABLE["x"].to_numpy())
-    np.testing.assert_array_equal(again["n"].cast(pa.float64()).to_numpy(), np.arange(150.0))
+    assert written(tmp_path / f"equal{ending}").read_bytes() == path.read_bytes()
+    again = read(path, TABLE.column_names[:2])
+    for name in TABLE.column_names[:2]:  # to the last bit
+        np.testing.assert_array_equal(again[name].to_numpy(), TABLE[name].to_numpy())
     towns = [town or None for town in again["town"].to_pylist()]
     assert towns == TABLE["town"].to_pylist()
 
@@ -68,12 +70,6 @@ def test_damaged_and_empty_files_are_named(tmp_path, ending):
         read(path)
     with pytest.raises(FileNotFoundError):
         open_table(tmp_path / f"none{ending}")
-
-
-def test_equal_tables_are_equal_files(tmp_path):
-    for ending in FORMATS:
-        one, other = (written(tmp_path / f"{name}{ending}") for name in "ab")
-        assert one.read_bytes() == other.read_bytes(), ending
 
 
 def test_separator_decimal_sign_and_encoding(tmp_path):
@@ -106,7 +102,7 @@ def test_types_of_json_lines_that_later_lines_widen(tmp_path, monkeypatch):
             "late": None if i < 80 else f"t{i}",
             "decimals": i if i < 60 else i + 0.5,
             "flag": i % 2 == 0,
-            "at": "2024-01-01T00:00:00Z",
+            "at": ("2024-01-01", "2024-01-01T10:00:00Z", "2024-01-01 10:00:00")[i % 3],
             "more": {"day": "2024-01-01"} if i < 90 else {"day": "2024-01-01", "n": [i]},
             "odd": i if i < 95 else "x",
         }
@@ -136,13 +132,6 @@ def test_types_of_json_lines_that_later_lines_widen(tmp_path, monkeypatch):
     found = read(tmp_path / "pipe.jsonl", ["n", "decimals"], ["at"])
     writer.join()
     assert found["decimals"].to_pylist() == [row["decimals"] for row in rows]
-
-
-def test_dates_in_json_lines_stay_the_text_that_they_are(tmp_path):
-    path = tmp_path / "t.jsonl"
-    cells = ["2024-01-01", "2024-01-01T10:00:00Z", "2024-01-01 10:00:00"]
-    path.write_text("\n".join(json.dumps({"x": 1, "id": cell}) for cell in cells))
-    assert read(path, ["x"], ["id"])["id"].to_pylist() == cells
 
 
 def test_streams_of_arrow_have_the_ending_too(tmp_path):
@@ -191,7 +180,7 @@ def test_the_command_reads_what_a_spreadsheet_wrote(tmp_path, capsys):
         (["--sep", ",", "--decimal", ","], "--sep and --decimal must differ"),
         *(
             (["--encoding", name], f"argument --encoding: {name!r} is no encoding of text")
-            for name in ("latin-77", "rot13", "zip")
+            for name in ("latin-77", "rot13")
         ),
     ],
 )
@@ -199,9 +188,6 @@ def test_forms_that_are_not_possible(tmp_path, capsys, more, sentence):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     fit = ["fit", tmp_path / "t.csv", "--target", "price", "-o", tmp_path / "m.hdi", *more]
     assert re.search(sentence, failure(capsys, fit, code=2))
-
-
-TEXT = 'id,a,b\n007,1.5,2\n"x,""y""",,-3e2\nzoë,NA,0.1\n'
 
 
 def all_rows(path, number_columns, kept=(), batch_rows=2):
@@ -267,30 +253,6 @@ def test_parquet_takes_every_kind_of_number_and_keeps_types(tmp_path):
     assert [found.schema.field(i) for i in (5, 6)] == fields
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
-def test_written_tables_read_back_to_the_last_bit(tmp_path, name):
-    values = np.r_[0.1 + 0.2, 1e-300, 1 / 3, 28.0, np.random.default_rng(0).normal(size=500)]
-    table = pa.table({'a "b", c': values, "s": [f"{v:.3f}" for v in values]})
-    with write_table(tmp_path / name, table.schema) as write:
-        write(table.slice(0, 200))
-        write(table.slice(200))
-    found, _ = all_rows(tmp_path / name, ['a "b", c'], ["s"])
-    np.testing.assert_array_equal(numbers(found, 1)[:, 0], values)
-    assert found["s"].equals(table["s"])
-    assert os.listdir(tmp_path) == [name]
-
-
-def test_a_link_goes_on_pointing_to_the_file(tmp_path):
-    target, link = tmp_path / "target.csv", tmp_path / "link.csv"
-    target.write_text("before")
-    link.symlink_to(target)
-    table = pa.table({"a": [1.0]})
-    with write_table(link, table.schema) as write:
-        write(table)
-    assert link.is_symlink()
-    assert target.read_text() == "a\n1\n"
-
-
 def test_the_system_is_quoted_when_a_file_cannot_be_written(tmp_path):
     schema = pa.schema([("a", pa.float64())])
     with (
@@ -313,26 +275,6 @@ def test_endings():
     for name in ("x.txt", "x.gz", "x", "csv"):
         with pytest.raises(TableError, match=r"must end in .csv, .csv.gz, .* or .ndjson.zst"):
             formats.ending(Path(name))
-
-
-def _zipped(content):
-    return gzip.compress(content, mtime=0)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("t.csv", b"a\n1\n\xab,\xfe\n", r"t.csv: line 3 is not UTF-8"),
-        ("t.csv.gz", _zipped(b"a\n\xab,\xfe\n"), r"t.csv.gz: line 2 is not UTF-8"),
-        ("t.csv.gz", _zipped(b"a\n1\n2\n")[:-9], r"cannot read .*t.csv.gz: "),
-        ("t.parquet", b"PAR1" * 10, r"cannot read .*t.parquet: "),
-    ],
-)
-def test_a_bad_file_gets_one_sentence(tmp_path, name, content, sentence):
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(TableError, match=sentence):
-        all_rows(path, ["a"])
 
 
 def dictionaries(*chunks, kind):

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import fit_table
 
-from ..cli.calls import failure, run
+from ..cli.calls import output_of, run, write
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -38,13 +38,8 @@ def lines_of(printed):
 
 def fitted(capsys, frame, path, *more):
     """The block of a fit of a table that is written to a file."""
-    if path.suffix == ".csv":
-        frame.to_csv(path, index=False)
-    else:
-        frame.to_parquet(path)
-    capsys.readouterr()
-    assert run(["fit", path, "-o", path.with_name("m.hdi"), *FIT, *more]) == 0
-    return lines_of(capsys.readouterr().out)
+    write(frame, path)
+    return lines_of(output_of(capsys, ["fit", path, "-o", path.with_name("m.hdi"), *FIT, *more]))
 
 
 @pytest.mark.parametrize("name", ["b.csv", "b.parquet"])
@@ -66,8 +61,7 @@ def test_every_kind_of_column_is_told(tmp_path, capsys, name):
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert f"<dt>dates (2)</dt><dd>{dates}</dd>" in page
     assert "note (dropped)" in page
-    assert run(["inspect", tmp_path / "m.hdi"]) == 0
-    shown = capsys.readouterr().out.splitlines()
+    shown = output_of(capsys, ["inspect", tmp_path / "m.hdi"]).splitlines()
     of_file = dict(re.split(r"  +", line, maxsplit=1) for line in shown)
     assert {title: of_file[title] for title in expected} == expected
 
@@ -85,13 +79,7 @@ def test_with_a_date_the_option_for_later_rows_is_told(tmp_path, capsys):
 def test_many_columns_and_names_for_a_terminal(tmp_path, capsys):
     many = {f"x{j}": RNG.normal(size=N) for j in range(23)}
     frame = pd.DataFrame({**many, "a\x1b[2Jb": ["\x1b]0;c", "d"] * (N // 2), "price": range(N)})
-    capsys.readouterr()
-    frame.to_csv(tmp_path / "many.csv", index=False)
-    assert run(["fit", tmp_path / "many.csv", "-o", tmp_path / "m.hdi", *FIT]) == 0
-    assert run(["inspect", tmp_path / "m.hdi"]) == 0
-    printed = capsys.readouterr().out
-    assert "\x1b" not in printed
-    found = lines_of(printed)
+    found = fitted(capsys, frame, tmp_path / "many.csv")
     assert found["numbers (23)"].endswith("x8, x9 and 13 more")
     assert found["categories (1)"] == r"a\x1b[2Jb (2: '\x1b]0;c', 'd')"
 
@@ -126,7 +114,6 @@ NUMBERED = {
     "shuffled.csv": SHUFFLED.to_csv,
     "named.csv": lambda path: SHUFFLED.to_csv(path, index_label="Unnamed: 0"),
     "twice.csv": twice,
-    "joined.csv": pd.concat([SHUFFLED, SHUFFLED]).to_csv,
     "of_r.tsv": as_r_does,
     "levels.parquet": SHUFFLED.set_axis(
         pd.MultiIndex.from_arrays([SHUFFLED["hull"], SHUFFLED.index], names=[None, None])
@@ -140,9 +127,8 @@ NUMBERED = {
 def test_row_numbers_are_no_feature(tmp_path, capsys, name):
     NUMBERED[name](tmp_path / name)
     sep = ["--sep", ","] if name.endswith(".tsv") else []
-    capsys.readouterr()
-    assert run(["fit", tmp_path / name, "-o", tmp_path / "m.hdi", *FIT, *sep]) == 0
-    found = lines_of(capsys.readouterr().out)
+    call = ["fit", tmp_path / name, "-o", tmp_path / "m.hdi", *FIT, *sep]
+    found = lines_of(output_of(capsys, call))
     assert (found["numbers (1)"], found["categories (1)"][:4]) == ("length", "hull")
     assert ("(row numbers)" in found.get("left out", "")) == (name != "range.parquet")
 
@@ -202,6 +188,3 @@ def test_an_index_with_a_name_is_a_column(tmp_path, capsys):
     SHUFFLED.set_index("length").to_parquet(tmp_path / "s.parquet")
     assert run(["fit", tmp_path / "s.parquet", "-o", tmp_path / "m.hdi", *FIT]) == 0
     assert lines_of(capsys.readouterr().out)["numbers (1)"] == "length"
-    SHUFFLED[["price"]].to_csv(tmp_path / "s.csv")
-    call = ["fit", tmp_path / "s.csv", "-o", tmp_path / "m.hdi", *FIT]
-    assert failure(capsys, call).endswith("has no column left to predict 'price' from")

@@ -1,9 +1,12 @@
 """Scripts between the start and the end of a local cluster, for the tests of recipes."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
+
+from ...oracle import ROOT
 
 DASK_START = """
 from distributed import Client, LocalCluster
@@ -47,6 +50,14 @@ SPARK_OPTIONS = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable
 
 # Whose own warnings are not ours to answer for: of pandas 3, of parameters of workers, of ports.
 THEIRS = ("/distributed/", "/lightgbm/", "/pyspark/", "/ray/", "/xgboost/")
+
+
+def recipes_of(*pages):
+    """Blocks of Python by the title of their section."""
+    text = "\n".join((ROOT / "docs" / f"{page}.md").read_text("utf-8") for page in pages)
+    sections = re.split(r"^###? ", text, flags=re.M)
+    blocks = (re.findall(r"```python\n(.*?)```", section, re.S) for section in sections)
+    return dict(zip((section.partition("\n")[0] for section in sections), blocks, strict=True))
 
 
 def run_script(folder, *parts, timeout=300, **variables):

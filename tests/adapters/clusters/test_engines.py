@@ -4,7 +4,6 @@ Each runs as it stands, in a script of its own between a cluster's start and its
 command's numbers.
 """
 
-import re
 import shutil
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 
 from ...cli.calls import run
-from ...oracle import ROOT
 from .local import (
     DASK_END,
     DASK_START,
@@ -22,17 +20,14 @@ from .local import (
     RAY_START,
     SPARK_OPTIONS,
     SPARK_START,
+    recipes_of,
     run_script,
 )
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 pytest.importorskip("safetensors")
-PAGES = [(ROOT / "docs" / f"{page}.md").read_text("utf-8") for page in ("many_rows", "deploy")]
-RECIPES = {
-    section.partition("\n")[0]: re.findall(r"```python\n(.*?)```", section, re.S)
-    for section in re.split(r"^###? ", "\n".join(PAGES), flags=re.M)
-}
+RECIPES = recipes_of("many_rows", "deploy")
 N = 2000
 
 

@@ -1,6 +1,5 @@
 """Recipes for forests of other libraries run, on clusters of Dask and Spark of two processes."""
 
-import re
 import shutil
 
 import numpy as np
@@ -8,17 +7,12 @@ import pytest
 from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from ...oracle import ROOT
-from .local import DASK_END, DASK_START, SPARK_OPTIONS, SPARK_START, run_script
+from .local import DASK_END, DASK_START, SPARK_OPTIONS, SPARK_START, recipes_of, run_script
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("lightgbm")
 pytest.importorskip("safetensors")
-PAGES = [(ROOT / "docs" / f"{page}.md").read_text("utf-8") for page in ("forests", "many_rows")]
-RECIPES = {
-    section.partition("\n")[0]: re.findall(r"```python\n(.*?)```", section, re.S)
-    for section in re.split(r"^###? ", "\n".join(PAGES), flags=re.M)
-}
+RECIPES = recipes_of("forests", "many_rows")
 
 
 def rows(n, seed):
