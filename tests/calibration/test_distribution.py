@@ -11,8 +11,6 @@ from numpy.testing import assert_array_equal
 from hdiforest.calibration._distribution import (
     BASE_LEVELS,
     PredictiveDistribution,
-    checked_levels,
-    checked_points,
 )
 from hdiforest.calibration._postprocess import PostProcess
 
@@ -244,15 +242,3 @@ def test_wrong_parts(levels, scores, message):
         PredictiveDistribution(
             np.array(levels), np.array(scores), PostProcess(0.0, 1.0, None, clip=True)
         )
-
-
-@pytest.mark.parametrize("levels", [1.5, [-0.1], np.nan, True, "a", [[0.1]], [], None, [0.1, [1]]])
-def test_wrong_levels(levels):
-    with pytest.raises(ValueError, match="quantiles must be"):
-        checked_levels(levels)
-
-
-@pytest.mark.parametrize("points", [[np.nan], [["a"]], np.zeros((2, 2, 2))])
-def test_wrong_points(points):
-    with pytest.raises(ValueError, match="y must"):
-        checked_points(points)

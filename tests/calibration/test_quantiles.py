@@ -10,18 +10,8 @@ from hypothesis import strategies as st
 
 from hdiforest.calibration._quantiles import conformal_quantile, rank, rows_needed
 
-from . import twin
-
 SHARES = [0.05, 0.3, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999]
 shares = st.sampled_from(SHARES)
-some_scores = st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=40)
-
-
-@given(some_scores, shares)
-def test_the_conformal_quantile_equals_its_twin(scores, coverage):
-    assert conformal_quantile(scores, coverage) == twin.conformal_quantile(
-        scores, coverage, np.ones(len(scores))
-    )
 
 
 @pytest.mark.parametrize("coverage", SHARES)

@@ -89,27 +89,6 @@ class Survival:
         return min(windows)[3:] if windows else self.lower(coverage)
 
 
-def redistributed(times, event, weights):
-    """Efron (1967): each censored row leaves its mass to those after it, in proportion to theirs.
-
-    Another definition of the same masses, as a dict by time, and what no row is left to take.
-    """
-    order = sorted((t, not e, w) for t, e, w in zip(times, event, weights, strict=True) if w)
-    masses = [w / sum(w for *_, w in order) for *_, w in order]
-    beyond = Fraction(0)
-    for k, (_, is_censored, _) in enumerate(order):
-        if is_censored:
-            left, masses[k] = masses[k], Fraction(0)
-            later = sum(masses[k + 1 :])
-            beyond += 0 if later else left
-            masses[k + 1 :] = [m + left * m / later for m in masses[k + 1 :]]
-    found = {}
-    for (time, *_), mass in zip(order, masses, strict=True):
-        if mass:
-            found[time] = found.get(time, 0) + mass
-    return found, beyond
-
-
 def rounding_bound(leaves, query, counts, n_events, shift):
     """How far P(T > t) is at most from the exact one.
 

@@ -207,15 +207,3 @@ def test_several_targets_and_too_wide_or_narrow_a_range_are_refused():
     for ends in ([-1e300, 1e308], [-1e308, 1e308], [0, 3e-320], [0, 5e-324], [1e-290, 2e-290]):
         with pytest.raises(ValueError, match=re.escape("range from 2**-900 to 2**900, or of 0")):
             predict_batch(LeafIndex(leaves, np.array(ends)), leaves)
-
-
-def test_sums_of_shares_are_exact_in_any_order():
-    index, leaves = index_of(ROWS)
-    reading = Reading.of(index, leaves, np.array([2.0, 20.0]), 0.0, 1)
-    parts = [
-        Reading.of(index, leaves[[i]], np.array([2.0, 20.0]), 0.0, 1).sums() for i in (2, 0, 1)
-    ]
-    together = Sums.of(parts)
-    assert together.n_rows == 3
-    np.testing.assert_array_equal(together.masses, reading.sums().masses)
-    assert reading.masses.max() <= batch.UNITS

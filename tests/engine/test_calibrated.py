@@ -5,8 +5,6 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hdicore import (
     CalibratedScorer,
@@ -190,15 +188,6 @@ def test_targets_at_one_place_are_both_inside():
 def test_averaged_ends_of_huge_targets_are_finite():
     index = LeafIndex(np.zeros((3, 1), dtype=np.int32), [1.5e308, 1.6e308, 1.7e308])
     assert np.isfinite(index.intervals([[0]], 0.5, "averaged")).all()
-
-
-@given(st.lists(st.floats(-9, 9), min_size=4, max_size=4), st.booleans())
-def test_what_is_finished_stays(numbers, clip):
-    lower, upper = np.sort(np.reshape(numbers, (2, 2)), axis=0)
-    ends = np.stack([lower, upper])[np.newaxis]
-    lattice = PostProcess(0.0, 6.0, clip, (0.0, 2.0, 1e-6), [0.0, 2.0, 6.0])
-    found = lattice.widen(ends, [0.5, 0.7])
-    np.testing.assert_array_equal(lattice.widen(found, [0.0, 0.0]), found)
 
 
 def test_copies_answer_alike(made):

@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from hdicore import LeafIndex, OutOfBagScorer, Scorer
 
 from ..oracle import as_forest, bag_counts, damaged, one_leaf_index
-from .survival_twin import Survival, redistributed, rounding_bound, weights_of
+from .survival_twin import Survival, rounding_bound, weights_of
 
 KINDS = ("hdi", "equal_tailed", "lower", "upper")
 LEVELS = (Fraction(1, 10), Fraction(1, 2), Fraction(4, 5), Fraction(9, 10), Fraction(1))
@@ -65,18 +65,6 @@ def steps_of(index, query, times):
 
 
 # The definition.
-
-
-def test_the_twin_redistributes_to_the_right():
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        n = int(rng.integers(1, 9))
-        times, event = rng.integers(1, 7, n).tolist(), (rng.random(n) < 0.6).tolist()
-        weights = [Fraction(int(w)) for w in rng.integers(0, 5, n)]
-        if not sum(weights):
-            continue
-        twin = Survival.of(times, event, weights)
-        assert (twin.masses, twin.beyond) == redistributed(times, event, weights)
 
 
 def test_random_forests_are_those_of_fractions():

@@ -45,7 +45,7 @@ def weights_for(values):
 weighted_samples = samples.flatmap(lambda z: st.tuples(st.just(z), weights_for(z)))
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 @given(weighted_samples, levels)
 def test_the_sweep_equals_enumeration(sample, level):
     values, weights = sample
@@ -125,29 +125,6 @@ def test_equal_masses_are_tied_however_their_shares_are_rounded(n):
 def test_widths_that_differ_only_by_rounding_are_tied():
     values = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]  # 0.3 - 0.2 < 0.1 < 0.4 - 0.3 in floating point
     assert weighted_hdi(values, coverage=2 / 7).tolist() in ([0.2, 0.3], [0.3, 0.4])
-
-
-def paper_algorithm_1(y, w, threshold):
-    """Algorithm 1 as printed, with its threshold read as the coverage and j kept in bounds."""
-    best, ends = math.inf, None
-    j, mass = -1, 0.0
-    for i in range(len(y)):
-        while mass < threshold and j + 1 < len(y):
-            j += 1
-            mass += w[j]
-        if mass >= threshold and y[j] - y[i] < best:
-            best, ends = y[j] - y[i], (y[i], y[j])
-        mass -= w[i]
-    return ends
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_algorithm_of_the_paper_agrees_where_nothing_is_tied_or_equal(seed):
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(40, 90))
-    y, w = np.sort(rng.normal(size=n)), rng.dirichlet(np.full(n, 5.0))
-    for level in rng.uniform(0.1, 0.95, 10):  # no single atom holds a tenth
-        np.testing.assert_array_equal(weighted_hdi(y, w, level), paper_algorithm_1(y, w, level))
 
 
 @settings(deadline=None, max_examples=50)

@@ -1,8 +1,5 @@
 """Intervals at prices: the slow twin, numbers known exactly, one price for many rows, bad input."""
 
-from fractions import Fraction
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -10,9 +7,6 @@ from hdicore import LeafIndex
 
 from .. import reference
 from ..oracle import one_leaf_index, training_cases
-
-# Values and weights, 10 in all, of three rows.
-ROWS = (([0, 1, 2, 3], [4, 3, 2, 1]), ([0, 5, 6, 10], [1, 5, 3, 1]), ([0, 2, 9, 30], [2, 5, 2, 1]))
 
 
 @pytest.mark.parametrize("targets", ["spread", "integers", "decimals", "huge"])
@@ -37,23 +31,6 @@ def test_equal_to_the_twin(targets):
                 expected = reference.priced_interval(atoms, price, least)
                 assert (*ends[i, :, k], units[i, k]) == expected, (atoms, price, least)
             np.testing.assert_array_equal(mass[i], units[i] / atoms.total)
-
-
-def test_the_twin_finds_the_most_surplus_by_all_pairs():
-    rng = np.random.default_rng(2)
-    for _ in range(100):
-        n = int(rng.integers(1, 9))
-        z, w = np.sort(rng.choice(40, n, replace=False)).astype(float), rng.integers(1, 6, n)
-        price = float(rng.integers(1, 60))
-        atoms = reference.Atoms(z, w.tolist(), 0, 0, [1] * n)
-        lower, upper, mass = reference.priced_interval(atoms, price)
-        pairs = {}
-        for i, j in product(range(n), repeat=2):
-            if i <= j:
-                m = int(w[i : j + 1].sum())
-                pairs[i, j] = Fraction(price) * m / int(w.sum()) - Fraction(z[j] - z[i]), m, -i
-        i, j = max(pairs, key=pairs.get)
-        assert (lower, upper, mass) == (z[i], z[j], pairs[i, j][1])
 
 
 def test_rows_of_large_leaves_equal_the_twin(scorer_of_sizes):

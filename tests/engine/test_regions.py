@@ -11,8 +11,6 @@ from hdicore import LeafIndex
 from .. import reference
 from ..oracle import one_leaf_index, training_cases
 
-Z, W = [0, 1, 2, 10, 11, 12], [3, 4, 3, 2, 5, 3]
-
 
 def pieces_of(found, at=0):
     """Pieces of one row of a result, as a list of pairs."""
@@ -41,20 +39,6 @@ def exact_mass_and_cost(z, w, pieces, gap, thickness=0):
     mass = sum(sum(w[i : j + 1]) for i, j in pieces)
     length = sum(Fraction(z[j]) - Fraction(z[i]) + thickness for i, j in pieces)
     return mass, length + Fraction(gap) * (len(pieces) - 1)
-
-
-def test_the_recursion_finds_the_most_surplus_of_all_sets_of_pieces():
-    rng = np.random.default_rng(0)
-    for k in range(150):
-        z, w, max_pieces, gap = random_case(rng)
-        thickness, price = float(k % 2), float(rng.integers(1, 40)) / 8  # exact in doubles
-        problem = reference.RegionProblem(z.tolist(), w, gap, thickness)
-        found = problem.at_price(price, max_pieces)
-        states = {}
-        for pieces in all_sets(len(z), max_pieces):
-            mass, cost = exact_mass_and_cost(z, w, pieces, gap, thickness)
-            states[tuple(pieces)] = Fraction(price) * mass - cost, mass, -len(pieces)
-        assert states[tuple(found)] == max(states.values())
 
 
 def test_most_small_regions_cost_least_and_every_bound_holds():

@@ -12,15 +12,10 @@ from ..oracle import as_forest, run_python
 
 
 @pytest.fixture(scope="module")
-def data():
+def scorer():
     rng = np.random.default_rng(0)
     X = rng.random((300, 4), dtype=np.float32)
-    return X, X[:, 0] + rng.normal(size=300)
-
-
-@pytest.fixture(scope="module")
-def scorer(data):
-    X, y = data
+    y = X[:, 0] + rng.normal(size=300)
     forest = as_forest(RandomForestRegressor(25, min_samples_leaf=4, random_state=0).fit(X, y))
     return Scorer(forest, LeafIndex(forest.leaves(X), y, n_leaves=forest.n_leaves))
 

@@ -44,7 +44,6 @@ from hdiforest.serving import BatchScorer
 from ..calibration.rows import two_kinds_of_rows
 from ..oracle import SKLEARN, restored
 
-RNG = np.random.default_rng(0)
 X, Y = make_regression(1600, 5, noise=30, random_state=0)
 X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[:900], Y[:900], X[900:], Y[900:]
 
@@ -127,13 +126,6 @@ def test_a_new_fit_forgets_the_calibration():
     assert not hasattr(model.fit(X_TRAIN, Y_TRAIN), "calibration_")
 
 
-def test_at_most_max_rows_are_used():
-    one = fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1).calibration_
-    other = fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1).calibration_
-    assert one.n == 600
-    assert repr(one) == repr(other)
-
-
 def test_calibrate_takes_random_states():
     """The seed draws the rows, and the folds of another regressor."""
     mean = HistGradientBoostingRegressor(max_iter=5)
@@ -143,6 +135,7 @@ def test_calibrate_takes_random_states():
         for _ in range(2)
     )
     seed = np.random.RandomState(1).randint(2**31 - 1)
+    assert one.n == 200
     assert repr(one) == repr(other)
     assert repr(one) == repr(fresh().calibrate(random_state=seed, **options).calibration_)
 
@@ -400,10 +393,10 @@ def test_heavy_rows_that_few_trees_leave_out_count_in_full():
     shares = []
     for seed in range(4):
         X, y, weights = two_kinds_of_rows(np.random.default_rng(seed), 400)
-        new, target, new_weights = two_kinds_of_rows(np.random.default_rng(100 + seed), 2000)
+        new, target, new_weights = two_kinds_of_rows(np.random.default_rng(100 + seed), 500)
         forest = RandomForestRegressor(80, min_samples_leaf=10, random_state=0)
         model = HDIForestRegressor(forest, calibration=False).fit(X, y, sample_weight=weights)
-        for method in ("oob", "jackknife+"):
+        for method in (OutOfBag(), JackknifePlus(200)):
             model.calibrate(coverage=0.8, method=method)
             intervals = model.predict_interval(new, 0.8)
             shares.append(coverage_score(target, intervals, sample_weight=new_weights))
@@ -514,23 +507,12 @@ def test_quantiles_are_numbers(model):
                 call()
 
 
-@pytest.mark.parametrize("seed", ["a", 2**32, 0.5])
+@pytest.mark.parametrize("seed", ["a", 2**32, 0.5, True])
 def test_seeds_are_refused_in_one_sentence(seed, model):
     for call in (
         lambda: model.sample(X_NEW, 2, random_state=seed),
         lambda: model.calibrate(random_state=seed),
-        lambda: HDIForestRegressor(random_state=seed).fit(X_TRAIN, Y_TRAIN),
         lambda: ForestSearchOOB(random_state=seed).fit(X_TRAIN, Y_TRAIN),
     ):
         with pytest.raises(ValueError, match=r"random_state'? (must|parameter)"):
-            call()
-
-
-def test_booleans_are_no_seeds(model):
-    for call in (
-        lambda: model.sample(X_NEW, 2, random_state=True),
-        lambda: model.calibrate(random_state=True),
-        lambda: ForestSearchOOB(random_state=True).fit(X_TRAIN, Y_TRAIN),
-    ):
-        with pytest.raises(ValueError, match=r"random_state must .* got True"):
             call()

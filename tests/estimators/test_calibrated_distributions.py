@@ -105,13 +105,6 @@ def test_one_sided_bounds_are_quantiles_nested_and_cover(model):
         assert abs((lower[:, 0, j] <= Y_NEW).mean() - coverages[j]) < 4 * error
 
 
-@pytest.mark.parametrize("kind", ["lower", "upper"])
-@pytest.mark.parametrize("coverage", [0, 1.1, "a", [[0.9]], [0.5, -1]])
-def test_wrong_coverages_of_bounds(calibrated, kind, coverage):
-    with pytest.raises(ValueError, match="coverage must be"):
-        calibrated.predict_interval(X_NEW, coverage, kind=kind)
-
-
 def test_wrong_arguments(calibrated):
     with pytest.raises(ValueError, match=r"interpolation must be None for calibrated quantiles, "):
         calibrated.predict_quantiles(X_NEW, 0.5, interpolation="linear")
@@ -123,6 +116,12 @@ def test_wrong_arguments(calibrated):
         calibrated.predict_cdf(X_NEW, Y_NEW[:-1])
     with pytest.raises(ValueError, match="without NaN"):
         calibrated.predict_cdf(X_NEW, np.full(500, np.nan))
+    for points in (np.full(500, "a"), np.zeros((500, 2, 2))):
+        with pytest.raises(ValueError, match="y must"):
+            calibrated.predict_cdf(X_NEW, points)
+    for coverage in (0, [0.5, 1.1], [[0.9]]):
+        with pytest.raises(ValueError, match="coverage must be"):
+            calibrated.predict_interval(X_NEW, coverage, kind="lower")
     with pytest.raises(ValueError, match="inclusive must be True or False"):
         calibrated.predict_cdf(X_NEW, Y_NEW, inclusive="yes")
     with pytest.raises(AttributeError, match="this model has no calibration_"):

@@ -94,18 +94,14 @@ def test_rows_are_coded_in_blocks(model):
     with blocks_of(100):
         for table in tables_of(NEW).values():
             assert_array_equal(model.predict_interval(table, 0.9), whole)
-        check_blocks(model, frame)
-
-
-def check_blocks(model, frame):
-    assert model.predict_interval(NEW, 0.9, output="pandas").equals(frame)
-    assert len(model.predict_cdf(NEW, NEW["price"])) == len(NEW)
-    assert model.predict_interval(NEW.head(0), 0.9).shape == (0, 2)
-    with pytest.raises(ValueError, match=r"y must have 60 rows, as many as X, got shape \(59,\)"):
-        model.predict_cdf(NEW, NEW["price"][1:])
-    late = NEW.assign(sold=NEW["sold"].where(np.arange(60) != 40, "never"))
-    with pytest.raises(ValueError, match=r"column 'sold' .*'never' in row 41"):
-        model.predict_interval(late, 0.9)
+        assert model.predict_interval(NEW, 0.9, output="pandas").equals(frame)
+        assert len(model.predict_cdf(NEW, NEW["price"])) == len(NEW)
+        assert model.predict_interval(NEW.head(0), 0.9).shape == (0, 2)
+        with pytest.raises(ValueError, match=r"y must have 60 rows, as many as X, got shape \(59"):
+            model.predict_cdf(NEW, NEW["price"][1:])
+        late = NEW.assign(sold=NEW["sold"].where(np.arange(60) != 40, "never"))
+        with pytest.raises(ValueError, match=r"column 'sold' .*'never' in row 41"):
+            model.predict_interval(late, 0.9)
 
 
 MIXED = [

@@ -62,12 +62,8 @@ def test_each_group_is_covered(plain):
     assert common.max() > 0.97
     plain.calibrate(by=NAMES[TRAIN])
     own = coverage_by_group(plain.predict_interval(X[TEST], 0.9, by=NAMES[TEST]))
-    assert_allclose_to_chance(own)
-
-
-def assert_allclose_to_chance(coverages):
-    """Of 400 test rows and quantiles of 400 calibration rows."""
-    assert np.abs(coverages - 0.9).max() < 4 * np.sqrt(0.09 * (1 / 400 + 1 / 400))
+    chance = np.sqrt(0.09 * (1 / 400 + 1 / 400))  # of test rows, and of quantiles
+    assert np.abs(own - 0.9).max() < 4 * chance
 
 
 def test_sources_of_groups_are_alike(plain, tmp_path):
@@ -170,10 +166,10 @@ def test_rows_of_new_groups_take_the_common_quantile_and_are_counted(tmp_path):
 
 
 def test_split_covers_each_group_at_least_as_asked():
-    """Mondrian: within a group rows are exchangeable, so this is a theorem; over 25 repetitions."""
+    """Mondrian: within a group rows are exchangeable, so this is a theorem; over 12 repetitions."""
     model = fitted()
     shares = []
-    for seed in range(25):
+    for seed in range(12):
         rows = np.random.default_rng(seed).permutation(np.arange(N, 2 * N))
         own, others = np.split(rows, [N // 2])
         model.calibrate(X[own], Y[own], coverage=0.8, by=CODES[own])
@@ -330,14 +326,9 @@ def test_order_needs_a_forest_to_fit_before_anything_is_done(plain, tmp_path):
     assert loaded.calibration_.coverages == (0.8,)
 
 
-@pytest.mark.parametrize("kind", ["number", "date", "text"])
-def test_a_shift_in_time_is_told(kind):
+def test_a_shift_in_time_is_told():
     shifted = Y[TRAIN] + np.where(np.arange(N) > 1200, 6, 0)
-    order = {
-        "number": np.arange(N) // 2,
-        "date": np.datetime64("2020-01-01") + np.arange(N),
-        "text": np.char.zfill(np.arange(N).astype(str), 5),
-    }[kind]
+    order = np.char.zfill(np.arange(N).astype(str), 5)
     at_random = np.random.default_rng(1).permutation(N)
     model = HDIForestRegressor(clone(grown()), calibration=False)
     model.fit(X[TRAIN][at_random], shifted[at_random])

@@ -220,12 +220,6 @@ def test_a_random_state_goes_on_from_fit_to_fit():
     assert (first != second).any()
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2, -1])
-def test_results_do_not_depend_on_n_jobs(n_jobs):
-    expected = imported().predict_interval(X_NEW, LEVELS)
-    assert_array_equal(imported(n_jobs=n_jobs).predict_interval(X_NEW, LEVELS), expected)
-
-
 def test_n_jobs_follows_the_forest_and_joblib(monkeypatch):
     told, mean = [], hdicore.Scorer.mean
 

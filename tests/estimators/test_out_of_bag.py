@@ -70,17 +70,14 @@ def weights(request):
     return request.param
 
 
-def test_weights_by_definition(weights):
-    found = imported(weights).oob_.weights()
+def test_weights_and_mean_by_definition(weights):
+    model, dense = imported(weights), weights_by_definition(FOREST, weights)
+    found = model.oob_.weights()
     assert found.shape == (N, N)
-    assert_allclose(found.toarray(), weights_by_definition(FOREST, weights), atol=2.0**-31)
+    assert_allclose(found.toarray(), dense, atol=2.0**-31)
+    assert_allclose(model.oob_.prediction(), dense @ Y, atol=1e-7)
     assert_array_equal(found.diagonal(), 0)
     assert_allclose(found.sum(axis=1), 1, atol=1e-12)
-
-
-def test_prediction_by_definition(weights):
-    dense = weights_by_definition(FOREST, weights)
-    assert_allclose(imported(weights).oob_.prediction(), dense @ Y, atol=1e-7)
 
 
 @pytest.mark.parametrize("inclusive", [True, False])
@@ -213,16 +210,6 @@ def test_calibrated_rows_that_every_tree_saw_warn_once(weights, tmp_path):
         assert caught[0].filename == __file__
         assert_array_equal(np.isnan(found).all(axis=1), seen)
         assert_array_equal(np.isnan(found).any(axis=1), seen)
-
-
-def test_tables_of_calibrated_intervals_have_the_mean_in_front():
-    model = imported(forest=RandomForestRegressor(80, random_state=0).fit(X, Y)).calibrate(
-        coverage=0.8
-    )
-    table = model.oob_.interval(0.8, output="pandas")
-    assert list(table) == ["prediction", "lower_0.8", "upper_0.8"]
-    expected = np.column_stack([model.oob_.prediction(), model.oob_.interval(0.8)])
-    assert_array_equal(table.to_numpy(), expected)
 
 
 def test_what_has_no_calibrated_intervals_out_of_bag_says_what_to_use():

@@ -5,7 +5,6 @@ import sys
 from typing import ClassVar
 from zipfile import ZIP_DEFLATED
 
-import joblib
 import numpy as np
 import pytest
 import sklearn
@@ -198,14 +197,6 @@ def test_a_search_of_pipelines(kind):
     assert [name for name, _ in fitted.estimator_.best_estimator_.steps] == ["table", "forest"]
 
 
-def test_a_search_of_forests():
-    numbers = X[["age"]]
-    search = GridSearchCV(forest(5), {"min_samples_leaf": [2, 9]}, cv=2).fit(numbers, Y)
-    model = HDIForestRegressor.from_forest(search, numbers, Y)
-    expected = HDIForestRegressor.from_forest(search.best_estimator_, numbers, Y)
-    assert_array_equal(model.predict_interval(numbers), expected.predict_interval(numbers))
-
-
 def test_searches_over_the_model():
     model = HDIForestRegressor(pipeline(n=5), calibration=False)
     search = GridSearchCV(model, {"estimator__forest__min_samples_leaf": [1, 20]}, cv=2).fit(X, Y)
@@ -328,21 +319,14 @@ def test_steps_that_make_other_rows_at_their_fit(tmp_path):
 
 def test_tables_of_other_libraries():
     pa = pytest.importorskip("pyarrow")
-    model = HDIForestRegressor.from_forest(pipeline().fit(X, Y), X, Y)
-    expected = model.predict_interval(X_NEW)
-    arrow = pa.Table.from_pandas(X_NEW)
-    for same in (pl.from_pandas(X_NEW), arrow, arrow.to_reader(), arrow.to_pydict()):
-        assert_array_equal(model.predict_interval(same), expected)
-
-
-def test_polars_tables():
     raw, new = pl.from_pandas(X), pl.from_pandas(X_NEW)
     fitted = pipeline().fit(raw, Y)
     model = HDIForestRegressor.from_forest(fitted, raw, Y)
     expected = HDIForestRegressor.from_forest(fitted[-1], fitted[:-1].transform(raw), Y)
     made = fitted[:-1].transform(new)
-    assert_array_equal(model.predict_interval(new), expected.predict_interval(made))
-    assert_array_equal(model.predict_interval(X_NEW), expected.predict_interval(made))
+    arrow = pa.Table.from_pandas(X_NEW)
+    for same in (new, X_NEW, arrow, arrow.to_reader(), arrow.to_pydict()):
+        assert_array_equal(model.predict_interval(same), expected.predict_interval(made))
     assert_array_equal(
         HDIForestRegressor(pipeline(), calibration=False).fit(raw, Y).predict(new),
         model.predict(new),
@@ -374,8 +358,7 @@ ENCODERS = {
 @pytest.mark.parametrize("steps", ENCODERS)
 @pytest.mark.parametrize(
     ("kind", "with_missing"),
-    [(kind, True) for kind in ("None", "NaN", "str", "category", "polars", "arrow", "dict")]
-    + [("None", False), ("category", False)],
+    [(kind, True) for kind in ("None", "NaN", "category", "polars")] + [("None", False)],
 )
 def test_missing_text_of_all_kinds_is_the_same(kind, steps, with_missing, tmp_path):
     """In tables of all libraries, to the model in memory and to its file."""
@@ -384,6 +367,7 @@ def test_missing_text_of_all_kinds_is_the_same(kind, steps, with_missing, tmp_pa
     y = rng.normal(size=200) + 5 * (np.array(cells) == "a")
     if with_missing:
         cells = [cell if cell != "b" or i % 2 else None for i, cell in enumerate(cells)]
+        y += np.where(np.equal(cells, None), -50, 0)
     encoder = make_column_transformer((clone(ENCODERS[steps]), ["t"]))
     model = HDIForestRegressor(make_pipeline(encoder, forest(n=10)), calibration=False)
     model.fit(held(cells, kind), y)
@@ -394,6 +378,7 @@ def test_missing_text_of_all_kinds_is_the_same(kind, steps, with_missing, tmp_pa
         assert_array_equal(loaded.predict(held(new[1:], kind)), model.predict(held(new[1:], kind)))
         return
     expected = loaded.predict(held(new, "arrow"))
+    assert not with_missing or steps == "imputed" or expected[0] < -20 < expected[1:].min()
     for other in ("None", "NaN", "NA", "str", "string", "category", "polars", "arrow", "dict"):
         for each in (model, loaded):
             assert_array_equal(each.predict(held(new, other)), expected, err_msg=other)
@@ -430,7 +415,7 @@ def test_numbers_that_only_scaling_brings_into_float32(scaler, tmp_path):
                 each.predict(pd.DataFrame({"x": [1.0, refused]}))
 
 
-@pytest.mark.parametrize("kind", ["str", "object", "string", "category", "polars", "pyarrow"])
+@pytest.mark.parametrize("kind", ["str", "category", "polars", "pyarrow"])
 @pytest.mark.parametrize("frozen", [False, True])
 def test_a_column_of_text_as_rows(kind, frozen):
     from sklearn.feature_extraction.text import CountVectorizer
@@ -484,15 +469,10 @@ def test_tables_of_arrow_with_an_index_of_pandas(index, tmp_path):
     assert_array_equal(before.predict_interval(new), before.predict_interval(X_NEW))
 
 
-@pytest.mark.parametrize("store", ["joblib", "skops"])
-def test_stored_by_others(store, tmp_path):
+def test_stored_by_skops():
     model = HDIForestRegressor(pipeline(n=5), calibration=False).fit(X, Y)
-    if store == "joblib":
-        joblib.dump(model, tmp_path / "model")
-        again = joblib.load(tmp_path / "model")
-    else:
-        stored = skops_io.dumps(model)
-        again = skops_io.loads(stored, trusted=skops_io.get_untrusted_types(data=stored))
+    stored = skops_io.dumps(model)
+    again = skops_io.loads(stored, trusted=skops_io.get_untrusted_types(data=stored))
     assert_array_equal(again.predict_interval(X_NEW), model.predict_interval(X_NEW))
     assert_array_equal(again.feature_names_in_, X.columns)
     assert_array_equal(again.oob_.interval(), model.oob_.interval())
@@ -796,20 +776,3 @@ def test_hostile_steps(tmp_path, change, message):
 
 def blob(objects, **options):
     return np.frombuffer(skops_io.dumps(objects, **options), np.uint8)
-
-
-@pytest.mark.parametrize("missing", [None, np.nan])
-def test_a_missing_text_is_one_value_in_tables_of_all_libraries(missing):
-    rng = np.random.default_rng(0)
-    cells = [missing if i % 5 == 0 else "uvw"[i % 3] for i in range(200)]
-    y = np.where(np.arange(200) % 5 == 0, 9.0, 1.0) + rng.normal(size=200) / 10
-    encoder = OneHotEncoder(handle_unknown="ignore")
-    model = HDIForestRegressor(
-        make_pipeline(encoder, RandomForestRegressor(10, random_state=0)), calibration=False
-    )
-    model.fit(pd.DataFrame({"c": pd.Series(cells, dtype=object)}), y)
-    expected = model.predict(pd.DataFrame({"c": pd.Series(["u", missing], dtype=object)}))
-    assert expected[1] > 8
-    for table in ({"c": ["u", None]}, pl.DataFrame({"c": ["u", None]})):
-        assert_array_equal(model.predict(table), expected)
-    assert_array_equal(model.predict({"c": [None]}), expected[1:])

@@ -32,10 +32,6 @@ def calibrated(model, size):
         return model.calibrate()
 
 
-def calibrated_by(method):
-    return imported().calibrate(coverage=0.9, method=method).calibration_
-
-
 def n_leaves(model):
     return int(model.scorer_.forest.n_leaves.sum())
 
@@ -191,7 +187,6 @@ def assert_same_answers(found, expected):
 
 FORESTS = {
     "extra trees": (ExtraTreesRegressor(12, bootstrap=True, random_state=0), ROWS, SKEW),
-    "random forest": (RandomForestRegressor(12, random_state=0), ROWS, SKEW),
     "missing": (RandomForestRegressor(8, random_state=0), MISSING, SKEW),
     "best first": (RandomForestRegressor(8, max_leaf_nodes=50, random_state=0), ROWS, SKEW),
     "no bootstrap": (ExtraTreesRegressor(6, random_state=0), ROWS, SKEW),
@@ -200,8 +195,6 @@ FORESTS = {
         ROWS,
         np.stack([SKEW, ROWS[:, 1]], axis=1),
     ),
-    "tied": (RandomForestRegressor(8, random_state=0), ROWS, SKEW.round()),
-    "stumps": (RandomForestRegressor(8, max_depth=1, random_state=0), ROWS, SKEW),
     "few draws": (RandomForestRegressor(8, max_samples=0.1, random_state=0), ROWS, SKEW),
     "one tree": (DecisionTreeRegressor(random_state=0), ROWS, SKEW),
     "bagged": (

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LinearRegression
 
-from hdiforest import HDIForestRegressor, from_leaves
+from hdiforest import HDIForestRegressor
 from hdiforest.calibration import CVPlus, OutOfBag
 
 RNG = np.random.default_rng(0)
@@ -265,6 +265,3 @@ def test_what_is_refused(raw):
     for points in (Y[TEST, 0], Y[TEST][:, [0, 1, 1]]):
         with pytest.raises(ValueError, match=r"y must be \(n, 2\) or \(n, 2, k\) numbers"):
             raw.predict_cdf(X[TEST], points)
-    two = from_leaves(raw.estimator_.apply, X[TRAIN], Y[TRAIN])
-    with pytest.raises(ValueError, match="one target, got 2"):
-        two.calibrate(X[OTHER], Y[OTHER])

@@ -52,15 +52,6 @@ def model(rows):
     return new_model().fit(*rows[:2])
 
 
-@pytest.mark.peers
-def test_the_interval_score_is_that_of_scoringrules(model, rows):
-    scoringrules = pytest.importorskip("scoringrules")
-    X, y = rows[2:]
-    lower, upper = model.predict_interval(X, 0.8).T
-    expected = scoringrules.interval_score(y, lower, upper, 0.2)
-    assert make_interval_scorer(0.8)(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-12)
-
-
 def test_the_coverage_scorer_is_greatest_where_coverage_is_nominal(rows):
     class Fixed:
         def predict_interval(self, X, coverage, **_):
@@ -96,14 +87,6 @@ def test_pinball_losses_are_averaged(model, rows):
     found = make_pinball_scorer([0.2, 0.7])(model, X, y)
     assert found == pytest.approx(-np.mean(losses), rel=1e-12)
     assert make_pinball_scorer(0.2)(model, X, y) == pytest.approx(-losses[0], rel=1e-12)
-
-
-@pytest.mark.peers
-def test_pinball_losses_are_those_of_scoringrules(model, rows):
-    scoringrules = pytest.importorskip("scoringrules")
-    X, y = rows[2:]
-    expected = scoringrules.quantile_score(y, model.predict_quantiles(X, 0.2), 0.2)
-    assert make_pinball_scorer(0.2)(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-12)
 
 
 @names

@@ -1,7 +1,6 @@
 """Wrong rows are distinguished from right ones by each leaf's own record, at every scale of y."""
 
 import copy
-import warnings
 
 import numpy as np
 import pytest
@@ -111,67 +110,6 @@ def test_weights_count_to_the_last_digits(by):
     other[heaviest] *= by
     with pytest.raises(ValueError, match="not the rows"):
         HDIForestRegressor.from_forest(tree, X, BASE, sample_weight=other)
-
-
-def tiny_fit(seed):
-    """A forest of any kind on 1 to 30 rows, and these rows."""
-    rng = np.random.default_rng(seed)
-
-    def one_of(*choices):
-        return choices[rng.integers(len(choices))]
-
-    n, n_outputs = int(rng.integers(1, 31)), int(rng.integers(1, 3))
-    X = rng.normal(size=(n, 2)).round(int(rng.integers(0, 4)))
-    y = rng.standard_cauchy((n, n_outputs)).round(int(rng.integers(0, 9)))
-    y = y * one_of(1, 1, 0, 1e-310, 1e-300, 1e-30, 1e30, 1e150) + one_of(0, 0, 0.1, -1e6, 1e12)
-    if rng.random() < 0.3:
-        y[rng.integers(n)] = one_of(-1, 1) * one_of(0, 1e8, 1e15, 1e200)
-    weight = one_of(
-        None,
-        None,
-        rng.integers(1, 4, n) * 1.0,
-        np.append(1.0, rng.integers(0, 2, n - 1)),
-        rng.random(n) + 1e-3,
-        1e-200 * (rng.random(n) + 1e-3),
-        np.exp(-5 * np.abs(rng.normal(size=n))),
-        np.float32(rng.random(n) + 0.1).astype(float),
-    )
-    options = {
-        "criterion": one_of("squared_error", "friedman_mse", "poisson", "absolute_error"),
-        "min_samples_leaf": one_of(1, 1, 2, 5),
-        "max_depth": one_of(None, None, 1, 3),
-        "ccp_alpha": one_of(0, 0, 0.1),
-        "max_leaf_nodes": one_of(None, None, 5),
-    }
-    if rng.random() < 0.3:
-        y, options["monotonic_cst"] = y[:, :1], list(rng.integers(-1, 2, 2))
-    if options["criterion"] == "poisson":
-        y = np.abs(y)
-    kind = one_of(RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor)
-    if kind is DecisionTreeRegressor:
-        forest = kind(**options, random_state=seed)
-        if rng.random() < 0.5:
-            drawn = {"max_samples": one_of(1.0, 0.6), "bootstrap": bool(rng.integers(2))}
-            forest = BaggingRegressor(forest, 3, **drawn, random_state=seed)
-    else:
-        bootstrap = bool(rng.integers(2))
-        options["max_samples"] = one_of(None, 0.5, 1) if bootstrap else None
-        forest = kind(3, bootstrap=bootstrap, **options, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            y = y[:, 0] if y.shape[1] == 1 else y
-            return forest.fit(X, y, weight), X, y, weight
-        except ValueError:  # of scikit-learn, such as Poisson targets that are all 0
-            return None
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::FutureWarning")  # friedman_mse
-def test_right_rows_of_tiny_fits_are_accepted():
-    fits = [fit for fit in map(tiny_fit, range(200)) if fit is not None]
-    assert len(fits) > 130
-    for forest, rows, y, weight in fits:
-        HDIForestRegressor.from_forest(forest, rows, y, sample_weight=weight)
 
 
 def test_permutations_within_leaves_are_harmless():

@@ -104,14 +104,6 @@ def test_in_bag_mean_is_the_forests_prediction(name, sample_weight):
     np.testing.assert_allclose(model.predict(X), forest.predict(X), rtol=0, atol=tolerance)
 
 
-def test_leaves_that_predict_medians_do_not_have_the_mean():
-    coarse = RandomForestRegressor(
-        8, criterion="absolute_error", min_samples_leaf=20, random_state=0
-    ).fit(X, Y)
-    model = HDIForestRegressor.from_forest(coarse, X, Y, weights="inbag")
-    assert np.abs(model.predict(X) - coarse.predict(X)).max() > 0.01
-
-
 @pytest.mark.skipif(
     not SKLEARN_ROUTES_NAN_AS_IT_TRAINED,
     reason="before scikit-learn 1.8, forests contradict their own record of missing values",
@@ -249,8 +241,6 @@ def test_unfitted_forests_are_refused():
 def test_out_of_bag_weights_need_bags():
     with pytest.raises(ValueError, match="weights='oob' needs a forest whose trees leave rows out"):
         HDIForestRegressor.from_forest(fitted("extra trees"), X, Y, weights="oob")
-    with pytest.raises(ValueError, match=r"^oob_\.interval needs a forest whose trees leave"):
-        HDIForestRegressor.from_forest(fitted("extra trees"), X, Y).oob_.interval()
 
 
 @pytest.mark.parametrize(

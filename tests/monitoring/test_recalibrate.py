@@ -63,28 +63,6 @@ def test_bound_of_adaptive_misses_for_scores_that_nobody_drew(rate):
     assert (scores > quantiles).mean() - 0.1 <= (0.1 + rate) / (rate * len(scores))
 
 
-def naive(model, rows, y, window, method, rate):
-    """Quantiles after each row, by sorting all scores of the window."""
-    calibration = model.calibration_
-    found = []
-    for j, level in enumerate(calibration.levels):
-        scores, target = list(calibration.recent.scores[:, j]), 1 - level.coverage
-        lower, upper = base_ends(model, rows)[..., j].T
-        covered, miss = [], target
-        for i in range(len(y)):
-            own = max(lower[i] - y[i], y[i] - upper[i])
-            last = sorted(scores[-window:])
-            k = max(1, int(np.ceil((len(last) + 1) * (1 - miss) - 1e-9)))
-            q = np.inf if k > len(last) else last[k - 1]
-            covered.append(own <= q)
-            miss += (rate if method == "aci" else 0) * (target - (own > q))
-            scores.append(own)
-        last = sorted(scores[-window:])
-        k = max(1, int(np.ceil((len(last) + 1) * (1 - miss) - 1e-9)))
-        found.append((np.mean(covered), np.inf if k > len(last) else last[k - 1]))
-    return np.array(found).T
-
-
 def base_ends(model, rows):
     """The ends (n, 2, m) of raw bases."""
     of_bases = []
@@ -100,11 +78,18 @@ def test_quantiles_are_those_of_the_definition(method):
     with families("raw"), leaf_sizes(1):
         model = fitted()
     rows, y = X[LATER][:150], Y[LATER][:150] + np.linspace(0, 2, 150)
-    covered, q_hat = naive(model, rows, y, 60, method, 0.05)
+    started, coverages = model.calibration_.recent.scores, np.array(model.calibration_.coverages)
+    lower, upper = np.moveaxis(base_ends(model, rows), 1, 0)
+    scores = np.maximum(lower - y[:, None], y[:, None] - upper)
+    rate = 0.05 if method == "aci" else 0
+    found = np.array([
+        reference.moving_quantiles(started[:, j], [*scores[:, j], 0], 60, 1 - c, 1 - c, rate)[0]
+        for j, c in enumerate(coverages)
+    ]).T  # fmt: skip
     recalibrate(model, rows, y, method=method, window=60, rate=0.05)
     (step,) = model.calibration_.history
-    assert_allclose(step.q_hat, q_hat)
-    assert_allclose(step.coverage, covered)
+    assert_allclose(step.q_hat, found[-1])  # of the row after the last
+    assert_allclose(step.coverage, (scores <= found[:-1]).mean(axis=0))
     assert [level.q_hat for level in model.calibration_.levels] == list(step.q_hat)
     assert (step.method, step.window, step.rate, step.n) == (method, 60, 0.05, 150)
 
