@@ -65,8 +65,8 @@ def test_sample_weights_are_weights_of_the_scores(tmp_path):
     assert coverage_score(target, intervals) > share + 0.03
     assert "weights" in calibration.guarantee
     model.save(tmp_path / "m")
-    for copy in (pickle.loads(pickle.dumps(model)), HDIForestRegressor.load(tmp_path / "m")):
-        assert_array_equal(copy.predict_interval(new, 0.5), model.predict_interval(new, 0.5))
+    loaded = HDIForestRegressor.load(tmp_path / "m")
+    assert_array_equal(loaded.predict_interval(new, 0.5), model.predict_interval(new, 0.5))
 
 
 def slow_interval(ends, scores, coverage):
@@ -237,7 +237,6 @@ def test_arrays_hold_all():
             r"scores must be float64 of shape \(9, 2\), got float64 of shape \(8, 2",
         ),
         ({"sizes": np.array([8])}, "two folds or more"),
-        ({"sizes": np.array([9, -1])}, "sizes of folds must not be negative"),
         ({"levels": []}, "scores must be float64"),
         ({"levels": [{}, {}]}, "its facts are not .* 'cross_check'"),
         ({"scores": np.zeros((8, 3))}, "scores must be float64"),

@@ -70,7 +70,7 @@ def steps_of(index, query, times):
 def test_random_forests_are_those_of_fractions():
     rng = np.random.default_rng(1)
     n_compared, n_not_reached, n_without, worst = 0, 0, 0, 0.0
-    for _ in range(300):
+    for _ in range(120):
         leaves, counts, times, event, queries, n_leaves = random_forest(rng)
         index = LeafIndex(leaves, times, event=event, counts=counts, n_leaves=n_leaves)
         levels = [float(level) for level in LEVELS]
@@ -98,14 +98,14 @@ def test_random_forests_are_those_of_fractions():
             n_compared += 1
             n_not_reached += np.isinf(quantiles[row]).any()
     assert worst <= 1
-    assert n_compared > 700
-    assert min(n_not_reached, n_compared - n_not_reached) > 200
-    assert n_without > 5
+    assert n_compared > 280
+    assert min(n_not_reached, n_compared - n_not_reached) > 80
+    assert n_without > 0
 
 
 def test_weights_of_rows_may_be_any():
     rng = np.random.default_rng(2)
-    for _ in range(100):
+    for _ in range(40):
         leaves, counts, times, event, queries, n_leaves = random_forest(rng)
         weight = rng.choice([0.0, 0.1, 1.0, 2.5], len(times))
         if not (event & (weight > 0)).any():
@@ -188,7 +188,7 @@ def test_zeros_of_both_signs_are_one_time():
 
 def test_without_censored_rows_all_answers_are_those_of_an_index_without_event():
     rng = np.random.default_rng(6)
-    for _ in range(100):
+    for _ in range(40):
         leaves, counts, times, _, queries, n_leaves = random_forest(rng)
         how = {"counts": counts, "n_leaves": n_leaves}
         plain = LeafIndex(leaves, times, **how)
@@ -364,12 +364,12 @@ def test_events_of_several_outputs_or_pooled_leaves_are_refused():
             LeafIndex.from_arrays(index.arrays() | {"events": events}, index.scalar_output)
 
 
-def test_thousands_of_damaged_arrays_are_refused_or_score_safely():
+def test_hundreds_of_damaged_arrays_are_refused_or_score_safely():
     rng = np.random.default_rng(13)
     leaves, counts, times, event, _, n_leaves = made(rng)
     index = LeafIndex(leaves, times, event=event, counts=counts, n_leaves=n_leaves)
     refused = 0
-    for _ in range(1500):
+    for _ in range(600):
         arrays = damaged(rng, index.arrays())
         try:
             other = LeafIndex.from_arrays(arrays, True, lazy=bool(rng.integers(2)))
@@ -381,7 +381,7 @@ def test_thousands_of_damaged_arrays_are_refused_or_score_safely():
         for kind in KINDS:
             lower, upper = np.moveaxis(found[kind], -2, 0)
             assert np.all((lower <= upper) | np.isnan(lower))
-    assert 500 < refused < 1500
+    assert 200 < refused < 600
 
 
 def test_an_out_of_bag_scorer_takes_no_censored_index():

@@ -48,7 +48,7 @@ def test_targets_of_any_size(name, n_trees, pooled):
     assert np.all((known >= y.min()) & (known <= y.max()))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=12),
     st.integers(0, 2**32 - 1),

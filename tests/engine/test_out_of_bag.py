@@ -52,9 +52,8 @@ def every(levels):
 
 @pytest.mark.parametrize("stacks", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(2))
-def test_intervals_are_those_of_the_definition(seed, weighted, stacks):
-    rows = Rows(seed, n=24 + seed, weighted=weighted)
+def test_intervals_are_those_of_the_definition(weighted, stacks):
+    rows = Rows(0, n=24, weighted=weighted)
     offsets = np.random.default_rng(0).normal(size=len(rows.y))
     stacked = {"scale": 0.3, "offsets": offsets} if stacks else {}
     coverage, kinds = every([0.3, 0.8, 1.0])
@@ -81,7 +80,7 @@ def test_intervals_are_those_of_the_definition(seed, weighted, stacks):
 
 
 @pytest.mark.parametrize("values", ["distinct", "tied", "constant", "far apart"])
-@pytest.mark.parametrize("n_leaves", [1, 4, 16])
+@pytest.mark.parametrize("n_leaves", [1, 16])
 def test_one_merge_gives_the_intervals_of_both_families(values, n_leaves):
     rows = Rows(3, n=32, n_leaves=n_leaves)
     y = {"distinct": rows.y, "tied": np.round(rows.y), "constant": 0 * rows.y - 0.0}.get(

@@ -55,13 +55,13 @@ def ticks_during(call):
 
 def test_python_goes_on_while_the_engine_works(scorer):
     rng = np.random.default_rng(2)
-    X, leaves = rng.random((60_000, 3)), rng.integers(0, 50, (60_000, 40), dtype=np.int32)
-    samples, y = rng.random((3000, 200)), rng.random(60_000)
+    X, leaves = rng.random((20_000, 3)), rng.integers(0, 50, (20_000, 40), dtype=np.int32)
+    samples, y = rng.random((3000, 200)), rng.random(20_000)
     calls = {
         "intervals": lambda: scorer.intervals(X, np.linspace(0.1, 1, 10), n_threads=1),
         "apply": lambda: [scorer.forest.apply(X, n_threads=1) for _ in range(3)],
         "index": lambda: LeafIndex(leaves, y, n_threads=1),
-        "weights": lambda: scorer.weights(X[:20_000], n_threads=1),
+        "weights": lambda: scorer.weights(X, n_threads=1),
         "weighted_hdi": lambda: weighted_hdi(samples, n_threads=1),
     }
     for name, call in calls.items():

@@ -39,7 +39,7 @@ def random_index(rng):
     return index, query[None], reference.merge(**rows), reference.mean(**rows)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(INTERPOLATIONS))
 def test_quantiles_equal_the_reference(seed, interpolation):
     rng = np.random.default_rng(seed)

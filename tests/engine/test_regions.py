@@ -44,7 +44,7 @@ def exact_mass_and_cost(z, w, pieces, gap, thickness=0):
 def test_most_small_regions_cost_least_and_every_bound_holds():
     rng = np.random.default_rng(1)
     n_least = 0
-    for _ in range(200):
+    for _ in range(80):
         z, w, max_pieces, gap = random_case(rng)
         least = int(rng.integers(1, sum(w) + 1))
         costs = [exact_mass_and_cost(z, w, p, gap) for p in all_sets(len(z), max_pieces)]
@@ -65,7 +65,7 @@ def test_most_small_regions_cost_least_and_every_bound_holds():
         # By the engine, whose masses are floored shares of a leaf.
         found = one_leaf_index(z, sample_weight=w).regions([[0]], coverage, max_pieces, gap)
         assert found[2][0] <= cost_of(pieces_of(found), gap) <= upper - lower
-    assert n_least >= 195
+    assert n_least >= 78
 
 
 @pytest.mark.parametrize("exponent", [30, 48, 50, 52, 53, 60, 900, -1000])
@@ -73,7 +73,7 @@ def test_bounds_hold_where_widths_tie_that_differ(exponent):
     """From 2^48 on widths of whole numbers tie that differ by 1 and more."""
     rng = np.random.default_rng(abs(exponent))
     n_lower = 0
-    for k in range(60):
+    for k in range(25):
         z, w, max_pieces, _ = random_case(rng, 7)
         unit = 2.0 ** max(0, exponent - 52)
         if exponent < 0:
