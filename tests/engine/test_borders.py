@@ -155,7 +155,6 @@ index = LeafIndex(leaves, rng.normal(size=20000))
 query = rng.integers(0, 4, (10**6, 50)).astype(np.int32)
 n_threads = int(sys.argv[2])
 calls = {
-    "mean": lambda: index.mean(query, n_threads=n_threads),
     "intervals": lambda: index.intervals(query, [0.5, 0.9], n_threads=n_threads),
     "weights": lambda: index.weights(query, n_threads=n_threads),
     "weighted_hdi": lambda: weighted_hdi(
@@ -173,7 +172,7 @@ print("finished")
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize(
     ("call", "n_threads"),
-    [("mean", 1), ("intervals", 2), ("weights", 1), ("weighted_hdi", 2), ("index", 2)],
+    [("intervals", 2), ("weights", 1), ("weighted_hdi", 2), ("index", 2)],
 )
 def test_an_interrupt_ends_a_long_call(call, n_threads):
     with subprocess.Popen(
