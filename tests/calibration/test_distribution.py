@@ -136,15 +136,6 @@ def test_properties(seed, values, n, clip, weighted):
     assert (draws[:, :, None] == found[:, None]).any(axis=2).all()
 
 
-def test_the_distribution_function_beyond_the_range_is_0_or_1():
-    distribution = distribution_of(GRADES)
-    base = base_of(GRADES, 3, np.random.default_rng(2))
-    points = np.tile([2.9, 8.0, 8.1], (3, 1))
-    assert_array_equal(distribution.cdf().read(base, points), np.tile([0, 1, 1], (3, 1)))
-    strictly = distribution.cdf(inclusive=False).read(base, np.tile([3.0, 8.1], (3, 1)))
-    assert_array_equal(strictly, np.tile([0, 1], (3, 1)))
-
-
 def test_rows_without_a_distribution_are_nan():
     distribution = distribution_of(SMOOTH)
     base = base_of(SMOOTH, 3, np.random.default_rng(3))

@@ -53,10 +53,6 @@ def leaf_model(y=Y):
     return from_leaves(FOREST.apply, X, y)
 
 
-def calibrated_leaf_model(y=Y):
-    return leaf_model().calibrate(X_NEW, X_NEW[:, 0] + 1, coverage=LEVELS[:2])
-
-
 MODELS = {
     "forest": forest_model,
     "leaves": leaf_model,
@@ -64,7 +60,9 @@ MODELS = {
     "cross-calibrated forest": lambda: forest_model().calibrate(
         coverage=LEVELS[:2], method="jackknife+"
     ),
-    "calibrated leaves": calibrated_leaf_model,
+    "calibrated leaves": lambda: leaf_model().calibrate(
+        X_NEW, X_NEW[:, 0] + 1, coverage=LEVELS[:2]
+    ),
 }
 
 
@@ -216,11 +214,6 @@ ENDS = {
 }
 
 
-def expected_intervals(mean, intervals, kind):
-    ends = [intervals[:, end, j] for j in range(intervals.shape[2]) for end in ENDS[kind].values()]
-    return np.column_stack([mean, *ends])
-
-
 @pytest.mark.parametrize("kind", [*ENDS, None])
 @pytest.mark.parametrize("name", MODELS)
 def test_intervals(name, kind):
@@ -242,7 +235,8 @@ def test_intervals(name, kind):
     columns, values = content(table)
     assert columns == ["prediction", *(f"{end}_{level}" for level in levels for end in ENDS[usual])]
     intervals = model.predict_interval(X_NEW, **asked)
-    assert_array_equal(values, expected_intervals(model.predict(X_NEW), intervals, usual))
+    ends = [ends[:, at] for ends in np.moveaxis(intervals, 2, 0) for at in ENDS[usual].values()]
+    assert_array_equal(values, np.column_stack([model.predict(X_NEW), *ends]))
     if kind == "raw":
         assert_array_equal(intervals, model.predict_interval(X_NEW, LEVELS, kind="hdi"))
 
@@ -435,16 +429,12 @@ def test_a_search_passes_it_on():
     assert search.predict_cdf(X_NEW, X_NEW[:, 0], output="polars").columns == ["cdf"]
 
 
-def nothing(*arguments, **options):
-    raise AssertionError("rows were scored")
-
-
 @pytest.mark.parametrize("make", [forest_model, leaf_model])
 def test_refusals_come_before_any_work(make, monkeypatch):
     model = make()
     for engine in (hdicore.Scorer, hdicore.LeafIndex):
         for name in ("mean", "intervals", "quantiles", "cdf"):
-            monkeypatch.setattr(engine, name, nothing)
+            monkeypatch.setattr(engine, name, lambda *_, **__: pytest.fail("rows were scored"))
     with pytest.raises(ValueError, match=r"the output would have two columns 'lower_0.9'"):
         model.predict_interval(X_NEW, [0.9, 0.5, 0.9], output="pandas")
     with pytest.raises(ValueError, match=r"the output would have two columns 'lower_0.3'"):

@@ -1,8 +1,5 @@
 """HDIForestRegressor keeps scikit-learn's promises and its own."""
 
-import os
-import subprocess
-import sys
 import tracemalloc
 from operator import attrgetter
 
@@ -354,30 +351,6 @@ def test_notebooks_do_not_compute_what_takes_time(monkeypatch):
         assert hasattr(imported(), name)
         monkeypatch.setattr(HDIForestRegressor, name, property(lambda _: pytest.fail("was read")))
     assert "n_training_rows_" in imported()._repr_html_()
-
-
-def test_forks_after_scoring_still_score():
-    """Threads end with the call that started them, so a forked child is not left waiting."""
-    program = """
-import multiprocessing, numpy as np
-from sklearn.ensemble import RandomForestRegressor
-from hdiforest import HDIForestRegressor
-X = np.random.default_rng(0).normal(size=(500, 3))
-model = HDIForestRegressor(RandomForestRegressor(5), calibration=False, n_jobs=2).fit(X, X[:, 0])
-model.predict_interval(X)
-with multiprocessing.get_context("fork").Pool(2) as pool:
-    print(len(pool.map(model.predict_interval, [X, X])))
-"""
-    if not hasattr(os, "fork"):
-        pytest.skip("needs fork")
-    done = subprocess.run(
-        [sys.executable, "-P", "-W", "ignore", "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout == "2\n"
 
 
 @pytest.mark.parametrize("columns", [2, 4])

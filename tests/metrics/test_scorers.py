@@ -71,14 +71,20 @@ def test_the_crps_is_that_of_the_weights(model, rows):
 
 
 @pytest.mark.peers
-def test_the_crps_is_that_of_scoringrules(model, rows):
-    scoringrules = pytest.importorskip("scoringrules")
+def test_scores_are_those_of_scoringrules(model, rows):
+    peer = pytest.importorskip("scoringrules")
     _, y_train, X, y = rows
     sample, weights = np.tile(y_train, (len(y), 1)), model.predict_weights(X).toarray()
-    expected = scoringrules.crps_ensemble(
-        y, sample, ens_w=weights, estimator="nrg", backend="numpy"
-    )
-    assert make_crps_scorer()(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-9)
+    ends, quantile = model.predict_interval(X, 0.8).T, model.predict_quantiles(X, 0.2)
+    for scorer, expected in (
+        (make_interval_scorer(0.8), peer.interval_score(y, *ends, 0.2)),
+        (
+            make_crps_scorer(),
+            peer.crps_ensemble(y, sample, ens_w=weights, estimator="nrg", backend="numpy"),
+        ),
+        (make_pinball_scorer(0.2), peer.quantile_score(y, quantile, 0.2)),
+    ):
+        assert scorer(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-9)
 
 
 def test_pinball_losses_are_averaged(model, rows):
