@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, PITDisplay, from_leaves
+from hdiforest.calibration import CVPlus, JackknifePlus
 from hdiforest.metrics import crps_score, make_crps_scorer, pit_values
 from hdiforest.serving import BatchScorer
 
@@ -130,10 +131,10 @@ def test_wrong_arguments(calibrated):
         raw_model().sample(X_NEW, kind="calibrated")
 
 
-@pytest.mark.parametrize("method", ["cv+", "jackknife+"])
+@pytest.mark.parametrize("method", [CVPlus(2), JackknifePlus(60)], ids=lambda each: each.name)
 def test_calibrations_by_folds_have_no_distribution(method):
     model = raw_model().calibrate(coverage=0.8, method=method)
-    message = f"calibrated by method 'oob' or 'split', and the model was by '{method[:-1]}"
+    message = f"calibrated by method 'oob' or 'split', and the model was by '{method.name[:-1]}"
     with pytest.raises(ValueError, match=message):
         model.predict_interval(X_NEW, 0.8, kind="upper")
     with pytest.raises(ValueError, match=message):

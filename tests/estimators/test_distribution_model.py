@@ -166,8 +166,9 @@ def test_arguments_of_a_forest_are_those_of_the_estimator():
 
 def test_one_point_is_that_of_all_rows():
     models = [model_named(name) for name in MODELS]
-    several = [forest_model(BOTH), forest_model(BOTH).calibrate(coverage=0.8), leaf_model(BOTH)]
-    for model in [*models, *several]:
+    several = forest_model(BOTH)
+    calibrated = forest_model(BOTH).calibrate(coverage=0.8)
+    for model in [*models, several, calibrated, leaf_model(BOTH)]:
         n_outputs = getattr(model, "n_outputs_", 1)
         shape = (40,) if n_outputs == 1 else (40, n_outputs)
         for kind in ("raw", None):
@@ -178,8 +179,7 @@ def test_one_point_is_that_of_all_rows():
                 )
         with pytest.raises(ValueError, match="y must"):
             model.predict_cdf(X_NEW, np.nan)
-    model = forest_model(BOTH)
-    assert_array_equal(model.oob_.cdf(0.5), model.oob_.cdf(np.full((250, 2), 0.5)))
+    assert_array_equal(several.oob_.cdf(0.5), several.oob_.cdf(np.full((250, 2), 0.5)))
     table = pl.DataFrame(X_NEW, ["a", "b", "c"])
     named = HDIForestRegressor.from_forest(FOREST, X, Y)
     assert named.predict_cdf(table.to_numpy(), 1, output="polars").columns == ["cdf"]
