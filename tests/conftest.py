@@ -8,11 +8,17 @@ import sys
 import zipfile
 
 import pytest
+import sklearn.ensemble  # noqa: F401  # loads the library of threads that is limited below
+import threadpoolctl
 
 from hdicore import _core
 
 from .engine.fuzz.engine import COMPILER, SANITIZE, SOURCES, STRICT, compile_all
 from .oracle import ROOT
+
+# Threads of scikit-learn: workers of xdist are as many as there are processors. Ours stay free.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    threadpoolctl.threadpool_limits(1, "openmp")
 
 # What a test's path begins with, and its marker; the first that fits.
 MARKERS = {
