@@ -228,3 +228,11 @@ def test_any_postprocess_that_is_accepted_gives_ordered_ends(base, step, lower, 
     low, high = postprocess.engine.widen(ends, [0.0])[0, :, 0]
     assert np.isnan(low) == np.isnan(high)
     assert low <= high or np.isnan(low)
+
+
+def test_files_of_earlier_commits_say_that_they_hold_no_guarantee():
+    arrays = calibration_arrays(RECORD)
+    facts = json.loads(arrays["facts"].tobytes())
+    del facts["guarantee"]
+    found = calibration_of(Parts(arrays | {"facts": as_facts(facts)}))
+    assert "does not say what is promised" in repr(found)

@@ -37,6 +37,7 @@ from hdiforest.serving._parts import Arrays, Facts, Parts, as_facts, as_written
 _TAIL_METHODS = ("oob", "split")
 _VERSION = 1  # of the array `numbers`, which the engine reads
 _METHODS = tuple(METHODS)  # by the numbers that files have
+_NO_GUARANTEE = "The file does not say what is promised."  # of commits before the first release
 _LABELS = (float, type(None), str)  # types of labels of groups, in the order of their codes
 
 Check = TypeVar("Check", CrossCheck, LaterCheck)
@@ -150,7 +151,7 @@ def _calibration(parts: Parts, stored: dict[str, Any], postprocess: PostProcess)
         shares, scores = stored["distribution"]
         distribution = PredictiveDistribution(shares, scores, postprocess)
     about = facts["n"], facts["confidence"], bool(facts["weighted"])
-    guarantee = printable(facts["guarantee"])
+    guarantee = printable(facts.get("guarantee", _NO_GUARANTEE))
     others = groups, distribution, recent
     return Calibration(stored["method"], levels, postprocess, *about, *others, guarantee=guarantee)
 
@@ -181,7 +182,7 @@ def _cross_calibration(
     weights = parts.optional("weights", "float64", shape)
     of_folds = None if weights is None else tuple(np.split(np.array(weights), ends))
     about = postprocess, bool(facts["grouped"]), stored["method"]
-    guarantee = printable(facts["guarantee"])
+    guarantee = printable(facts.get("guarantee", _NO_GUARANTEE))
     calibration = CrossCalibration(levels, tuple(scores), *about, of_folds, guarantee)
     if _stored_levels(calibration) != stored["levels"]:
         raise ValueError("its numbers are not those of its scores")
