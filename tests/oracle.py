@@ -210,7 +210,7 @@ def blocks_of(n):
         for name in (
             "_estimators.input_rows.BLOCK_CELLS",
             "_estimators.leaf_model.BLOCK_IDS",
-            "calibration._cv_plus._ENDS_AT_ONCE",
+            "calibration._cv_plus.FoldIntervals.max_ends",
             "_model.training_rows._BLOCK_BYTES",
             "_tables.row_counts._BLOCK_CELLS",
             "metrics._crps._BLOCK_ENTRIES",

@@ -140,7 +140,7 @@ def test_a_model_covers_and_its_intervals_are_nested(model):
 
 def test_blocks_and_threads_change_no_bit(model, monkeypatch):
     whole = model.predict_interval(X_NEW, COVERAGES)
-    monkeypatch.setattr("hdiforest.calibration._cv_plus._ENDS_AT_ONCE", 4 * 77)
+    monkeypatch.setattr("hdiforest.calibration._cv_plus.FoldIntervals.max_ends", 4 * 77)
     model.n_jobs = 2
     assert_array_equal(model.predict_interval(X_NEW, COVERAGES), whole)
 

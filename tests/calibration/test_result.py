@@ -236,3 +236,18 @@ def test_files_of_earlier_commits_say_that_they_hold_no_guarantee():
     del facts["guarantee"]
     found = calibration_of(Parts(arrays | {"facts": as_facts(facts)}))
     assert "does not say what is promised" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "must"),
+    [
+        ("q_hat", -math.inf, "be a number or infinite"),
+        ("q_hat", math.nan, "be a number or infinite"),
+        ("mean_width", -1.0, "not be negative"),
+        ("interval_score", math.nan, "not be negative"),
+        ("realised", 1.1, r"be in \[0, 1\]"),
+    ],
+)
+def test_levels_are_checked(field, value, must):
+    with pytest.raises(ValueError, match=f"{field} must {must}, got {value}"):
+        replace(RECORD.levels[0], **{field: value})

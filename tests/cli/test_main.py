@@ -271,7 +271,7 @@ def test_version_and_help(capsys):
         (["--coverage", "0.9,80"], r"got 80 \(did you mean 0.8\?\)"),
         (["--coverage", "101"], r"got 101 \(see"),
         (["--coverage", "0.9", "0"], "a share must be above 0 and at most 1, got 0"),
-        (["--coverage", "high"], "could not convert string to float: 'high'"),
+        (["--coverage", "high"], "a share must be a number .*, got 'high'"),
         (["--coverage"], "expected at least one argument"),
         (["--kind", "shortest"], "invalid choice"),
         (["--batch-rows", "0"], "a whole number from 1 to 4294967295 is needed, got 0"),

@@ -8,7 +8,7 @@ import tempfile
 import tomllib
 from argparse import ArgumentTypeError
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.resources import files
 from itertools import chain
@@ -51,8 +51,11 @@ def path(text: str) -> Path:
 
 def share(text: str, *, one: bool = False) -> float:
     """Return a coverage or a confidence in (0, 1), or in (0, 1]."""
+    number: Any = text
+    with suppress(ValueError):
+        number = float(text)
     try:
-        return float(shares("a share", float(text), one=one))
+        return float(shares("a share", number, one=one))
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,23 +29,20 @@ class CrossIntervals(Calibrated):
     """Intervals by K forests together, widened by the scores of the rows that each did not see."""
 
     result: CrossCalibration
+    max_ends: ClassVar[int]  # intervals that all forests make together, so that memory stays flat
 
     @abstractmethod
     def _ends(self, query: IntervalQuery, part: slice) -> Array:
         """Return the intervals of some of the rows by each forest, (K, rows, 2, k)."""
-
-    @property
-    @abstractmethod
-    def _at_once(self) -> int:
-        """How many rows are asked of all forests together."""
 
     def intervals(self, query: IntervalQuery) -> Array:
         """Return the intervals of all forests, widened by the scores of all rows."""
         X, positions, n_threads, *_ = query
         query.fill_mean(self.forest)
         intervals = np.empty((len(X), 2, *positions.shape))
-        for begin in range(0, len(X), self._at_once):
-            part = slice(begin, begin + self._at_once)
+        at_once = max(1, self.max_ends // len(self.result.scores))
+        for begin in range(0, len(X), at_once):
+            part = slice(begin, begin + at_once)
             ends = self._ends(query, part)
             intervals[part] = self.result.engine.widen(ends, positions, n_threads=n_threads)
         return intervals

@@ -24,8 +24,6 @@ from hdiforest.calibration._out_of_bag import OutOfBag
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import CrossCalibration
 
-_ENDS_AT_ONCE = 1 << 20  # of the forests of all folds, so that memory stays flat
-
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to fit on and rows held out
 
 
@@ -92,7 +90,7 @@ class CVPlus(Method):
         ValueError
             If an option is refused, or the forest cannot be fitted again.
         """
-        refit, training = request.refit("method='cv+'"), forest.require_training_rows()
+        refit, training = request.refitting("method='cv+'"), forest.require_training_rows()
         n_coverages, out_of_bag = len(request.coverages), OutOfBag(objective=self.objective)
         of_fold = request._replace(blocks=())
         forests, ends, targets, row_weights = [], [], [], []
@@ -102,7 +100,7 @@ class CVPlus(Method):
             fold, scored = refit(fit, held_out)
             calibrated = out_of_bag.fit_if_possible(fold, of_fold)
             if calibrated and len(calibrated.result.finite_coverages) == n_coverages:
-                # Which alone are asked for.
+                # No distribution is asked of a fold.
                 intervals = replace(calibrated.result, distribution=None)
                 fold = fold.with_calibration(replace(calibrated, result=intervals, grown=None))
             forests.append(replace(fold, training_rows=None))
@@ -182,6 +180,7 @@ def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
 class FoldIntervals(CrossIntervals):
     """Intervals by the forests of all folds together."""
 
+    max_ends: ClassVar[int] = 1 << 20
     folds: tuple[FittedForest, ...] = ()  # calibrated, without training rows
 
     def __post_init__(self) -> None:
@@ -193,10 +192,6 @@ class FoldIntervals(CrossIntervals):
             or not of_folds <= {self.result.coverages}
         ):
             raise ValueError("the calibration does not fit the folds of the model")
-
-    @property
-    def _at_once(self) -> int:
-        return max(1, _ENDS_AT_ONCE // len(self.folds))
 
     def _ends(self, query: IntervalQuery, part: slice) -> Array:
         k = int(query.positions.max()) + 1

@@ -19,8 +19,6 @@ from hdiforest.calibration._cross import WEIGHTED_SCORES, CrossIntervals, less_f
 from hdiforest.calibration._method import Method, Request, require_out_of_bag
 from hdiforest.calibration._postprocess import PostProcess
 
-_MERGES_AT_ONCE = 1 << 16  # of the forests of all rows: bounds the leaf ids
-
 
 @dataclass(frozen=True)
 class JackknifePlus(Method):
@@ -113,6 +111,7 @@ class JackknifePlus(Method):
 class JackknifeIntervals(CrossIntervals):
     """Intervals by the forests of m training rows together."""
 
+    max_ends: ClassVar[int] = 1 << 16  # which bounds the leaf ids
     index: LeafIndex  # of the rows as the trees drew them
     drawn: NDArray[np.bool_]  # (m, n_trees) whether a tree drew the row
 
@@ -123,10 +122,6 @@ class JackknifeIntervals(CrossIntervals):
         shape = len(self.result.scores), trees.n_trees
         if self.drawn.dtype != np.bool_ or self.drawn.shape != shape:
             raise ValueError(f"drawn must be bool of shape {shape}")
-
-    @property
-    def _at_once(self) -> int:
-        return max(1, _MERGES_AT_ONCE // len(self.drawn))
 
     def _ends(self, query: IntervalQuery, part: slice) -> Array:
         leaves = self.forest.scorer.forest.leaves(query.X[part], n_threads=query.n_threads)

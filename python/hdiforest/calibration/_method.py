@@ -34,13 +34,18 @@ class Request(NamedTuple):
     by: GroupSource | None = None
     mean: Any = None
     random_state: int | None = 0
-    # Returns a `Refit`, or raises ValueError, of the argument that needs it.
-    refit: Any = None
+    # Returns what fits again, or raises ValueError, of the argument that needs it.
+    refit: Callable[[str], Refit] | None = None
     blocks: Sequence[TreeBlock] = ()  # all leaves and draws of the training rows, if at hand
 
     def source(self, forest: FittedForest) -> OutOfBagIntervals:
         """Return the base intervals of training rows out of bag."""
         return OutOfBagIntervals(forest, self.n_threads, self.mean, self.random_state, self.blocks)
+
+    def refitting(self, what: str) -> Refit:
+        """Return what fits the forest again, or raise ValueError."""
+        assert self.refit is not None  # of a model of scikit-learn's
+        return self.refit(what)
 
 
 class Method(ABC):

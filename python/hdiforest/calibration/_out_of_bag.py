@@ -116,7 +116,7 @@ class OutOfBag(Method):
                 f"order must be None for a model of several targets, this has {forest.n_outputs}"
             )
         order = order_of_rows(forest, self.order)
-        refit = request.refit("order")
+        refit = request.refitting("order")
         calibrated = self.cross_fit(forest, request)[0]
         before = replace(self, order=None).cross_fit
         later = check_later_rows(before, forest, order, refit, request)

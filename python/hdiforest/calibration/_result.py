@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,8 +69,8 @@ class CrossCheck:
     worst_of_five: float
 
     def __post_init__(self) -> None:
-        _require_shares(self, "coverage", "worst_of_five")
-        _require_not_negative(self, "standard_error", "mean_width")
+        _require(self, _SHARE, "coverage", "worst_of_five")
+        _require(self, _NOT_NEGATIVE, "standard_error", "mean_width")
         if any(share is not None and not 0 <= share <= 1 for share in self.thirds):
             raise ValueError(f"thirds must be in [0, 1], got {self.thirds}")
 
@@ -132,8 +133,8 @@ class Level:
 
     def __post_init__(self) -> None:
         one_share("coverage", self.coverage)
-        _require_not_negative(self, "mean_width")
-        _require_shares(self, "realised")
+        _require(self, _NOT_NEGATIVE, "mean_width")
+        _require(self, _SHARE, "realised")
 
 
 @dataclass(frozen=True)
@@ -179,31 +180,39 @@ class FixedLevel(Level):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_base(self.base)
-        _require_not_negative(self, "interval_score")
+        _require(self, _NOT_NEGATIVE, "interval_score")
+        _require(self, ("be a number or infinite", lambda q: q > -np.inf), "q_hat")
 
 
-def _require_shares(of: object, *names: str) -> None:
+Rule = tuple[str, Callable[[float], bool]]  # what a number must be, and whether it is; NaN never is
+_SHARE: Rule = "be in [0, 1]", lambda share: 0 <= share <= 1
+_NOT_NEGATIVE: Rule = "not be negative", lambda number: number >= 0
+
+
+def _require(of: object, rule: Rule, *names: str) -> None:
     for name in names:
-        if not 0 <= getattr(of, name) <= 1:  # NaN never is
-            raise ValueError(f"{name} must be in [0, 1], got {getattr(of, name)}")
+        if not rule[1](getattr(of, name)):
+            raise ValueError(f"{name} must {rule[0]}, got {getattr(of, name)}")
 
 
-def _require_not_negative(of: object, *names: str) -> None:
-    for name in names:
-        if not getattr(of, name) >= 0:
-            raise ValueError(f"{name} must not be negative, got {getattr(of, name)}")
+def _measured(level: Level) -> tuple[str, ...]:
+    """Return the cells of a row but for the last, which says what the intervals are made of."""
+    checked, worst = "-", "-"
+    if (check := level.cross_check) is not None:
+        checked = f"{check.coverage:.3f} ± {check.standard_error:.3f}"
+        worst = f"{check.worst_of_five:.3f}"
+    width = significant(level.mean_width)
+    return f"{level.coverage:g}", f"{level.realised:.3f}", checked, worst, width
 
 
-_HEAD = ("nominal", "coverage", "cross check", "worst of five", "width", "intervals")
-
-
-class CalibrationResult:
+class CalibrationResult(ABC):
     """The coverages of a calibration, looked up and shown."""
 
     method: str
     levels: tuple[Any, ...]  # of Level
     n: int  # calibration rows
     guarantee: str  # what is promised of one interval of each coverage c, in words
+    _head: ClassVar = ("nominal", "coverage", "cross check", "worst of five", "width", "intervals")
 
     def _check_coverages(self) -> None:
         coverages = self.coverages
@@ -314,19 +323,11 @@ class CalibrationResult:
         return f"Calibration, method {self.method}, {self.n} rows"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [_HEAD, *map(self._cells, self.levels)]
+        return [self._head, *map(self._cells, self.levels)]
 
-    def _cells(self, level: Level) -> tuple[str, ...]:
-        checked, worst = "-", "-"
-        if (check := level.cross_check) is not None:
-            checked = f"{check.coverage:.3f} ± {check.standard_error:.3f}"
-            worst = f"{check.worst_of_five:.3f}"
-        covered = f"{level.coverage:g}", f"{level.realised:.3f}", checked, worst
-        return *covered, significant(level.mean_width), self._describe(level)
-
-    def _describe(self, level: Any) -> str:
-        """Say what the intervals of a coverage are made of."""
-        raise NotImplementedError
+    @abstractmethod
+    def _cells(self, level: Any) -> tuple[str, ...]:
+        """Return the row of a coverage in the table, under `_head`."""
 
 
 class Step(NamedTuple):
@@ -532,8 +533,8 @@ class Calibration(CalibrationResult):
             notes.insert(0, pruned)
         return notes
 
-    def _describe(self, level: FixedLevel) -> str:
-        return f"{level.base}, q_hat {significant(level.q_hat)}"
+    def _cells(self, level: FixedLevel) -> tuple[str, ...]:
+        return *_measured(level), f"{level.base}, q_hat {significant(level.q_hat)}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -635,9 +636,9 @@ class CrossCalibration(CalibrationResult):
             self.scores, self.needed, self.postprocess.engine, weights=self.weights
         )
 
-    def _describe(self, level: Level) -> str:  # noqa: ARG002 (each fold has its own)
+    def _cells(self, level: Level) -> tuple[str, ...]:
         what = "folds" if self.method == "cv+" else "rows"
-        return f"by {len(self.scores)} {what}"
+        return *_measured(level), f"by {len(self.scores)} {what}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -729,8 +730,9 @@ class JointCalibration(CalibrationResult):
         named = zip((*self.names, "all together"), tables, strict=True)
         return [("output", *head), *((name, *row) for name, table in named for row in table)]
 
-    def _describe(self, level: Level) -> str:
-        return f"q_hat {', '.join(map(significant, self.q_hat[self.levels.index(level)].tolist()))}"
+    def _cells(self, level: Level) -> tuple[str, ...]:
+        q_hat = map(significant, self.q_hat[self.levels.index(level)].tolist())
+        return *_measured(level), f"q_hat {', '.join(q_hat)}"
 
 
 AnyCalibration = Calibration | CrossCalibration | JointCalibration

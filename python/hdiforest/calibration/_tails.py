@@ -106,6 +106,7 @@ class TailCalibration(CalibrationResult):
     n: int
     n_events: int
 
+    _head = "nominal", "lower end", "upper end", "lower bound", "upper bound", "infinite"
     guarantee = (
         "A new row is covered with about the probability c, if censoring is independent of the "
         "event's time given the features, and the forest of the censoring estimates it well. Lower "
@@ -118,9 +119,8 @@ class TailCalibration(CalibrationResult):
     def _title(self) -> str:
         return f"{super()._title()}, {self.n_events} events"
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        head = "nominal", "lower end", "upper end", "lower bound", "upper bound", "infinite"
-        return [head, *(tuple(f"{value:.3f}" for value in level) for level in self.levels)]
+    def _cells(self, level: TailLevel) -> tuple[str, ...]:
+        return tuple(f"{value:.3f}" for value in level)
 
 
 @dataclass(frozen=True, eq=False)

@@ -359,7 +359,8 @@ class HDISurvivalForest(FittedModel[FittedForest]):
         fitted = self._fitted_forest()
         rows = checked_rows(self, X, fitted)
         points = np.broadcast_to(times, (len(rows), len(times)))
-        return 1 - fitted.scorer.cdf(rows, points, n_threads=self._n_threads())
+        cdf = fitted.scorer.cdf(rows, points, n_threads=self._n_threads())
+        return np.subtract(1, cdf, out=cdf)
 
     @known_arguments
     def predict_interval(
