@@ -212,7 +212,7 @@ def test_inspect_shows_encoders(frame, tmp_path, capsys):
     assert found["trees"] == 5
     assert found["targets"][0]["n_distinct"] == frame["y"].nunique()
     printed = output_of(capsys, ["inspect", tmp_path / "m.hdi"])
-    assert "4: f0, f1, on, town (2 categories)" in printed
+    assert "4: f0, f1, on (boolean), town (2 categories)" in printed
     assert re.search(r"^ids \(1\) +key$", printed, re.M)
 
 

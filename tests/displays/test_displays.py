@@ -128,10 +128,21 @@ def test_other_estimators_are_refused(display, rows):
         display.from_estimator(linear, *rows[2:])
 
 
-def test_matplotlib_is_needed_only_to_draw():
-    message = r"PITDisplay needs matplotlib: pip install 'hdicore\[plots\]'"
+@each
+def test_a_missing_matplotlib_is_named_before_any_work(display):
+    message = rf"{display.__name__} needs matplotlib: pip install 'hdicore\[plots\]'"
     with not_installed("matplotlib"), pytest.raises(ImportError, match=message):
+        display.from_estimator(None, None, None)
+    with not_installed("matplotlib"), pytest.raises(ImportError, match="PITDisplay needs"):
         PITDisplay.from_predictions([0.5])
+
+
+def test_a_band_is_checked_before_any_work():
+    message = "band must be above 0 and below 1, got 2"
+    with pytest.raises(ValueError, match=message):
+        CalibrationDisplay.from_estimator(None, None, None, band=2)
+    with pytest.raises(ValueError, match=message):
+        CalibrationDisplay.from_out_of_bag(None, band=2)
 
 
 def segments(collection):

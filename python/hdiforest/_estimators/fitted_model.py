@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hdiforest._model.fitted import FittedForest
-from hdiforest.serving._serialization import IndexedLeaves
+from hdiforest.exceptions import TrainingRowsWarning
+from hdiforest.serving._parts import Parts
+from hdiforest.serving._serialization import (
+    IndexedLeaves,
+    from_arrays,
+    leaves_to_arrays,
+    to_arrays,
+)
 
 # What a model holds: a forest, or training rows by leaf.
 Fitted = TypeVar("Fitted", FittedForest, IndexedLeaves)
+
+
+_OF_PROCESS = {"_training_table", "_row_labels", "_to_warn", "counts_"}  # which no pickle holds
 
 
 class FittedModel(BaseEstimator, Generic[Fitted]):
     """An estimator that holds a forest, or training rows by leaf, once it is fitted."""
 
     _fitted: Fitted
+    _to_warn: list[type[Warning]]  # of training rows among new ones, once a model
+    _row_labels: Any = None  # index of pandas
+    _read_parts: ClassVar[Any] = staticmethod(from_arrays)
 
     def _fitted_forest(self) -> Fitted:
         """Return what the model holds, which functions of this package take, once a call."""
@@ -28,6 +41,10 @@ class FittedModel(BaseEstimator, Generic[Fitted]):
         if fitted.check_file is not None:
             fitted.check_file()
         return fitted
+
+    def _keep(self, fitted: Fitted) -> None:
+        """Take what a fit or a file made."""
+        self._fitted, self._to_warn = fitted, [TrainingRowsWarning]
 
     @property
     def n_outputs_(self) -> int:
@@ -49,6 +66,20 @@ class FittedModel(BaseEstimator, Generic[Fitted]):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {n: v for n, v in super().__getstate__().items() if n not in _OF_PROCESS}
+        if "_fitted" in state:
+            held: Any = self._fitted_forest()
+            parts = leaves_to_arrays(held) if isinstance(held, IndexedLeaves) else to_arrays(held)
+            state["_fitted"] = parts.state()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        parts = state.get("_fitted")
+        super().__setstate__({name: value for name, value in state.items() if name != "_fitted"})
+        if parts is not None:
+            self._keep(self._read_parts(Parts(**parts)))
 
     def _at_once(self) -> Self:
         """Return the model as it is now, which another calibration of it does not change."""

@@ -46,10 +46,8 @@ from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._groups import GroupSource
 from hdiforest.calibration._method import Method, Refit, Request
 from hdiforest.calibration._methods import METHODS, resolve_method
-from hdiforest.exceptions import MeansWarning, TrainingRowsWarning
+from hdiforest.exceptions import MeansWarning
 from hdiforest.serving import _model_file as model_file
-from hdiforest.serving._parts import Parts
-from hdiforest.serving._serialization import from_arrays, to_arrays
 
 # What a fit calibrates; see `HDIForestRegressor`.
 CalibrationOfFit = Literal["auto"] | bool | float | Sequence[float]
@@ -167,9 +165,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
 
     # Of the last fit; not in pickles. Warnings that are given once, until they are: copies of the
     # model as it is now share the list.
-    _to_warn: list[type[Warning]]
     _training_table: Any = None  # if there are steps
-    _row_labels: Any = None  # index of pandas
 
     @known_arguments
     def __init__(
@@ -326,8 +322,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
             feature_names=None if fit.steps else getattr(self, "feature_names_in_", None),
             target_names=frame_of(y, "y").names,
         )
-        self._fitted = FittedForest(Scorer(forest, index), facts, rows, fit.steps)
-        self._to_warn = [TrainingRowsWarning]
+        self._keep(FittedForest(Scorer(forest, index), facts, rows, fit.steps))
         if self.weights != "monotonic" and (reason := why_no_means(fit.forest)) is not None:
             warn_caller(f"the forest {reason}", MeansWarning)
         if blocks is not None:
@@ -756,7 +751,7 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         facts, sizes = fitted.facts, (fitted.n_features, fitted.n_outputs)
         n_trees, about = fitted.scorer.forest.n_trees, (facts.n_training_rows, facts.allow_nan)
         model = cls(StoredForest(n_trees, *sizes, *about), weights=facts.weights, n_jobs=n_jobs)
-        model._fitted, model._to_warn = fitted, [TrainingRowsWarning]
+        model._keep(fitted)
         names: Any = facts.feature_names
         n_features: int | None = fitted.n_features
         if (steps := fitted.steps) is not None:
@@ -776,21 +771,6 @@ class HDIForestRegressor(DistributionModel[FittedForest]):
         if n_jobs is None and fitted is not None:
             n_jobs = getattr(layers(fitted, fitted=True)[-1], "n_jobs", None)
         return thread_count(n_jobs)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        for name in ("_training_table", "_row_labels", "_to_warn"):
-            state.pop(name, None)
-        if "_fitted" in state:
-            state["_fitted"] = to_arrays(self._fitted_forest()).state()
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        if "_fitted" in state:
-            state["_fitted"] = from_arrays(Parts(**state["_fitted"]))
-            state["_to_warn"] = [TrainingRowsWarning]
-        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

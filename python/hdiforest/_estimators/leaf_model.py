@@ -39,7 +39,6 @@ from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import Selected, reselected
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._model_file import LEAVES
-from hdiforest.serving._parts import Parts
 from hdiforest.serving._serialization import IndexedLeaves, leaves_from_arrays, leaves_to_arrays
 
 Apply = Callable[[Any], ArrayLike]
@@ -204,8 +203,10 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         model._keep(replace(loaded.content, check_file=loaded.check_file))
         return model
 
-    def _keep(self, leaves: IndexedLeaves) -> None:
-        self._fitted, self.counts_ = leaves, RowCounts()
+    _read_parts = staticmethod(leaves_from_arrays)
+
+    def _keep(self, fitted: IndexedLeaves) -> None:
+        self._fitted, self.counts_ = fitted, RowCounts()
 
     def _source(self, X: Any) -> LeavesOfRows:
         return LeavesOfRows(self, X)
@@ -287,20 +288,6 @@ class LeafModel(DistributionModel[IndexedLeaves]):
         if hasattr(self, "_metadata_request"):
             copied._metadata_request = copy.deepcopy(self._metadata_request)
         return copied
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("counts_", None)
-        if "_fitted" in state:
-            state["_fitted"] = leaves_to_arrays(self._fitted_forest()).state()
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        leaves = state.pop("_fitted", None)
-        super().__setstate__(state)
-        if leaves is not None:
-            self._keep(leaves_from_arrays(Parts(**leaves)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

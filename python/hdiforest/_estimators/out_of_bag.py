@@ -47,6 +47,11 @@ class OutOfBagRows(RowSource):
 
     def ask(self, query: Callable[..., Any], *values: Any, targets: Array | None = None) -> Any:
         """Call a query of leaves and of an index of the targets, or of others, with values."""
+        index = self.fitted.scorer.index
+        if targets is None:
+            # A query for no rows refuses wrong arguments before the training rows are indexed.
+            no_leaves = np.empty((0, index.n_trees), dtype=np.int32)
+            query(index, no_leaves, *(each[:0] for each in values))
         source = OutOfBagIntervals(self.fitted, self.n_threads)
         return source.query_raw(query, self.positions, *values, targets=targets)
 

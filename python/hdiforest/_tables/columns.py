@@ -165,7 +165,8 @@ class Column(ABC):
     has_categories: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        return with_note(self.name, str(self._form or ""))
+        kind = "" if self.kind == "number" else self.kind
+        return with_note(self.name, kind, str(self._form or ""))
 
     @property
     def _form(self) -> Form | None:
@@ -173,8 +174,7 @@ class Column(ABC):
 
     def noted(self, ends: Sequence[float]) -> str:
         """Return the name with a note of how text was read, and of the detail."""
-        reading = str(self._form or "")
-        return with_note(self.name, ", ".join(filter(None, [reading, self.detail(ends)])))
+        return with_note(self.name, str(self._form or ""), self.detail(ends))
 
     def detail(self, ends: Sequence[float]) -> str:  # noqa: ARG002
         """Say what its training cells were, for the numbers of the least and the greatest one."""
@@ -431,6 +431,9 @@ class DateColumn(Column):
             raise ValueError("reference must be a day of the years 1 to 9999")
         if not isinstance(self.zoned, bool):
             raise ValueError("zoned must be true or false")
+
+    def __str__(self) -> str:
+        return with_note(self.name, f"date, in {self.unit}s", str(self.form or ""))
 
     def detail(self, ends: Sequence[float]) -> str:
         # A minute more: float32 may have rounded midnight down.

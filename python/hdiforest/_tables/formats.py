@@ -91,12 +91,14 @@ class _TextWriter:
         self.close = self._writer.close
 
     def write_table(self, table: Any) -> None:
-        try:
-            texts = table.cast(self._schema)
-        except pa.ArrowInvalid:
-            what = "bytes that are no UTF-8 text cannot go to CSV and JSON lines"
-            raise TableError(f"{what}; write .parquet, .feather or .arrow") from None
-        self._writer.write_table(texts)
+        columns = []
+        for field, column in zip(self._schema, table.columns, strict=True):
+            try:
+                columns.append(column.cast(field.type))
+            except pa.ArrowInvalid:
+                what = f"column {field.name!r} holds bytes that are no UTF-8 text"
+                raise TableError(f"{what}; write .parquet, .feather or .arrow") from None
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
 
 
 def _with_text(field: Any) -> Any:

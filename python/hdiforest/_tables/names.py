@@ -101,6 +101,7 @@ def _flat(levels: ArrayLike) -> list[float]:
     return []
 
 
-def with_note(name: str, note: str = "") -> str:
-    """Return the name of a column with a note in brackets."""
+def with_note(name: str, *notes: str) -> str:
+    """Return the name of a column with the notes that are not empty in brackets."""
+    note = ", ".join(filter(None, notes))
     return f"{name or '(no name)'} ({note})" if note else name or "(no name)"

@@ -210,6 +210,10 @@ class Display:
     ax_: Any
     figure_: Any
 
+    @classmethod
+    def _require_matplotlib(cls) -> None:
+        need("matplotlib", cls.__name__, "plots")
+
     def _draw_on(self, axes: Any, n: int = 1, **options: Any) -> Any:
         """Keep and return the given axes, or n of a new figure."""
         if axes is None:
@@ -284,6 +288,7 @@ class RowsDisplay(Display):
         ValueError
             If an argument is out of range, or the model has several targets and `target` is None.
         """
+        cls._require_matplotlib()
         if "feature" in options:
             values, name = feature_of(X, options["feature"])
             options = {"feature_name": name, **options, "feature": values}
@@ -333,6 +338,7 @@ class RowsDisplay(Display):
         UserWarning
             If rows are left out because every tree has drawn them.
         """
+        cls._require_matplotlib()
         predictor = OneTarget(model_in(estimator, "oob_"), None, target)
         training = out_of_bag_of(predictor, coverage, kind)
         for name in {"feature", "flag", "groups"} & options.keys():

@@ -104,6 +104,8 @@ class CalibrationDisplay(common.Display):
         CalibrationDisplay
             The picture.
         """
+        cls._require_matplotlib()
+        one_share("band", options.get("band", 0.95))
         predictor = common.OneTarget(*model_and_rows(estimator, X, "predict_interval"), target)
         coverages = _chosen(coverages, predictor.calibration)
         if kind is None:
@@ -144,6 +146,8 @@ class CalibrationDisplay(common.Display):
         CalibrationDisplay
             The picture.
         """
+        cls._require_matplotlib()
+        one_share("band", band)
         predictor = common.OneTarget(model_in(estimator, "oob_"), None, target)
         calibration = predictor.calibration
         coverages = _chosen(coverages, calibration)

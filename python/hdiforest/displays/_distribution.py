@@ -116,6 +116,7 @@ class DistributionDisplay(common.Display):
         DistributionDisplay
             The picture.
         """
+        cls._require_matplotlib()
         frame = frame_of(X)
         row = checks.check_whole_number("row", row, 0)
         if frame.n_rows is not None:
@@ -126,8 +127,7 @@ class DistributionDisplay(common.Display):
         one = frame.rows(slice(row, row + 1))
         predictor = common.OneTarget(*model_and_rows(estimator, one, "predict_cdf"), target)
         values, masses = _distribution(predictor)
-        usual: dict[str, Any] = {"target_name": common.target_label(y, None), "coverage": coverage}
-        options = usual | options
+        options = {"target_name": common.target_label(y, None), "coverage": coverage, **options}
         if regions is None:
             options["interval"] = predictor.ask("interval", coverage, kind=kind)[0]
         else:
@@ -340,6 +340,7 @@ class PITDisplay(common.Display):
         PITDisplay
             The picture.
         """
+        cls._require_matplotlib()
         model, rows = model_and_rows(estimator, X, "predict_cdf")
         ask = partial(model.predict_cdf, rows, np.asarray(y), kind=kind, output="numpy")
         return cls.from_predictions(pit_values(ask(), ask(inclusive=False)), **options)
@@ -363,6 +364,7 @@ class PITDisplay(common.Display):
         PITDisplay
             The picture.
         """
+        cls._require_matplotlib()
         ask = partial(model_in(estimator, "oob_").oob_.cdf, kind=kind)
         cdf, below = ask(), ask(inclusive=False)
         is_present = ~np.isnan(cdf)

@@ -39,10 +39,8 @@ from hdiforest.calibration._candidates import DEFAULT_COVERAGES
 from hdiforest.calibration._result import USUAL_COVERAGE
 from hdiforest.calibration._split import refuse_training_rows
 from hdiforest.calibration._tails import FEW_EVENTS, calibrate_tails
-from hdiforest.exceptions import InfiniteIntervalsWarning, TrainingRowsWarning
+from hdiforest.exceptions import InfiniteIntervalsWarning
 from hdiforest.serving import _model_file as model_file
-from hdiforest.serving._parts import Parts
-from hdiforest.serving._serialization import from_arrays, to_arrays
 
 SurvivalKind = Literal["calibrated", "hdi", "equal_tailed", "lower", "upper"]
 
@@ -99,8 +97,6 @@ class HDISurvivalForest(FittedModel[FittedForest]):
     >>> bool((lower <= upper).all())
     True
     """
-
-    _row_labels: Any = None  # index of pandas
 
     def __init__(
         self,
@@ -188,7 +184,7 @@ class HDISurvivalForest(FittedModel[FittedForest]):
         return self
 
     def _keep(self, fitted: FittedForest) -> None:
-        self._fitted, self._to_warn = fitted, [TrainingRowsWarning]
+        super()._keep(fitted)
         self.n_features_in_ = fitted.n_features
 
     def _n_threads(self, n_rows: int | None = None) -> int:  # noqa: ARG002
@@ -467,20 +463,6 @@ class HDISurvivalForest(FittedModel[FittedForest]):
             right += np.count_nonzero(risk[later] < risk[i])
             right += np.count_nonzero(risk[later] == risk[i]) / 2
         return float(right / n_pairs) if n_pairs else float("nan")
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        for name in ("_row_labels", "_to_warn"):
-            state.pop(name, None)
-        if "_fitted" in state:
-            state["_fitted"] = to_arrays(self._fitted_forest()).state()
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        arrays = (state := dict(state)).pop("_fitted", None)
-        super().__setstate__(state)
-        if arrays is not None:
-            self._keep(from_arrays(Parts(**arrays)))
 
     def save(self, path: str | os.PathLike[str], *, training_rows: bool = True) -> None:
         """Write the model to a file in safetensors format, whole or not at all.
