@@ -65,7 +65,8 @@ def engine(session: nox.Session) -> None:
 MARKED = {
     "slow": ("slow", "", "Run single tests of the package that take more than about ten seconds."),
     "style": ("style", "style", "Check format, style, types, layers and metadata."),
-    "compiled": ("compiled", "compiled", "Compile the engine alone, its fuzz targets and a wheel."),
+    "compiled": ("compiled", "compiled", "Compile the engine alone, fuzz targets and consumers."),
+    "release": ("release", "release", "Make and check a wheel and a source archive."),
     "peers": ("peers", "peers", "Compare with other libraries, and run the recipes for them."),
     "clusters": ("clusters", "clusters", "Run the recipes on local clusters and an object store."),
     "stress": ("stress", "", "Run a slice of each stress program."),

@@ -47,32 +47,10 @@ sources = sorted(glob("src_cpp/*/*.cpp") + glob("hdicore/bindings/*.cpp"))
 headers = sorted(glob("src_cpp/**/*.h*", recursive=True) + glob("hdicore/bindings/*.hpp"))
 parts: dict[str, list[str]] = {}  # what each source that is compiled is made of
 
-# Of classes with members of types that no other file knows.
-ROOM = """\
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wsubobject-linkage"
-#endif
-"""
-
 
 def needs_recompile(obj: str, source: str) -> bool:
     """Whether a part of a source or any header is newer than the object made of it."""
     return any(naive_recompile(obj, path) for path in (source, *parts[source], *headers))
-
-
-def join_rooms(folder: Path) -> None:
-    """Write a source that includes all of a room: headers take most of the time of each file.
-
-    Kernels stay apart, as each has instructions of its own.
-    """
-    for path in map(Path, sources):
-        is_kernel = path.parent.name == "kernels"
-        room = path if is_kernel else folder / f"{path.parent.name}.cpp"
-        parts.setdefault(str(room), []).append(str(path))
-    for room, paths in parts.items():
-        text = ROOM + "".join(f'#include "{Path(path).resolve().as_posix()}"\n' for path in paths)
-        if room not in paths and not (Path(room).exists() and Path(room).read_text() == text):
-            Path(room).write_text(text)
 
 
 class BuildCore(build_ext):
@@ -83,7 +61,7 @@ class BuildCore(build_ext):
         folder = Path(self.build_temp)
         write_header = run_path("hdicore/bindings/stub_header.py")["write"]
         write_header(Path("python/hdicore/_core.pyi"), folder / "stub.hpp")
-        join_rooms(folder)
+        parts.update(run_path("hdicore/bindings/rooms.py")["join"](sources, folder))
         parts[str(folder / "bindings.cpp")].append(str(folder / "stub.hpp"))
         self.extensions[0].sources = list(parts)
         self.compiler.add_include_dir(self.build_temp)

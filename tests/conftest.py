@@ -1,11 +1,8 @@
-"""What several test files build on, made once: the wheel, and the engine under sanitizers."""
+"""Markers by folder, and what several test files build on: the engine under sanitizers."""
 
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import zipfile
 
 import pytest
 import sklearn.ensemble  # noqa: F401  # loads the library of threads that is limited below
@@ -13,7 +10,15 @@ import threadpoolctl
 
 from hdicore import _core
 
-from .engine.fuzz.engine import COMPILER, SANITIZE, SOURCES, STRICT, compile_all
+from .engine.fuzz.engine import (
+    COMPILER,
+    SANITIZE,
+    STRICT,
+    compile_all,
+    link_all,
+    read_once,
+    rooms,
+)
 from .oracle import ROOT
 
 # Threads of scikit-learn: workers of xdist are as many as there are processors. Ours stay free.
@@ -37,13 +42,13 @@ MARKERS = {
     "engine/fuzz/": "compiled",
     "engine/stress/": "stress",
     "engine/test_": "engine",
-    "repository/test_wheels.py": "compiled",
+    "repository/test_wheels.py": "release",
     "repository/": "style",
 }
 # docs/developers.md says what each needs and how to run it.
 TASKS = {*MARKERS.values(), "slow"} - {"engine"}
 # What no change of the package breaks for a user; `nox -s all` runs it at night.
-NIGHTLY = {"bench", "clusters", "cross", "docs", "peers"}
+NIGHTLY = {"bench", "clusters", "cross", "docs", "peers", "release"}
 NO_TASK = "not task"
 LEFT_OUT = {NO_TASK: TASKS, "task and not nightly": NIGHTLY}  # by what -m says
 
@@ -83,8 +88,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if marker := marker_of(item.path):
             item.add_marker(marker)
-        if {"wheel", "sdist", "sanitized_engine"} & set(item.fixturenames):
-            item.add_marker("compiled")
         markers = {marker.name for marker in item.iter_markers()}
         if TASKS & markers:
             item.add_marker("task")
@@ -114,53 +117,6 @@ def built_once(tmp_path_factory):
     return folder_of
 
 
-@pytest.fixture(scope="session")
-def distributions(built_once):
-    """Folder with the sdist of the tree, and the wheel that was built from it alone."""
-    pytest.importorskip("pybind11", reason="building the wheel needs pybind11")
-    pytest.importorskip("build", reason="needs build, the program")
-    if sys.platform != "win32" and not (os.environ.get("CXX") or shutil.which("c++")):
-        pytest.skip("no C++ compiler (c++ or $CXX) found")
-    return built_once("distributions", build_distributions)
-
-
-def build_distributions(folder):
-    """Build both from a copy of the tree; unpack the wheel in the folder "target"."""
-    made = [".*", "*.so", "*.pyd", "*.egg-info", "__pycache__", "build", "dist"]
-    kept = {".github", ".ci", ".clang-format", ".pre-commit-config.yaml", ".readthedocs.yaml"}
-
-    def leave(path, names):
-        return set(shutil.ignore_patterns(*made)(path, names)) - kept
-
-    shutil.copytree(ROOT, folder / "source", ignore=leave)
-    # Hardly optimised, as that switch leaves it: the build is on trial here, and compiled sooner.
-    environment = os.environ | {"HDICORE_DEBUG": "1"}
-    build = (sys.executable, "-P", "-m", "build", "--no-isolation", "--outdir")
-    command = [*build, str(folder), str(folder / "source")]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
-        archive.extractall(folder / "target")
-
-
-@pytest.fixture(scope="session")
-def wheel(distributions):
-    """A wheel built from the sdist, so that nothing built before can slip in."""
-    return next(distributions.glob("*.whl"))
-
-
-@pytest.fixture(scope="session")
-def sdist(distributions):
-    """The source distribution."""
-    return next(distributions.glob("*.tar.gz"))
-
-
-@pytest.fixture(scope="session")
-def target(wheel):
-    """Folder with the wheel installed in it."""
-    return wheel.parent / "target"
-
-
 @pytest.fixture
 def set_block_rows():
     """Sets how many rows are a block in every query of a test; 0 is the engine's choice."""
@@ -168,32 +124,17 @@ def set_block_rows():
     _core._set_block_rows(0)
 
 
-@pytest.fixture
-def environment(target):
-    """In which hdicore is the installed one."""
-    return os.environ | {"PYTHONPATH": str(target)}
-
-
-@pytest.fixture(scope="session")
-def c_library(built_once):
-    """Folder with libhdicore, by the command of examples/c that needs no CMake, unoptimised."""
-    if sys.platform == "win32" or None in map(shutil.which, ("cc", "c++")):
-        pytest.skip("no compilers (cc and c++) found, or their flags are not those of GCC")
-    page = (ROOT / "examples" / "c" / "README.md").read_text(encoding="utf-8")
-    (command,) = (line for line in page.splitlines() if line.startswith("c++ "))
-
-    def build(folder):
-        own = command.replace("-O3", "-O0").replace("libhdicore.so", f"{folder}/libhdicore.so")
-        subprocess.run(own, shell=True, cwd=ROOT, check=True)
-
-    return built_once("libhdicore", build)
-
-
 @pytest.fixture(scope="session")
 def sanitized_engine(built_once):
-    """Object files of the engine, compiled without Python under AddressSanitizer and UBSan."""
+    """libhdicore, compiled without Python under AddressSanitizer and UBSan.
+
+    Its objects are beside it, and headers that are read once for sources with the same flags.
+    """
 
     def build(folder):
-        compile_all(COMPILER, [*STRICT, *SANITIZE], SOURCES, folder)
+        flags, sources = [*STRICT, *SANITIZE], rooms(folder / "rooms")
+        header = read_once(COMPILER, flags, folder)
+        objects = compile_all(COMPILER, flags, sources, folder, header)
+        link_all(COMPILER, [*SANITIZE, "-shared"], {folder / "libhdicore.so": objects})
 
-    return sorted(built_once("sanitized_engine", build).glob("*.o"))
+    return built_once("sanitized_engine", build) / "libhdicore.so"

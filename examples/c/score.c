@@ -27,23 +27,27 @@ int main(int n_arguments, char** arguments) {
     double* ends = row + n_features;
     const hdicore_rows X = {1, n_features, NULL, row};
     int64_t n_read = 0, n_rows = 0;
+    int failed = 0;
     while (n_read < n_features && scanf("%lf", row + n_read) == 1) {
         ++n_read;
         if (goes_on()) continue;
         if (n_read < n_features) break;
         n_read = 0;
         ++n_rows;
-        if (hdicore_model_intervals(model, &X, &coverage, 1, hdicore_usual, 1, ends, &error) !=
-            hdicore_ok)
-            return fprintf(stderr, "%s\n", error.message), 1;
+        failed = hdicore_model_intervals(model, &X, &coverage, 1, hdicore_usual, 1, ends, &error) !=
+                 hdicore_ok;
+        if (failed) break;
         for (int64_t i = 0; i < 2 * n_outputs; ++i) printf("%.17g ", ends[i]);
         putchar('\n');
     }
-    if (n_read > 0 || !feof(stdin))
-        return fprintf(stderr, "row %lld must hold %lld numbers\n", (long long)n_rows + 1,
-                       (long long)n_features),
-               1;
+    if (failed) {
+        fprintf(stderr, "%s\n", error.message);
+    } else if (n_read > 0 || !feof(stdin)) {
+        fprintf(stderr, "row %lld must hold %lld numbers\n", (long long)n_rows + 1,
+                (long long)n_features);
+        failed = 1;
+    }
     free(row);
     hdicore_model_close(model);
-    return 0;
+    return failed;
 }

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from importlib.util import find_spec
 
@@ -78,10 +79,17 @@ def test_a_small_run(script, arguments, libraries, shown, tmp_path):
     assert bool(list(tmp_path.iterdir())) == keeps
 
 
-def test_one_row_in_c(c_library):
+def test_one_row_in_c(tmp_path):
+    """In the library by the command of examples/c that needs no CMake, unoptimised."""
     pytest.importorskip("tabulate")
     pytest.importorskip("filelock")
-    table = run_script("backend/c_models.py", "--quick", "--library", c_library)
+    if sys.platform == "win32" or None in map(shutil.which, ("cc", "c++")):
+        pytest.skip("no compilers (cc and c++) found, or their flags are not those of GCC")
+    page = (ROOT / "examples" / "c" / "README.md").read_text(encoding="utf-8")
+    (command,) = (line for line in page.splitlines() if line.startswith("c++ "))
+    own = command.replace("-O3", "-O0").replace("libhdicore.so", f"{tmp_path}/libhdicore.so")
+    subprocess.run(own, shell=True, cwd=ROOT, check=True)
+    table = run_script("backend/c_models.py", "--quick", "--library", tmp_path)
     assert table.count("| shortest") == 3
 
 

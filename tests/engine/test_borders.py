@@ -77,7 +77,7 @@ def flip():
         changed[...] = 3
 thread = threading.Thread(target=flip)
 thread.start()
-for _ in range(3000):
+for _ in range(1000):
     try:
         index.intervals(leaves, n_threads=1)
     except ValueError:

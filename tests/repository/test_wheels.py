@@ -1,5 +1,6 @@
 """What is shipped: the contents of a wheel and of a source archive, their licences, what links."""
 
+import os
 import re
 import shutil
 import sys
@@ -21,6 +22,40 @@ DATA = {
     "tests/model/pickled/forests_1.6.1.pkl": "tests/model/pickled/make.py",
     "tests/model/pickled/forests_1.8.0.pkl": "tests/model/pickled/make.py",
 }
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory):
+    """Folder with the source archive of the tree, and the wheel that was built from it alone."""
+    pytest.importorskip("pybind11", reason="building the wheel needs pybind11")
+    pytest.importorskip("build", reason="needs build, the program")
+    if sys.platform != "win32" and not (os.environ.get("CXX") or shutil.which("c++")):
+        pytest.skip("no C++ compiler (c++ or $CXX) found")
+    folder = tmp_path_factory.mktemp("distributions")
+    made = [".*", "*.so", "*.pyd", "*.egg-info", "__pycache__", "build", "dist"]
+    kept = {".github", ".ci", ".clang-format", ".pre-commit-config.yaml", ".readthedocs.yaml"}
+
+    def leave(path, names):
+        return set(shutil.ignore_patterns(*made)(path, names)) - kept
+
+    shutil.copytree(ROOT, folder / "source", ignore=leave)
+    # Hardly optimised, as that switch leaves it: the build is on trial here, and compiled sooner.
+    environment = os.environ | {"HDICORE_DEBUG": "1"}
+    build = (sys.executable, "-P", "-m", "build", "--no-isolation", "--outdir")
+    run(*build, folder, folder / "source", env=environment)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions):
+    """A wheel built from the source archive, so that nothing built before can slip in."""
+    return next(distributions.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def sdist(distributions):
+    """The source archive."""
+    return next(distributions.glob("*.tar.gz"))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +105,10 @@ def test_links_of_the_index_page_are_addresses(inside):
     assert all(target.startswith("https://") for target in targets)
 
 
-def test_the_installed_package_works_and_finds_its_header(target, environment, tmp_path):
+def test_the_installed_package_works_and_finds_its_header(wheel, tmp_path):
+    target = tmp_path / "target"
+    shutil.unpack_archive(wheel, target, "zip")
+    environment = os.environ | {"PYTHONPATH": str(target)}
     code = (
         "import hdicore; print(hdicore.__file__); print(hdicore.get_include()); "
         "print(hdicore.weighted_hdi([0.0, 1.0, 9.0], coverage=0.5).tolist())"

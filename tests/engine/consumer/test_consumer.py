@@ -29,8 +29,8 @@ BUILD = """
 import sys
 from setuptools import Extension, setup
 
-package, language, source = sys.argv[1:]
-folder = [package + "/hdicore/include"] if source.endswith(".c") else []
+package, include, language, source = sys.argv[1:]
+folder = [include] if source.endswith(".c") else []
 extensions = [Extension(source.partition(".")[0], [source], include_dirs=folder, language=language)]
 if source.endswith(".pyx"):
     from Cython.Build import cythonize
@@ -38,18 +38,27 @@ if source.endswith(".pyx"):
 setup(name="consumers", script_args=["-q", "build_ext", "--inplace"], ext_modules=extensions)
 """
 
+# Where the package is installed, or the folder python/ of a checkout.
+PACKAGE = Path(hdicore.__file__).parents[1]
 
-def build_and_use(target, environment, folder, source, language="c"):
-    """Away from the checkout, whose .pxd file would be found in place of the installed one."""
+
+def with_path(*folders):
+    """The environment in which hdicore and what lies in folders is found, for quick compilers."""
+    path = os.pathsep.join(map(str, [*folders, PACKAGE]))
+    return os.environ | {"CFLAGS": "-O0", "PYTHONPATH": path}
+
+
+def build_and_use(folder, source, language="c", path=()):
+    """Away from the checkout, whose .pxd file would be found in place of an installed one."""
     shutil.copy(CONSUMER / source, folder)
-    options = {"env": environment | {"CFLAGS": "-O0"}, "cwd": folder}
-    run_python(BUILD, target, language, source, **options)
+    options = {"env": with_path(*path), "cwd": folder}
+    run_python(BUILD, PACKAGE, hdicore.get_include(), language, source, **options)
     (built,) = (path for path in folder.iterdir() if path.suffix in (".so", ".pyd"))
     used = run(sys.executable, "-P", CONSUMER / "use.py", built, **options)
-    assert Path(used.strip()).is_relative_to(target)
+    assert Path(used.strip()).is_relative_to(PACKAGE)
 
 
-@pytest.fixture(params=["oldest", "newest"])
+@pytest.fixture(params=[pytest.param("oldest", marks=pytest.mark.nightly), "newest"])
 def cython(request, tmp_path_factory):
     """Where to find the oldest Cython that is supported; nowhere else for the newest."""
     pytest.importorskip("Cython")
@@ -65,31 +74,25 @@ def cython(request, tmp_path_factory):
 
 
 @needs_compiler
-def test_a_cython_module_calls_the_installed_package(cython, target, environment, tmp_path):
-    environment["PYTHONPATH"] = os.pathsep.join([*cython, str(target)])
-    language = "c" if cython else "c++"
-    build_and_use(target, environment, tmp_path, "consumer.pyx", language)
+def test_a_cython_module_calls_the_installed_package(cython, tmp_path):
+    build_and_use(tmp_path, "consumer.pyx", "c" if cython else "c++", cython)
 
 
 @needs_compiler
-def test_the_example_in_cython_builds_and_passes_its_tests(target, environment, tmp_path):
+def test_the_example_in_cython_builds_and_passes_its_tests(tmp_path):
     pytest.importorskip("Cython")
     sources, built = tmp_path / "sources", tmp_path / "built"
     shutil.copytree(ROOT / "examples" / "cython", sources)
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
-    options = {"env": environment | {"CFLAGS": "-O0"}, "cwd": tmp_path}
+    options = {"env": with_path(built), "cwd": tmp_path}
     run(*pip, "--no-build-isolation", "--target", built, sources, **options)
-    environment["PYTHONPATH"] = os.pathsep.join([str(built), str(target)])
-    where = "import hdicore; print(hdicore.__file__)"
-    found = run_python(where, env=environment, cwd=tmp_path).strip()
-    assert Path(found).is_relative_to(target)
     pytest_alone = (sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider")
-    assert "5 passed" in run(*pytest_alone, sources, env=environment, cwd=tmp_path)
+    assert "5 passed" in run(*pytest_alone, sources, **options)
 
 
 @needs_compiler
-def test_a_c_extension_calls_the_installed_package(target, environment, tmp_path):
-    build_and_use(target, environment, tmp_path, "extension.c")
+def test_a_c_extension_calls_the_installed_package(tmp_path):
+    build_and_use(tmp_path, "extension.c")
 
 
 def words(text):

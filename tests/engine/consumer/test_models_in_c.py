@@ -51,8 +51,8 @@ N = 320
 X = RNG.normal(size=(N, 4)).astype(np.float32)
 X[:, 3] = RNG.integers(0, 3, N)
 Y = X[:, 0] + RNG.normal(size=N) * (1 + (X[:, 1] > 0))
-NEW = RNG.normal(size=(150, 4))
-NEW[:, 3] = RNG.integers(0, 4, 150)
+NEW = RNG.normal(size=(60, 4))
+NEW[:, 3] = RNG.integers(0, 4, 60)
 HOLES = np.where(RNG.random(NEW.shape) < 0.1, np.nan, NEW)
 LEVELS = [0.5, 0.8, 0.9]
 
@@ -73,7 +73,7 @@ def program(sanitized_engine, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ask_models")
     made, source = folder / "ask_models.o", Path(__file__).parent / "ask_models.c"
     run(C_COMPILER, *C99, *SANITIZE, "-c", source, "-o", made)
-    run(COMPILER, *SANITIZE, "-pthread", made, *sanitized_engine, "-o", folder / "ask_models")
+    run(COMPILER, *SANITIZE, "-pthread", made, sanitized_engine, "-o", folder / "ask_models")
     return folder / "ask_models"
 
 
@@ -736,12 +736,13 @@ def command_of_readme(begin):
 
 
 @pytest.fixture(scope="module")
-def example(c_library, tmp_path_factory):
-    """The program to copy, compiled by the command of its README."""
+def example(sanitized_engine, tmp_path_factory):
+    """The program to copy, compiled by the command of its README, and under sanitizers."""
     path = tmp_path_factory.mktemp("example") / "score"
-    command = command_of_readme("cc ").replace("$PWD/build/c", str(c_library))
-    command = command.replace("build/c/score", str(path))
-    subprocess.run(command.replace("build/c", str(c_library)), shell=True, cwd=ROOT, check=True)
+    command = command_of_readme("cc ").replace("build/c/score", str(path))
+    folder = str(sanitized_engine.parent)
+    command = command.replace("$PWD/build/c", folder).replace("build/c", folder)
+    subprocess.run([*command.split(), *SANITIZE], cwd=ROOT, check=True)
     return path
 
 

@@ -113,7 +113,7 @@ void edges_enclose_their_atoms(std::size_t n_edges) {
 
 void no_end_is_missed(const Kernels& kernels) {
     Random random(2);
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < 150; ++round) {
         const Leaves leaves = random_leaves(random);
         const BucketEdges edges(leaves.atoms);
         const std::vector<std::uint8_t> narrow(leaves.below.begin(), leaves.below.end());

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ..fuzz.engine import ROOT, SOURCES, STRICT, compile_all, link_all
+from ..fuzz.engine import ROOT, STRICT, compile_all, link_all, read_once, rooms
 
 # `nox -s cross` runs all tests for all machines, in six minutes more.
 ALL = os.environ.get("HDICORE_CROSS") == "all"
@@ -59,9 +59,11 @@ def programs(request, built_once):
     compiler = found(machine.compilers)
 
     def build(folder):
-        objects = compile_all(compiler, [*STRICT, "-O0"], [*SOURCES, *TESTS], folder)
-        engine = objects[: len(SOURCES)]
-        tests = {test.with_suffix(".exe"): [test, *engine] for test in objects[len(SOURCES) :]}
+        flags = [*STRICT, "-O0"]
+        header = read_once(compiler, flags, folder)
+        engine = compile_all(compiler, flags, rooms(folder / "rooms"), folder, header)
+        objects = compile_all(compiler, flags, TESTS, folder, header)
+        tests = {test.with_suffix(".exe"): [test, *engine] for test in objects}
         link_all(compiler, ["-static", "-s"], tests)
 
     return machine, built_once(f"cross_{machine.name}", build)

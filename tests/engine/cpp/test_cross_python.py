@@ -9,7 +9,7 @@ from runpy import run_path
 
 import pytest
 
-from ..fuzz.engine import ROOT, SOURCES, compile_all, link_all
+from ..fuzz.engine import ROOT, compile_all, link_all, rooms
 
 TOOLS = ("debootstrap", "dpkg", "aarch64-linux-gnu-g++", "qemu-aarch64")
 # One process, as it takes the emulator half a minute to import scikit-learn. They compare kernels,
@@ -54,7 +54,7 @@ def build(folder):
     includes += [root / "usr/include", pybind11.get_include()]
     flags = ["-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off"]
     flags += [f"-I{path}" for path in includes]
-    sources = [*SOURCES, *sorted((ROOT / "hdicore/bindings").glob("*.cpp"))]
+    sources = [*rooms(folder / "rooms"), *sorted((ROOT / "hdicore/bindings").glob("*.cpp"))]
     objects = compile_all("aarch64-linux-gnu-g++", flags, sources, folder / "objects")
     module = site / "hdicore" / f"_core.cpython-{version.replace('.', '')}-aarch64-linux-gnu.so"
     link_all("aarch64-linux-gnu-g++", ["-shared"], {module: objects})

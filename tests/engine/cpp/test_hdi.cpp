@@ -54,7 +54,7 @@ Interval by_enumeration(const Pmf& pmf, mass_t needed) {
 
 void the_sweep_equals_enumeration() {
     Random random(1);
-    for (int round = 0; round < 20000; ++round) {
+    for (int round = 0; round < 7000; ++round) {
         // Mostly few atoms, as each case is then likely; some hundreds for long ways between
         // starts.
         const std::size_t most = round % 20 == 0 ? 600 : 14;

@@ -18,7 +18,7 @@ using Entries = std::vector<std::pair<rank_t, std::uint32_t>>;
 template <class Rank>
 void copies_are_the_entries_of_the_tails() {
     Random random(1);
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < 150; ++round) {
         const std::size_t most = below(random, 2) == 0 ? 20 : 200;
         std::vector<Rank> ranks;
         std::vector<std::uint32_t> units;
@@ -71,7 +71,7 @@ void copies_are_the_entries_of_the_tails() {
 template <class Rank>
 void all_entries_are_copied_in_order() {
     Random random(3);
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < 150; ++round) {
         const std::size_t most = round % 10 == 0 ? 3000 : 40;
         std::vector<Rank> ranks;
         std::vector<std::uint32_t> units;
@@ -110,7 +110,7 @@ void all_entries_are_copied_in_order() {
 
 void masses_are_listed_in_order() {
     Random random(5);
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < 150; ++round) {
         std::vector<mass_t> masses(1 + below(random, 300));
         for (mass_t& mass : masses) {
             if (below(random, 3) > 0) mass = mass_t{1} << below(random, 62);

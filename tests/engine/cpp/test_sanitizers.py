@@ -42,6 +42,7 @@ def first_include(source):
     return ROOT / "src_cpp" / line.split('"')[1] if '"' in line else None
 
 
+@pytest.mark.nightly
 def test_every_header_compiles_on_its_own():
     """Those that a source includes first need no check: the source would not compile."""
     others = set(HEADERS).difference(map(first_include, SOURCES))
@@ -59,10 +60,9 @@ def test_every_header_compiles_on_its_own():
 def programs(sanitized_engine, tmp_path_factory):
     """Folder with one program for each test file."""
     folder = tmp_path_factory.mktemp("engine_tests")
-    tests = compile_all(COMPILER, [*STRICT, *SANITIZE], TESTS, folder)
-    link_all(
-        COMPILER, SANITIZE, {test.with_suffix(""): [test, *sanitized_engine] for test in tests}
-    )
+    flags, header = [*STRICT, *SANITIZE], sanitized_engine.with_name("headers.hpp")
+    tests = compile_all(COMPILER, flags, TESTS, folder, header)
+    link_all(COMPILER, SANITIZE, {test.with_suffix(""): [test, sanitized_engine] for test in tests})
     return folder
 
 
@@ -74,8 +74,10 @@ def emulating_programs(programs, sanitized_engine, tmp_path_factory):
     names = (*EMULATED, "kernels")
     sources = [ROOT / "src_cpp" / "kernels" / f"{name}.cpp" for name in names]
     kernels = compile_all(COMPILER, [*STRICT, *SANITIZE, *emulate], sources, folder)
-    engine = [*kernels, *(made for made in sanitized_engine if made.stem not in names)]
-    tests = {folder / name: [programs / f"{name}.o", *engine] for name in KERNEL_TESTS}
+    library = folder / "libhdicore.so"
+    others = [made for made in sanitized_engine.parent.glob("*.o") if made.stem not in names]
+    link_all(COMPILER, [*SANITIZE, "-shared"], {library: [*kernels, *others]})
+    tests = {folder / name: [programs / f"{name}.o", library] for name in KERNEL_TESTS}
     link_all(COMPILER, SANITIZE, tests)
     return folder
 
@@ -91,7 +93,13 @@ def test_the_engine_passes_its_own_tests(programs, name):
     output_of(programs / name)
 
 
-@pytest.mark.parametrize("name", KERNEL_TESTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.nightly) if name == "test_scorer" else name
+        for name in KERNEL_TESTS
+    ],
+)
 def test_emulated_kernels_pass(emulating_programs, name):
     output = output_of(emulating_programs / name)
     assert name != "test_kernels" or output.split() == ["portable", *EMULATED]

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from runpy import run_path
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPILER = os.environ.get("CXX") or shutil.which("c++")
@@ -24,7 +25,14 @@ STRICT = (
 )
 # What most sources include, read once for all.
 STANDARD = "algorithm atomic bit cmath functional limits memory optional span string thread vector"
-SANITIZE = ("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZE = ("-O0", "-g1", "-fPIC", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+def rooms(folder: Path) -> list[Path]:
+    """The sources of the engine as `setup.py` compiles them, joined by room in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    join = run_path(str(ROOT / "hdicore" / "bindings" / "rooms.py"))["join"]
+    return [Path(room) for room in join(map(str, SOURCES), folder)]
 
 
 def compiler_messages(compiler: str, *arguments: str | Path) -> str:
@@ -33,10 +41,34 @@ def compiler_messages(compiler: str, *arguments: str | Path) -> str:
     return done.stdout + done.stderr if done.returncode else ""
 
 
+def read_once(compiler: str, flags: Sequence[str], folder: Path) -> Path:
+    """A header in `folder` of all headers, compiled for sources with the same flags.
+
+    Raises
+    ------
+    RuntimeError
+        With the compiler's messages, if it fails.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    header = folder / "headers.hpp"
+    standard = (f"#include <{name}>\n" for name in STANDARD.split())
+    header.write_text("".join([*standard, *(f'#include "{path}"\n' for path in HEADERS)]))
+    made = f"{header}.gch"
+    if messages := compiler_messages(compiler, *flags, "-x", "c++-header", header, "-o", made):
+        raise RuntimeError(messages)
+    return header
+
+
 def compile_all(
-    compiler: str, flags: Sequence[str], sources: Iterable[Path], folder: Path
+    compiler: str,
+    flags: Sequence[str],
+    sources: Iterable[Path],
+    folder: Path,
+    header: Path | None = None,
 ) -> list[Path]:
     """Object files of the sources, in `folder`, by two compilers at once.
+
+    `header` is that of `read_once`, which each source then includes first.
 
     Raises
     ------
@@ -46,12 +78,7 @@ def compile_all(
     sources = list(sources)
     folder.mkdir(parents=True, exist_ok=True)
     objects = [folder / f"{path.stem}.o" for path in sources]
-    if len(sources) > 10:
-        header = folder / "standard.hpp"
-        header.write_text("".join(f"#include <{name}>\n" for name in STANDARD.split()))
-        made = f"{header}.gch"
-        if messages := compiler_messages(compiler, *flags, "-x", "c++-header", header, "-o", made):
-            raise RuntimeError(messages)
+    if header is not None:
         flags = [*flags, "-include", str(header)]
     with ThreadPoolExecutor(2) as pool:
         messages = "".join(

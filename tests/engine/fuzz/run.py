@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import corpus
-from engine import ROOT, SOURCES, STRICT, compile_all, link_all
+from engine import ROOT, STRICT, compile_all, link_all, read_once, rooms
 from rich.console import Console
 from rich.table import Table
 
@@ -99,7 +99,9 @@ def build(targets: Sequence[str]) -> dict[str, list[str]]:
     if clang is not None:
         folder = BUILD / "programs"
         folder.mkdir(parents=True, exist_ok=True)
-        engine = compile_all(clang, [*FLAGS, *SANITIZE, *GUIDE], SOURCES, folder / "engine")
+        guided, parts = [*FLAGS, *SANITIZE, *GUIDE], folder / "engine"
+        header = read_once(clang, guided, parts)
+        engine = compile_all(clang, guided, rooms(parts / "rooms"), parts, header)
         objects = compile_all(clang, [*FLAGS, *SANITIZE], sources, folder)
         programs = {made.with_suffix(""): [made, *engine] for made in objects}
         link_all(clang, [*SANITIZE, "-fsanitize=fuzzer"], programs)

@@ -44,11 +44,12 @@ def test_a_finding_is_added_under_a_name(tmp_path, monkeypatch, capsys):
 def programs(sanitized_engine, tmp_path_factory):
     """Folder with one program for each target, which runs it on files."""
     folder = tmp_path_factory.mktemp("replay")
-    replay, *targets = compile_all(COMPILER, [*STRICT, *SANITIZE], [REPLAY, *TARGETS], folder)
+    flags, header = [*STRICT, *SANITIZE], sanitized_engine.with_name("headers.hpp")
+    replay, *targets = compile_all(COMPILER, flags, [REPLAY, *TARGETS], folder, header)
     link_all(
         COMPILER,
         SANITIZE,
-        {target.with_suffix(""): [target, replay, *sanitized_engine] for target in targets},
+        {target.with_suffix(""): [target, replay, sanitized_engine] for target in targets},
     )
     return folder
 
