@@ -66,7 +66,7 @@ def expected_to_fail(estimator):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [cls(10, random_state=0) for cls in CLASSES], expected_failed_checks=expected_to_fail
+    [cls(5, random_state=0) for cls in CLASSES], expected_failed_checks=expected_to_fail
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -183,9 +183,9 @@ def test_a_leaf_keeps_at_most_so_many_samples(limit):
 def test_samples_are_kept_with_equal_chance():
     rows = np.zeros((3, 1))
     options = {"max_depth": 1, "random_state": 0}
-    fitted = RandomForestQuantileRegressor(600, **options).fit(rows, [0.0, 1.0, 2.0])
+    fitted = RandomForestQuantileRegressor(300, **options).fit(rows, [0.0, 1.0, 2.0])
     drawn = np.array([np.bincount(d, minlength=3) for d in fitted.estimators_samples_])
-    twice = np.flatnonzero((drawn[:, 0] == 2) & (drawn[:, 1] == 1))
+    twice = np.flatnonzero(drawn[:, 0] == 2)
     blocks = fitted._samples.blocks(fitted._samples.forest, n_threads=1)
     kept = np.concatenate([block.counts[0] for block in blocks])  # of row 0
     assert len(twice) > 50

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -214,9 +215,9 @@ def test_pipes_and_sockets_among_tables_are_not_waited_for(model, folder, tmp_pa
     os.mkfifo(folder / "pipe.csv")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(os.path.relpath(folder / "socket.csv"))
-        for inputs in (folder, folder / "*.csv"):
-            call = command("score", model, inputs, "-o", tmp_path / f"out{inputs.suffix}")
-            subprocess.run(call, check=True, timeout=60)
+        call = command("score", model, folder, "-o", tmp_path / "out")
+        subprocess.run(call, check=True, timeout=60)
+        score(model, folder / "*.csv", "-o", tmp_path / "out.csv")
     assert tables_in(tmp_path / "out") == ["deep/three.parquet", "one.parquet", "two.csv"]
     assert tables_in(tmp_path / "out.csv") == ["two.csv"]
     call = [model, folder / "two.csv", folder / "pipe.csv", "-o", tmp_path / "none"]
@@ -305,9 +306,14 @@ def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_renamed, is_small, 
     assert hidden == []
 
 
-def piped(model, content, out, *more):
-    call = command("score", model, "-", "-o", out, *more)
-    return subprocess.run(call, input=content, capture_output=True)
+@contextmanager
+def piped(monkeypatch, content):
+    reading, writing = os.pipe()
+    os.write(writing, content)
+    os.close(writing)
+    with open(reading) as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        yield
 
 
 def stream_of(frame):
@@ -319,7 +325,7 @@ def stream_of(frame):
 
 
 @pytest.mark.parametrize("form", ["csv", "csv.gz", "csv.zst", "stream"])
-def test_tables_from_standard_input(model, tmp_path, form):
+def test_tables_from_standard_input(model, tmp_path, monkeypatch, form):
     text = rows(1).to_csv(index=False).encode()
     content = {
         "csv": text,
@@ -328,8 +334,13 @@ def test_tables_from_standard_input(model, tmp_path, form):
         "stream": stream_of(rows(1)),
     }[form]
     out = tmp_path / "out.parquet"
-    done = piped(model, content, out, "--keep", "id")
-    assert (done.returncode, done.stderr) == (0, b"")
+    call = ["score", model, "-", "-o", out, "--keep", "id"]
+    if form == "csv":
+        done = subprocess.run(command(*call), input=content, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, b"")
+    else:
+        with piped(monkeypatch, content):
+            assert run(call) == 0
     expected = HDIForestRegressor.load(model).predict_interval(rows(1)[NAMES], 0.9)
     np.testing.assert_allclose(read(out)[RESULTS[1:]], expected, rtol=1e-15)
     assert pq.read_schema(out).field("id").type == (pa.int64() if form == "stream" else pa.string())
@@ -347,11 +358,7 @@ def test_parquet_and_damage_on_standard_input_are_refused(model, tmp_path, monke
         (pa.compress(b"a,b,year\n" * 99, "zstd", asbytes=True)[:-4], "cannot read standard input"),
         (stream_of(rows(1).assign(a="x")), "standard input: column 'a' must hold numbers"),
     ):
-        reading, writing = os.pipe()
-        os.write(writing, content)
-        os.close(writing)
-        with open(reading) as stream:
-            monkeypatch.setattr(sys, "stdin", stream)
+        with piped(monkeypatch, content):
             found = failure(capsys, model, "-", "-o", tmp_path / "out.csv")
         assert re.search(sentence, found)
         assert os.listdir(tmp_path) == []

@@ -46,16 +46,21 @@ from ..oracle import SKLEARN, restored
 
 X, Y = make_regression(1600, 5, noise=30, random_state=0)
 X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[:900], Y[:900], X[900:], Y[900:]
+FEW = X_TRAIN[:200], Y_TRAIN[:200]
+LARGE = RandomForestRegressor(80, random_state=0, n_jobs=1)
+# Its trees leave out each row often enough.
+SMALL = RandomForestRegressor(40, max_samples=0.4, random_state=0, n_jobs=1)
+UNSEEDED = clone(SMALL).set_params(random_state=None)
 
 
 @cache
-def grown(n_trees, forest):
-    return forest(n_trees, random_state=0, n_jobs=1).fit(X_TRAIN, Y_TRAIN)
+def grown(forest, n):
+    return clone(forest).fit(X_TRAIN[:n], Y_TRAIN[:n])
 
 
-def fresh(n_trees=80, forest=RandomForestRegressor, **options):
+def fresh(forest=LARGE, n=900, **options):
     """A model of its own around a forest that tests share."""
-    return HDIForestRegressor.from_forest(grown(n_trees, forest), X_TRAIN, Y_TRAIN, **options)
+    return HDIForestRegressor.from_forest(grown(forest, n), X_TRAIN[:n], Y_TRAIN[:n], **options)
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +115,9 @@ def test_a_split_pads_on_new_rows(model):
     assert split.calibration_.method == "split"
     assert split.calibration_.n == 300
     assert abs(covered(split.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) - 0.8) < 0.08
-    few_trees = fresh(45)  # some rows have 20 trees out of bag, but fewer than a half
+    few_trees = fresh(RandomForestRegressor(45))  # some rows have 20 out of bag, fewer than a half
     few_trees.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
-    without_bags = fresh(forest=ExtraTreesRegressor)
+    without_bags = fresh(ExtraTreesRegressor(40, random_state=0))
     with pytest.raises(ValueError, match=r"or call calibrate\(X, y\) with"):
         without_bags.calibrate(coverage=0.8)
     without_bags.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
@@ -120,42 +125,41 @@ def test_a_split_pads_on_new_rows(model):
 
 
 def test_a_new_fit_forgets_the_calibration():
-    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=False)
-    model.fit(X_TRAIN, Y_TRAIN).calibrate(coverage=0.9)
+    model = HDIForestRegressor(SMALL, calibration=False)
+    model.fit(*FEW).calibrate(coverage=0.9)
     assert hasattr(model, "calibration_")
-    assert not hasattr(model.fit(X_TRAIN, Y_TRAIN), "calibration_")
+    assert not hasattr(model.fit(*FEW), "calibration_")
 
 
 def test_calibrate_takes_random_states():
     """The seed draws the rows, and the folds of another regressor."""
     mean = HistGradientBoostingRegressor(max_iter=5)
-    options = {"coverage": 0.9, "method": OutOfBag(200), "mean": mean}
+    options = {"coverage": 0.9, "method": OutOfBag(120), "mean": mean}
     one, other = (
-        fresh().calibrate(random_state=np.random.RandomState(1), **options).calibration_
+        fresh(SMALL, 200).calibrate(random_state=np.random.RandomState(1), **options).calibration_
         for _ in range(2)
     )
     seed = np.random.RandomState(1).randint(2**31 - 1)
-    assert one.n == 200
+    assert one.n == 120
     assert repr(one) == repr(other)
-    assert repr(one) == repr(fresh().calibrate(random_state=seed, **options).calibration_)
+    assert repr(one) == repr(fresh(SMALL, 200).calibrate(random_state=seed, **options).calibration_)
 
 
 REPEATED = {
-    "oob": {"method": OutOfBag(200), "coverage": 0.9},
+    "oob": {"method": OutOfBag(120), "coverage": 0.9},
     "split": {"X": X_NEW[:200], "y": Y_NEW[:200], "coverage": 0.9},
-    "folds": {"method": CVPlus(3), "coverage": 0.8},
+    "folds": {"method": CVPlus(2), "coverage": 0.8},
     "jackknife": {"method": JackknifePlus(50), "coverage": 0.9},
     "boosting": {"mean": "boosting", "coverage": 0.9},
     "regressor without a seed": {"mean": make_pipeline(RandomForestRegressor(5)), "coverage": 0.9},
-    "order": {"method": OutOfBag(order=np.arange(900)), "coverage": 0.9},
+    "order": {"method": OutOfBag(order=np.arange(200)), "coverage": 0.9},
 }
 
 
 @pytest.mark.parametrize("how", REPEATED.values(), ids=REPEATED)
 def test_a_calibration_without_a_seed_repeats(how):
     """Also where the forest has none, which some methods fit again."""
-    forest = RandomForestRegressor(60, n_jobs=1).fit(X_TRAIN, Y_TRAIN)
-    models = [HDIForestRegressor.from_forest(forest, X_TRAIN, Y_TRAIN) for _ in range(2)]
+    models = [fresh(UNSEEDED, 200) for _ in range(2)]
     for seed, model in zip([{}, {"random_state": 0}], models, strict=True):
         np.random.random()  # noqa: NPY002 (numpy's own seed moves on)
         model.calibrate(**how, **seed)
@@ -168,7 +172,7 @@ def test_a_calibration_without_a_seed_repeats(how):
 def test_a_coverage_that_was_not_calibrated_is_an_error(method, model, tmp_path):
     """In memory and of a file, of new rows and out of bag: predicting changes nothing."""
     own = {"X": X_NEW, "y": Y_NEW} if method == "split" else {}
-    fresh(60).calibrate(coverage=(0.9, 0.5), method=method, **own).save(tmp_path / "m")
+    fresh().calibrate(coverage=(0.9, 0.5), method=method, **own).save(tmp_path / "m")
     loaded = HDIForestRegressor.load(tmp_path / "m")
     name = method if isinstance(method, str) else method.name
     how = {"oob": "", "split": "X, y, ", "jackknife+": "method='jackknife+', "}[name]
@@ -201,48 +205,47 @@ def test_a_model_of_the_default_forest_is_calibrated():
 
 def test_the_parameter_calibration():
     """ "auto" does what can be done, True says why it cannot, and False nothing."""
-    forest = RandomForestRegressor(80, random_state=0)
-    auto = HDIForestRegressor(forest).fit(X_TRAIN, Y_TRAIN)
-    always = HDIForestRegressor(forest, calibration=True).fit(X_TRAIN, Y_TRAIN)
-    assert auto.calibration_ == always.calibration_ == fresh(calibration=True).calibration_
+    auto = HDIForestRegressor(SMALL).fit(*FEW)
+    always = HDIForestRegressor(SMALL, calibration=True).fit(*FEW)
+    imported = fresh(SMALL, 200, calibration=True)
+    assert auto.calibration_ == always.calibration_ == imported.calibration_
     assert not hasattr(fresh(), "calibration_")
     for calibration in (False, "auto"):
         few = HDIForestRegressor(RandomForestRegressor(9), calibration=calibration)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            assert not hasattr(few.fit(X_TRAIN, Y_TRAIN), "calibration_")
+            assert not hasattr(few.fit(*FEW), "calibration_")
         assert len(caught) == (calibration == "auto")
-    assert not hasattr(auto.set_params(calibration=False).fit(X_TRAIN, Y_TRAIN), "calibration_")
-    rising = RandomForestRegressor(80, monotonic_cst=[1, 0, 0, 0, 0], random_state=0)
-    one_kind = HDIForestRegressor(rising, weights="monotonic").fit(X_TRAIN, Y_TRAIN)
+    assert not hasattr(auto.set_params(calibration=False).fit(*FEW), "calibration_")
+    rising = clone(SMALL).set_params(monotonic_cst=[1, 0, 0, 0, 0])
+    one_kind = HDIForestRegressor(rising, weights="monotonic").fit(*FEW)
     assert {base.kind for base in one_kind.calibration_.bases} == {"equal_tailed"}
     for rows, trees, reason in (
-        (X_TRAIN, 9, "at least 20 trees that did not draw a row"),
-        (X_TRAIN[:8], 300, "coverage 0.9 needs 9 calibration rows, and there are 8"),
+        (FEW[0], 9, "at least 20 trees that did not draw a row"),
+        (X_TRAIN[:8], 80, "coverage 0.9 needs 9 calibration rows, and there are 8"),
     ):
-        model = HDIForestRegressor(RandomForestRegressor(trees), calibration=True)
+        model = HDIForestRegressor(RandomForestRegressor(trees, random_state=0), calibration=True)
         with pytest.raises(ValueError, match=f"calibration must be .* because .*{reason}"):
             model.fit(rows, Y_TRAIN[: len(rows)])
     for wrong in ("never", None, 1, 0.0, 90, [0.9, 0.9], []):
         said = re.escape(f"must be 'auto', True, False or coverages, got {wrong!r}: coverage must")
         with pytest.raises(ValueError, match=said):
-            HDIForestRegressor(calibration=wrong).fit(X_TRAIN, Y_TRAIN)
+            HDIForestRegressor(calibration=wrong).fit(*FEW)
 
 
-@pytest.mark.parametrize("coverage", [0.93, [0.93, 0.6], np.array([0.6, 0.93])])
+@pytest.mark.parametrize("coverage", [0.93, np.array([0.6, 0.93])])
 def test_the_parameter_calibration_names_coverages(coverage):
-    forest = RandomForestRegressor(80, random_state=0)
-    model = clone(HDIForestRegressor(forest, calibration=coverage)).fit(X_TRAIN, Y_TRAIN)
-    assert model.calibration_ == fresh().calibrate(coverage=coverage).calibration_
-    score, rows = make_interval_scorer(0.93), (X_TRAIN[:300], Y_TRAIN[:300])
-    assert cross_val_score(model, *rows, scoring=score, cv=2, error_score="raise").all()
+    model = clone(HDIForestRegressor(SMALL, calibration=coverage)).fit(*FEW)
+    assert model.calibration_ == fresh(SMALL, 200).calibrate(coverage=coverage).calibration_
+    score = make_interval_scorer(0.93)
+    assert cross_val_score(model, *FEW, scoring=score, cv=2, error_score="raise").all()
     few = HDIForestRegressor(RandomForestRegressor(9), calibration=coverage)
     with pytest.raises(ValueError, match=r"calibration must be 'auto' or False .* 20 trees"):
-        few.fit(X_TRAIN, Y_TRAIN)
+        few.fit(*FEW)
 
 
 def test_what_an_error_advises_after_from_forest_can_be_done():
-    forest = ExtraTreesRegressor(30, random_state=0).fit(X_TRAIN, Y_TRAIN)
+    forest = ExtraTreesRegressor(10, random_state=0).fit(X_TRAIN, Y_TRAIN)
     advice = r"must be 'auto' or False .* call calibrate\(X, y\) .*, or calibrate\(method='cv\+'\)$"
     with pytest.raises(ValueError, match=advice):
         HDIForestRegressor.from_forest(forest, X_TRAIN, Y_TRAIN, calibration=True)
@@ -256,7 +259,11 @@ def test_what_an_error_advises_after_from_forest_can_be_done():
     [
         (DecisionTreeRegressor(), 900, r"0 of 900 .* every tree was fitted on all .*=False"),
         (RandomForestRegressor(12), 900, r"[0-9] of 900 .* left out by 4\.\d+ of 12 trees on aver"),
-        (None, 4, "coverage 0.9 needs 9 calibration rows, and there are 4"),
+        (
+            RandomForestRegressor(60, max_samples=1),
+            4,
+            "coverage 0.9 needs 9 calibration rows, and there are 4",
+        ),
     ],
 )
 def test_a_fit_that_could_not_calibrate_says_why_once(estimator, n, why):
@@ -276,7 +283,7 @@ def test_a_fit_that_could_not_calibrate_says_why_once(estimator, n, why):
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_fit_says_which_coverages_its_rows_are_too_few_for(n_outputs):
     y = np.column_stack([Y_TRAIN[:15]] * n_outputs).squeeze()
-    model = HDIForestRegressor(random_state=0)
+    model = HDIForestRegressor(RandomForestRegressor(60, max_samples=2))
     said = r"^coverage 0\.95, 0\.99 is not calibrated, because 15 .* too few; calibration=\[0\.5, "
     with pytest.warns(UserWarning, match=said) as caught:
         model.fit(X_TRAIN[:15], y)
@@ -286,7 +293,7 @@ def test_a_fit_says_which_coverages_its_rows_are_too_few_for(n_outputs):
 
 @pytest.mark.filterwarnings("ignore:coverage .* is not calibrated")
 def test_a_coverage_that_rows_are_too_few_for():
-    model = HDIForestRegressor(random_state=0).fit(X_TRAIN[:40], Y_TRAIN[:40])
+    model = HDIForestRegressor(SMALL).fit(X_TRAIN[:40], Y_TRAIN[:40])
     assert model.calibration_.coverages == (0.5, 0.8, 0.9, 0.95)
     with pytest.raises(ValueError, match=r"coverage 0.99 needs 99 calibration rows, and there are"):
         model.predict_interval(X_NEW, 0.99)
@@ -299,10 +306,10 @@ def test_a_coverage_that_rows_are_too_few_for():
 
 def test_the_default_forest_of_targets_that_cannot_be_averaged_stays_raw():
     """Eight targets, whose sum is finite, while the sum over the trees is not."""
-    model = HDIForestRegressor(random_state=0).fit(X_TRAIN[:300], Y_TRAIN[:300])
-    largest = np.sort(Y_TRAIN)[-8] <= Y_TRAIN
+    model = HDIForestRegressor(SMALL).fit(*FEW).set_params(estimator=None, random_state=0)
+    largest = np.sort(FEW[1])[-8] <= FEW[1]
     with pytest.warns(UserWarning, match=r"not calibrated .*: .* too large to be averaged"):
-        model.fit(np.c_[X_TRAIN, 100 * largest], np.where(largest, 1.7e307, 0))
+        model.fit(np.c_[FEW[0], 100 * largest], np.where(largest, 1.7e307, 0))
     assert not hasattr(model, "calibration_")
 
 
@@ -319,7 +326,7 @@ def test_arguments_out_of_range_are_named(model):
     ]
     for options, message in wrong:
         with pytest.raises(ValueError, match=message):
-            fresh(60).calibrate(**options)
+            model.calibrate(**options)
     for method in (OutOfBag, JackknifePlus):
         for count in (0, True, 1.5):
             with pytest.raises(ValueError, match="max_rows must be a whole number from 1 on, got"):
@@ -330,7 +337,7 @@ def test_arguments_out_of_range_are_named(model):
         with pytest.raises(ValueError, match="objective must be"):
             method(objective="mean")
     with pytest.raises(ValueError, match="20 trees"):
-        fresh(10).calibrate()
+        fresh(RandomForestRegressor(10)).calibrate()
     with pytest.raises(ValueError, match=r"coverage must be above 0 and below 1, got 1"):
         model.predict_interval(X_NEW, [0.9, 1])
 
@@ -349,8 +356,7 @@ def test_files_keep_the_calibration(model, tmp_path):
 def test_rows_without_weight_do_not_count():
     weights = np.r_[np.ones(700), np.zeros(200)]
     y = Y_TRAIN + np.where(weights > 0, 0, 1e6)
-    forest = RandomForestRegressor(80, random_state=0, n_jobs=1)
-    forest.fit(X_TRAIN, y, sample_weight=weights)
+    forest = clone(LARGE).fit(X_TRAIN, y, sample_weight=weights)
     model = HDIForestRegressor.from_forest(forest, X_TRAIN, y, sample_weight=weights)
     model.calibrate(coverage=0.9)
     assert model.calibration_.n <= 700
@@ -360,10 +366,8 @@ def test_rows_without_weight_do_not_count():
 def test_heavy_rows_that_are_never_out_of_bag_are_missed():
     """By their weights such rows would count, but none of them has a score."""
     weights = np.where(np.arange(len(Y_TRAIN)) % 10 == 0, 9.0, 1.0)
-    forest = RandomForestRegressor(80, random_state=0)
-    model = HDIForestRegressor(forest, calibration=False).fit(
-        X_TRAIN, Y_TRAIN, sample_weight=weights
-    )
+    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=False)
+    model.fit(X_TRAIN, Y_TRAIN, sample_weight=weights)
     if SKLEARN < (1, 9):  # weights do not decide what is drawn
         model.calibrate(coverage=0.9)
         return
@@ -374,8 +378,8 @@ def test_heavy_rows_that_are_never_out_of_bag_are_missed():
 
 def test_sample_weights_are_weights_of_the_scores():
     """Half of the rows are noisy, and have two thirds of the weight."""
-    X, y, weights = two_kinds_of_rows(np.random.default_rng(4), 2000)
-    forest = RandomForestRegressor(150, random_state=0, min_samples_leaf=10)
+    X, y, weights = two_kinds_of_rows(np.random.default_rng(4), 1200)
+    forest = RandomForestRegressor(100, random_state=0, min_samples_leaf=10)
     model = HDIForestRegressor(forest, calibration=False).fit(X, y, sample_weight=weights)
     model.calibrate(coverage=[0.8, 0.9])
     for level in model.calibration_.levels:
@@ -391,18 +395,18 @@ def test_sample_weights_are_weights_of_the_scores():
 def test_heavy_rows_that_few_trees_leave_out_count_in_full():
     """Bootstraps of scikit-learn 1.9 draw heavy rows often; of 80 trees few leave them out."""
     shares = []
-    for seed in range(4):
+    for seed in range(2):
         X, y, weights = two_kinds_of_rows(np.random.default_rng(seed), 400)
         new, target, new_weights = two_kinds_of_rows(np.random.default_rng(100 + seed), 500)
         forest = RandomForestRegressor(80, min_samples_leaf=10, random_state=0)
         model = HDIForestRegressor(forest, calibration=False).fit(X, y, sample_weight=weights)
-        for method in (OutOfBag(), JackknifePlus(200)):
+        for method in (OutOfBag(), JackknifePlus(100)):
             model.calibrate(coverage=0.8, method=method)
             intervals = model.predict_interval(new, 0.8)
             shares.append(coverage_score(target, intervals, sample_weight=new_weights))
         regions = calibrate_region(model, coverage=0.8).predict(new)
         shares.append(np.average(regions.contains(target), weights=new_weights))
-    assert_allclose(np.mean(np.reshape(shares, (4, 3)), axis=0), 0.8, atol=0.03)
+    assert_allclose(np.mean(np.reshape(shares, (2, 3)), axis=0), 0.8, atol=0.03)
 
 
 def test_a_pickle_is_checked_against_its_forest(model):
@@ -418,21 +422,20 @@ def test_ends_of_counts_are_counts(tmp_path, first, step):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     y = first + step * rng.poisson(1.0, 300)
-    forest = RandomForestRegressor(60, random_state=0)
-    model = HDIForestRegressor(forest, calibration=False).fit(X, y)
+    model = HDIForestRegressor(SMALL, calibration=False).fit(X, y)
     for method in ("oob", "jackknife+"):
         model.calibrate(coverage=[0.5, 0.9], method=method)
-        found = model.predict_interval(X, [0.5, 0.9])
+        found = model.predict_interval(X[:100], [0.5, 0.9])
         assert np.isin(found, y).all()
         model.save(tmp_path / "model.hdi")
         loaded = HDIForestRegressor.load(tmp_path / "model.hdi")
         for copy in (loaded, pickle.loads(pickle.dumps(model))):
-            np.testing.assert_array_equal(copy.predict_interval(X, [0.5, 0.9]), found)
+            np.testing.assert_array_equal(copy.predict_interval(X[:100], [0.5, 0.9]), found)
 
 
 @pytest.mark.filterwarnings("ignore:.* not calibrated")
 @pytest.mark.filterwarnings("ignore:.*out-of-bag", "ignore:.*out of bag")
-@pytest.mark.parametrize("n", [1, 8, 9, 20])
+@pytest.mark.parametrize("n", [1, 9])
 def test_defaults_work_with_any_number_of_rows(n, tmp_path):
     """The fit calibrates if there are rows enough for the coverage of `predict_interval`."""
     pytest.importorskip("safetensors")

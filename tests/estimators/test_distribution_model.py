@@ -40,13 +40,15 @@ X = RNG.normal(size=(250, 3))
 Y = X[:, 0] + RNG.normal(size=250)
 BOTH = np.column_stack([Y, -Y])
 X_NEW = RNG.normal(size=(40, 3))
-FOREST = RandomForestRegressor(100, min_samples_leaf=4, random_state=0).fit(X, Y)
+FOREST = RandomForestRegressor(60, min_samples_leaf=4, random_state=0).fit(X, Y)
+OF_BOTH = clone(FOREST).fit(X, BOTH)
+SMALL = RandomForestRegressor(40, min_samples_leaf=4, random_state=0)
 LEVELS = [0.9, 0.95, 0.999]
 KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.Table}
 
 
 def forest_model(y=Y):
-    return HDIForestRegressor.from_forest(clone(FOREST).fit(X, y), X, y)
+    return HDIForestRegressor.from_forest(FOREST if y is Y else OF_BOTH, X, y)
 
 
 def leaf_model(y=Y):
@@ -76,8 +78,8 @@ def calibrated_again(first, second, looks):
             return super().__getattribute__(name)
 
     model, turns = None, chain(repeat(first._fitted, looks), repeat(second._fitted))
-    model = Swapped.from_forest(FOREST, X, Y)
-    model._fitted = first._fitted
+    model = Swapped()
+    vars(model).update(vars(first))
     return model
 
 
@@ -329,7 +331,7 @@ def test_out_of_bag(output, several):
 
 def test_intervals_of_several_targets_have_their_names(tmp_path):
     names = ["height", "weight"]
-    model = HDIForestRegressor(FOREST, calibration=False).fit(X, pd.DataFrame(BOTH, columns=names))
+    model = HDIForestRegressor(SMALL, calibration=False).fit(X, pd.DataFrame(BOTH, columns=names))
     expected = ["height_prediction", "height_lower_0.9", "height_upper_0.9"]
     expected += [name.replace("height", "weight") for name in expected]
     table = model.predict_interval(X_NEW, output="pandas")
@@ -374,7 +376,7 @@ INDICES = {
 def test_the_index_of_pandas_is_kept(name):
     index = INDICES[name]
     frame = pd.DataFrame(X, columns=list("abc"), index=index)
-    model = HDIForestRegressor(FOREST, calibration=False).fit(frame, pd.Series(Y, index=index))
+    model = HDIForestRegressor(SMALL, calibration=False).fit(frame, pd.Series(Y, index=index))
     for table in (
         model.predict_interval(frame, output="pandas"),
         model.predict(frame, output="pandas"),
@@ -406,11 +408,11 @@ def test_no_rows():
 
 
 def test_transformers_around_a_model_give_tables():
-    model = HDIForestRegressor(FOREST, calibration=False)
+    model = HDIForestRegressor(SMALL, calibration=False)
     for whole in (
         make_pipeline(StandardScaler(), model),
         HDIForestRegressor(
-            make_pipeline(StandardScaler(), FOREST).set_output(transform="pandas"),
+            make_pipeline(StandardScaler(), SMALL).set_output(transform="pandas"),
             calibration=False,
         ),
     ):

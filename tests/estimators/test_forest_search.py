@@ -28,12 +28,11 @@ from ..oracle import SKLEARN
 X, Y = make_regression(1100, 4, noise=20, random_state=0)
 X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[:600], Y[:600], X[600:], Y[600:]
 X_FEW, Y_FEW = X[:120], Y[:120]
-N_TREES = 80
+DRAWN = {"bootstrap": True, "max_samples": 0.4}  # so 40 trees leave out each row often enough
 # Coarse trees are wider by far.
-COARSE = RandomForestRegressor(N_TREES, max_depth=2)
-FINE = RandomForestRegressor(N_TREES)
-CLEAR = RandomForestRegressor(150)  # leaves out each row often enough
-EXTRA = ExtraTreesRegressor(N_TREES, bootstrap=True)
+COARSE = RandomForestRegressor(40, max_depth=2, **DRAWN)
+FINE = RandomForestRegressor(40, **DRAWN)
+EXTRA = ExtraTreesRegressor(40, **DRAWN)
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +46,12 @@ if SKLEARN >= (1, 9):  # weights decide what is drawn
     EXPECTED_TO_FAIL["check_sample_weights_not_overwritten"] = (
         "a row with 40 % of the weight is never out of bag"
     )
-# Enough trees to calibrate the few rows of these checks.
-SMALL = [ExtraTreesRegressor(90, bootstrap=True)]
+# Enough trees to calibrate the few rows of these checks, also where all weigh 3.
+SMALL = [ExtraTreesRegressor(36, bootstrap=True, max_samples=0.15)]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:Using the fractional value max_samples")
 @parametrize_with_checks(
     [ForestSearchOOB(SMALL, coverage=0.8, random_state=0)],
     expected_failed_checks=lambda _: EXPECTED_TO_FAIL,
@@ -60,16 +60,18 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_it_keeps_the_forest_with_the_narrowest_calibrated_intervals(search):
-    widths = []
-    for forest in search.results_["forest"]:
-        assert forest.random_state is not None
-        model = (
-            HDIForestRegressor(forest, calibration=False)
-            .fit(X_TRAIN, Y_TRAIN)
-            .calibrate(coverage=0.9)
-        )
-        widths.append(model.calibration_.levels[0].mean_width)
+def calibrated(forest):
+    return HDIForestRegressor(forest, calibration=0.9).fit(X_TRAIN, Y_TRAIN)
+
+
+@pytest.fixture(scope="module")
+def models(search):
+    return [calibrated(forest) for forest in search.results_["forest"]]
+
+
+def test_it_keeps_the_forest_with_the_narrowest_calibrated_intervals(search, models):
+    assert all(forest.random_state is not None for forest in search.results_["forest"])
+    widths = [model.calibration_.levels[0].mean_width for model in models]
     assert search.results_["width"] == widths
     assert search.best_index_ == np.argmin(widths) > 0
     assert type(search.best_estimator_) is HDIForestRegressor
@@ -99,22 +101,19 @@ def test_results_are_a_table(search):
     assert (table["seconds"] > 0).all()
 
 
-def cross_checks(forests):
-    """Those of the search, and of each forest alone."""
-    search = ForestSearchOOB(forests, random_state=0).fit(X_TRAIN, Y_TRAIN)
-    models = [
-        HDIForestRegressor(forest, calibration=False).fit(X_TRAIN, Y_TRAIN).calibrate(coverage=0.9)
-        for forest in search.results_["forest"]
-    ]
-    found, *alone = (model.calibration_.level(0.9).cross_check for model in [search, *models])
-    return found, alone
+def cross_check(model):
+    return model.calibration_.level(0.9).cross_check
 
 
-def test_the_cross_check_is_of_the_choice_too():
+def test_the_cross_check_is_of_the_choice_too(search, models):
     """Each half of the rows by the forest that was best on the other half."""
-    found, (_, of_fine) = cross_checks([clone(COARSE).set_params(n_estimators=150), CLEAR])
-    assert found == of_fine  # which is best on both
-    found, alone = cross_checks([clone(CLEAR).set_params(random_state=seed) for seed in (1, 2, 3)])
+    assert cross_check(search) == cross_check(models[search.best_index_])  # best on both
+    forests = [
+        FrozenEstimator(clone(FINE).set_params(random_state=seed).fit(X_TRAIN, Y_TRAIN))
+        for seed in (0, 1, 2)
+    ]
+    found = cross_check(ForestSearchOOB(forests, random_state=0).fit(X_TRAIN, Y_TRAIN))
+    alone = [cross_check(calibrated(forest)) for forest in forests]
     assert found not in alone
     widths = [check.mean_width for check in alone]
     assert min(widths) < found.mean_width < max(widths)
@@ -155,15 +154,17 @@ def test_the_interval_score_chooses_if_asked():
     rng = np.random.default_rng(1)
     rows = rng.random((600, 3))
     targets = np.where(rng.random(600) < 0.08, rng.exponential(50, 600), rows[:, 0])
-    search = ForestSearchOOB([FINE, COARSE], objective="interval_score", random_state=0)
+    forests = [
+        FrozenEstimator(clone(forest).set_params(random_state=0).fit(rows, targets))
+        for forest in (FINE, COARSE)
+    ]
+    search = ForestSearchOOB(forests, objective="interval_score", random_state=0)
     search.fit(rows, targets)
     scores = search.results_["interval_score"]
     assert search.best_index_ == np.argmin(scores)
     by_width = clone(search).set_params(objective="width").fit(rows, targets)
     assert by_width.best_index_ != search.best_index_
-    best = HDIForestRegressor(search.results_["forest"][search.best_index_], calibration=False).fit(
-        rows, targets
-    )
+    best = HDIForestRegressor(forests[search.best_index_], calibration=False).fit(rows, targets)
     best.calibrate(coverage=0.9, method=OutOfBag(objective="interval_score"))
     assert without_check(search) == without_check(best)
 
@@ -203,7 +204,7 @@ def test_forests_without_a_seed_get_one_and_others_keep_theirs():
     assert search.best_estimator_.n_jobs == 1
     again = clone(search).fit(X_FEW, Y_FEW)
     assert_array_equal(again.predict_interval(X_NEW), search.predict_interval(X_NEW))
-    other = clone(search).set_params(random_state=1).fit(X_FEW, Y_FEW)
+    other = clone(search).set_params(forests=[FINE], random_state=1).fit(X_FEW, Y_FEW)
     assert other.results_["forest"][0].random_state != first.random_state
 
 
@@ -225,7 +226,8 @@ def test_bagged_trees_may_draw_rows_without_replacement():
 
 def test_sample_weight_is_passed_on():
     weights = np.random.default_rng(0).uniform(0.5, 2, 120)
-    search = ForestSearchOOB([FINE], random_state=0).fit(X_FEW, Y_FEW, sample_weight=weights)
+    forests = [clone(FINE).set_params(n_estimators=60)]
+    search = ForestSearchOOB(forests, random_state=0).fit(X_FEW, Y_FEW, sample_weight=weights)
     expected = HDIForestRegressor(search.results_["forest"][0], calibration=False)
     expected.fit(X_FEW, Y_FEW, sample_weight=weights).calibrate(coverage=0.9)
     assert_array_equal(search.predict_interval(X_NEW), expected.predict_interval(X_NEW, 0.9))

@@ -30,7 +30,7 @@ NAMES = np.array(["a", "b", "c", "d"])[CODES]
 
 @cache
 def grown(with_code=False):
-    forest = ExtraTreesRegressor(80, bootstrap=True, random_state=0)
+    forest = ExtraTreesRegressor(36, bootstrap=True, max_samples=0.4, random_state=0)
     return forest.fit((WITH_CODE if with_code else X)[TRAIN], Y[TRAIN])
 
 

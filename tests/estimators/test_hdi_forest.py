@@ -40,7 +40,7 @@ EXPECTED_TO_FAIL = {"check_sample_weight_equivalence_on_dense_data": "the bootst
 @pytest.mark.filterwarnings("ignore:.* not calibrated")  # tables of few rows
 @parametrize_with_checks(
     [
-        HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False),
+        HDIForestRegressor(RandomForestRegressor(5, random_state=0), calibration=False),
         HDIForestRegressor(ExtraTreesRegressor(60, bootstrap=True, random_state=0)),
     ],
     expected_failed_checks=lambda _: EXPECTED_TO_FAIL,
@@ -144,7 +144,7 @@ def test_a_loaded_model_says_what_it_is_and_fits_no_other_forest(tmp_path):
 @pytest.mark.parametrize(("make", "dtype"), [("fit", np.float32), ("from_forest", np.float64)])
 def test_the_model_keeps_its_rows_when_the_caller_reuses_the_arrays(dtype, make, tmp_path):
     rows, targets, weights = X.astype(dtype), np.column_stack([Y, -Y]), np.ones(300)
-    forest = ExtraTreesRegressor(40, bootstrap=True, random_state=0)
+    forest = ExtraTreesRegressor(20, bootstrap=True, random_state=0)
     if make == "fit":
         model = HDIForestRegressor(forest, calibration=False).fit(
             rows, targets, sample_weight=weights
@@ -212,7 +212,7 @@ def test_parts_of_an_estimator_are_refused(part_of):
 
 def test_a_random_state_goes_on_from_fit_to_fit():
     state = np.random.RandomState(0)
-    model = HDIForestRegressor(random_state=state, calibration=False)
+    model = HDIForestRegressor(RandomForestRegressor(5), random_state=state, calibration=False)
     first, second = (model.fit(X[:40], Y[:40]).predict(X_NEW) for _ in range(2))
     assert (first != second).any()
 

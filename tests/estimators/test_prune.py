@@ -17,8 +17,8 @@ from hdiforest.inspection import predict_matches_forest
 from .. import reference
 from ..oracle import leaf_sizes
 
-X, Y = make_regression(600, 4, noise=90, random_state=0)
-FOREST = RandomForestRegressor(100, random_state=0).fit(X, Y)  # all rows calibrate
+X, Y = make_regression(300, 4, noise=90, random_state=0)
+FOREST = RandomForestRegressor(70, random_state=0).fit(X, Y)  # all rows calibrate
 SIZES = (15, 5, 1)
 
 
@@ -82,14 +82,14 @@ def test_trees_as_they_grew_and_larger_leaves_are_compared():
     """Without a signal larger leaves say more of a row; without noise smaller ones do."""
     noise = np.random.default_rng(0).normal(size=len(Y))
     for y, size in [(noise, 5), (X[:, 0], 1)]:
-        forest = RandomForestRegressor(100, random_state=0).fit(X, y)
+        forest = RandomForestRegressor(60, random_state=0).fit(X, y)
         model = HDIForestRegressor.from_forest(forest, X, y).calibrate()
         assert {base.min_samples_leaf for base in model.calibration_.bases} == {size}
         assert (n_leaves(model) < sum(t.get_n_leaves() for t in forest.estimators_)) == (size > 1)
 
 
 def test_monotonic_models_are_not_pruned():
-    rising = RandomForestRegressor(100, random_state=0, monotonic_cst=[1, 0, 0, 0]).fit(X, Y)
+    rising = RandomForestRegressor(60, random_state=0, monotonic_cst=[1, 0, 0, 0]).fit(X, Y)
     model = HDIForestRegressor.from_forest(rising, X, Y, weights="monotonic").calibrate()
     assert {base.min_samples_leaf for base in model.calibration_.bases} == {1}
     assert {base.kind for base in model.calibration_.bases} == {"equal_tailed"}
@@ -106,7 +106,7 @@ def test_refused_sizes(wrong):
 
 def test_a_model_can_be_pruned_again_saved_and_pruned_to_its_roots(tmp_path):
     model = imported()
-    assert n_leaves(model.prune(10**30)) == 100
+    assert n_leaves(model.prune(10**30)) == 70
     model.prune(5).save(tmp_path / "model")
     opened = HDIForestRegressor.load(tmp_path / "model")
     again = pickle.loads(pickle.dumps(opened)).prune(15)
@@ -129,7 +129,7 @@ def test_models_that_cannot_be_pruned(tmp_path):
 
 
 RNG = np.random.default_rng(0)
-N = 240
+N = 160
 ROWS = RNG.normal(size=(N, 4))
 SKEW = np.exp(ROWS[:, 0] + RNG.normal(size=N) / 2)
 MISSING = np.where(RNG.random(ROWS.shape) < 0.1, np.nan, ROWS)
@@ -186,19 +186,19 @@ def assert_same_answers(found, expected):
 
 
 FORESTS = {
-    "extra trees": (ExtraTreesRegressor(12, bootstrap=True, random_state=0), ROWS, SKEW),
-    "missing": (RandomForestRegressor(8, random_state=0), MISSING, SKEW),
-    "best first": (RandomForestRegressor(8, max_leaf_nodes=50, random_state=0), ROWS, SKEW),
+    "extra trees": (ExtraTreesRegressor(6, bootstrap=True, random_state=0), ROWS, SKEW),
+    "missing": (RandomForestRegressor(4, random_state=0), MISSING, SKEW),
+    "best first": (RandomForestRegressor(4, max_leaf_nodes=50, random_state=0), ROWS, SKEW),
     "no bootstrap": (ExtraTreesRegressor(6, random_state=0), ROWS, SKEW),
     "two outputs": (
-        RandomForestRegressor(8, random_state=0),
+        RandomForestRegressor(4, random_state=0),
         ROWS,
         np.stack([SKEW, ROWS[:, 1]], axis=1),
     ),
-    "few draws": (RandomForestRegressor(8, max_samples=0.1, random_state=0), ROWS, SKEW),
+    "few draws": (RandomForestRegressor(4, max_samples=0.1, random_state=0), ROWS, SKEW),
     "one tree": (DecisionTreeRegressor(random_state=0), ROWS, SKEW),
     "bagged": (
-        BaggingRegressor(DecisionTreeRegressor(), 8, max_features=0.8, random_state=0),
+        BaggingRegressor(DecisionTreeRegressor(), 4, max_features=0.8, random_state=0),
         ROWS,
         SKEW,
     ),

@@ -87,12 +87,12 @@ def test_means_quantiles_and_ends_keep_the_constraints(name, weighted):
 @pytest.mark.parametrize("method", ["oob", "split", "cv+"])
 @pytest.mark.parametrize("name", ["single rows", "extra trees"])
 def test_calibrated_ends_keep_the_constraints(name, method):
-    model = model_of(name, n_estimators=80)
+    model = model_of(name, n_estimators=60)
     new = np.random.default_rng(1)
     X_new = new.uniform(-2, 2, (200, 3))
     y_new = X_new[:, 0] - 0.5 * X_new[:, 1] + new.normal(size=200) + 10
     own = {"X": X_new, "y": y_new} if method == "split" else {}
-    how = CVPlus(4) if method == "cv+" else method
+    how = CVPlus(2) if method == "cv+" else method
     model.calibrate(coverage=[0.5, 0.9], method=how, random_state=0, **own)
     if method != "cv+":
         assert {base.kind for base in model.calibration_.bases} == {"equal_tailed"}
@@ -137,8 +137,8 @@ def test_the_distribution_is_the_definitions(name, weighted):
         pytest.skip("before scikit-learn 1.9 weights multiplied the draws")
     options = {"sample_weight": WEIGHT} if weighted else {}
     model = HDIForestRegressor.from_forest(forest, X, Y, weights="monotonic", **options)
-    rows, points = X[:20], [8.5, 10.0, 11.5]
-    mean, cdf = model.predict(rows), model.predict_cdf(rows, np.tile(points, (20, 1)))
+    rows, points = X[:5], [8.5, 10.0, 11.5]
+    mean, cdf = model.predict(rows), model.predict_cdf(rows, np.tile(points, (5, 1)))
     for i, row in enumerate(rows):
         values, weights = moved_atoms(forest, WEIGHT if weighted else None, row)
         assert np.isclose(mean[i], values @ weights, rtol=1e-7)
@@ -152,13 +152,13 @@ def test_out_of_bag_distributions_are_the_definitions(name):
     forest = fitted(name)
     model = HDIForestRegressor.from_forest(forest, X, Y, weights="monotonic")
     found = model.oob_.prediction()
-    for i in range(20):
+    for i in range(8):
         values, weights = moved_atoms(forest, None, X[i], left_out=i)
         assert np.isclose(found[i], values @ weights, rtol=1e-7)
 
 
 def test_files_pickles_and_clones_keep_the_moved_targets(tmp_path):
-    model = model_of("five rows", n_estimators=80).calibrate(coverage=[0.5, 0.9])
+    model = model_of("five rows", n_estimators=60).calibrate(coverage=[0.5, 0.9])
     path = tmp_path / "m.hdi"
     expected = model.predict_interval(X, [0.5, 0.9]), model.predict(X)
     for rows in (True, False):
@@ -257,9 +257,9 @@ def test_one_warning_says_that_the_forest_predicts_otherwise(name, sentence):
 @pytest.mark.parametrize("method", ["oob", "cv+"])
 def test_ends_of_decimals_are_training_targets(method, tmp_path):
     steps = np.round(Y - 10, 1).clip(-1, 1)
-    forest = RandomForestRegressor(80, min_samples_leaf=3, monotonic_cst=SIGNS, random_state=0)
+    forest = RandomForestRegressor(60, min_samples_leaf=3, monotonic_cst=SIGNS, random_state=0)
     model = HDIForestRegressor.from_forest(forest.fit(X, steps), X, steps, weights="monotonic")
-    model.calibrate(coverage=[0.5, 0.8], method=CVPlus(3) if method == "cv+" else method)
+    model.calibrate(coverage=[0.5, 0.8], method=CVPlus(2) if method == "cv+" else method)
     path = tmp_path / "m.hdi"
     model.save(path)
     loaded = HDIForestRegressor.load(path)

@@ -237,7 +237,7 @@ def test_truncated_files(path):
 def test_changed_bytes(path):
     whole = path.read_bytes()
     header = 8 + struct.unpack("<Q", whole[:8])[0]
-    for place in (*range(1, header, 2), *RNG.integers(header, len(whole), 200)):
+    for place in (*range(1, header, 6), *RNG.integers(header, len(whole), 100)):
         changed = bytearray(whole)
         changed[place] ^= 1 << RNG.integers(8)
         path.write_bytes(changed)
@@ -255,7 +255,7 @@ def saved(tmp_path_factory):
     """A folder of models with another mean, with folds, with calibrated outputs and with tails."""
     folder = tmp_path_factory.mktemp("saved")
     rng = np.random.default_rng(0)
-    rows, noise = rng.random((250, 2)), rng.normal(size=250)
+    rows, noise = rng.random((120, 2)), rng.normal(size=120)
     forest = RandomForestRegressor(60, min_samples_leaf=3, random_state=0)
     model = HDIForestRegressor(forest, calibration=False).fit(rows, 9 * rows[:, 0] + noise)
     with families("stacked"):
@@ -555,7 +555,7 @@ def test_hostile_tensors(model, path, name):
         weighted = clone(model).fit(X, Y, np.linspace(0.5, 2, len(Y)))
         weighted.save(path)
     whole = path.read_bytes()
-    for _ in range(20):
+    for _ in range(9):
         path.write_bytes(whole)
 
         def change(tensors):
@@ -712,74 +712,75 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor, LeafModel, from_leaves
 
-how, warm, folder = sys.argv[1], sys.argv[2] == "warm", sys.argv[3]
+folder = sys.argv[1]
 rng = np.random.default_rng(0)
 X, rows = rng.random((200, 4)), rng.random((50, 4))
-forests = [RandomForestRegressor(70, min_samples_leaf=k, random_state=0) for k in (3, 9)]
-y = 5 * X[:, 0] + rng.normal(size=200)
-one, other = [HDIForestRegressor(f, calibration=[0.9]).fit(X, y) for f in forests]
+forest = RandomForestRegressor(60, min_samples_leaf=3, random_state=0)
+one = HDIForestRegressor(forest, calibration=[0.9]).fit(X, 5 * X[:, 0] + rng.normal(size=200))
 apply = one.estimator_.apply
-one.save(folder + "/model")
-other.save(folder + "/new")
-from_leaves(apply, X, X[:, 0]).save(folder + "/leaves")
-time.sleep(0.05)  # times of files have a resolution
+other = HDIForestRegressor(RandomForestRegressor(9), calibration=False).fit(X, X[:, 0])
 
-model = HDIForestRegressor.load(folder + "/model")
-leaves = LeafModel.load(folder + "/leaves", apply)
-asks = {
-    "predict": lambda: model.predict(rows),
-    "interval": lambda: model.predict_interval(rows),
-    "table": lambda: model.predict_interval(rows, output="pandas"),
-    "quantiles": lambda: model.predict_quantiles(rows, 0.5),
-    "cdf": lambda: model.predict_cdf(rows, rows[:, 0]),
-    "weights": lambda: model.predict_weights(rows),
-    "sample": lambda: model.sample(rows),
-    "oob": lambda: model.oob_.interval(),
-    "save": lambda: model.save(folder + "/again"),
-    "pickle": lambda: pickle.dumps(model),
-    "copy": lambda: copy.copy(model),
-    "calibrate": lambda: model.calibrate(coverage=0.9),
-    "calibrated": lambda: model.predict_interval(rows, 0.9),
-    "leaves": lambda: leaves.predict_interval(rows),
-    "leaves' save": lambda: leaves.save(folder + "/again"),
-    "leaves' pickle": lambda: pickle.dumps(leaves),
-}
-if warm:
-    for ask in asks.values():
-        ask()
-copies = {"copied": copy.copy(model), "pickled": pickle.loads(pickle.dumps(model))}
-expected = {name: (c.predict_interval(rows), c.sample(rows, 2, 0)) for name, c in copies.items()}
-for name in ("model", "leaves"):
-    size = os.path.getsize(folder + "/" + name)
-    if how == "truncated":
-        os.truncate(folder + "/" + name, 4096)
-    else:
-        new = open(folder + "/new", "rb").read()
-        with open(folder + "/" + name, "r+b") as file:
-            file.write((new * 9)[:size])
-for name, ask in asks.items():
-    try:
-        ask()
-    except OSError as error:
-        assert "was written to in place while it was in use: load it again" in str(error), name
-        assert str(error).startswith(folder) and str(error).isprintable(), name
-    else:
-        raise AssertionError(name + " went on")
-assert "scorer_" in dir(model) and "index_" in dir(leaves) and model._repr_html_()
-assert repr(model) and repr(leaves) and (model.n_outputs_, leaves.n_outputs_) == (1, 1)
-for name, c in copies.items():
-    np.testing.assert_array_equal(c.predict_interval(rows), expected[name][0])
-    np.testing.assert_array_equal(c.sample(rows, 2, 0), expected[name][1])
-    c.predict_weights(rows)
+def check(how, warm):
+    one.save(folder + "/model")
+    other.save(folder + "/new")
+    from_leaves(apply, X, X[:, 0]).save(folder + "/leaves")
+    time.sleep(0.05)  # times of files have a resolution
+
+    model = HDIForestRegressor.load(folder + "/model")
+    leaves = LeafModel.load(folder + "/leaves", apply)
+    asks = {
+        "predict": lambda: model.predict(rows),
+        "interval": lambda: model.predict_interval(rows),
+        "table": lambda: model.predict_interval(rows, output="pandas"),
+        "quantiles": lambda: model.predict_quantiles(rows, 0.5),
+        "cdf": lambda: model.predict_cdf(rows, rows[:, 0]),
+        "weights": lambda: model.predict_weights(rows),
+        "sample": lambda: model.sample(rows),
+        "oob": lambda: model.oob_.interval(),
+        "save": lambda: model.save(folder + "/again"),
+        "pickle": lambda: pickle.dumps(model),
+        "copy": lambda: copy.copy(model),
+        "calibrate": lambda: model.calibrate(coverage=0.9),
+        "calibrated": lambda: model.predict_interval(rows, 0.9),
+        "leaves": lambda: leaves.predict_interval(rows),
+        "leaves' save": lambda: leaves.save(folder + "/again"),
+        "leaves' pickle": lambda: pickle.dumps(leaves),
+    }
+    if warm:
+        for ask in asks.values():
+            ask()
+    copies = {"copied": copy.copy(model), "pickled": pickle.loads(pickle.dumps(model))}
+    expected = {n: (c.predict_interval(rows), c.sample(rows, 2, 0)) for n, c in copies.items()}
+    for name in ("model", "leaves"):
+        size = os.path.getsize(folder + "/" + name)
+        if how == "truncated":
+            os.truncate(folder + "/" + name, 4096)
+        else:
+            new = open(folder + "/new", "rb").read()
+            with open(folder + "/" + name, "r+b") as file:
+                file.write((new * 9)[:size])
+    for name, ask in asks.items():
+        try:
+            ask()
+        except OSError as error:
+            assert "was written to in place while it was in use: load it again" in str(error), name
+            assert str(error).startswith(folder) and str(error).isprintable(), name
+        else:
+            raise AssertionError(name + " went on")
+    assert "scorer_" in dir(model) and "index_" in dir(leaves) and model._repr_html_()
+    assert repr(model) and repr(leaves) and (model.n_outputs_, leaves.n_outputs_) == (1, 1)
+    for name, c in copies.items():
+        np.testing.assert_array_equal(c.predict_interval(rows), expected[name][0])
+        np.testing.assert_array_equal(c.sample(rows, 2, 0), expected[name][1])
+        c.predict_weights(rows)
+
+check("overwritten", warm=True)
+check("truncated", warm=False)
 """
 
 
-@pytest.mark.parametrize(
-    ("how", "asked"),
-    [("overwritten", "warm"), ("truncated", "cold")],
-)
-def test_a_file_that_is_written_to_in_place_is_refused_by_whatever_reads_it(how, asked, tmp_path):
-    run_python(IN_USE, how, asked, tmp_path)
+def test_a_file_that_is_written_to_in_place_is_refused_by_whatever_reads_it(tmp_path):
+    run_python(IN_USE, tmp_path)
 
 
 def in_place(path):
@@ -849,7 +850,7 @@ def test_descriptors_go_with_the_models(path):
     damaged = path.with_name("damaged")
     damaged.write_bytes(path.read_bytes()[:-1])
     before = n_descriptors()
-    for _ in range(20):
+    for _ in range(9):
         loaded = HDIForestRegressor.load(path)
         copies = [copy.copy(loaded), copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded))]
         HDIForestRegressor.load(path, mapped=False)

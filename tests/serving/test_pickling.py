@@ -39,12 +39,13 @@ MODELS = {
 }
 
 
-@pytest.fixture(params=[*MODELS, "loaded"])
-def model(request, tmp_path):
+@pytest.fixture(params=[*MODELS, "loaded"], scope="module")
+def model(request, tmp_path_factory):
     if request.param != "loaded":
         return MODELS[request.param]()
-    MODELS["fitted"]().save(tmp_path / "model")
-    return HDIForestRegressor.load(tmp_path / "model")
+    path = tmp_path_factory.mktemp("loaded") / "model"
+    MODELS["fitted"]().save(path)
+    return HDIForestRegressor.load(path)
 
 
 def answers(model):

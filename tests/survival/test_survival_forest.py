@@ -104,17 +104,15 @@ def test_intervals_are_ordered_and_lower_ends_are_finite(rows, model):
 
 
 def test_calibrated_intervals_cover_the_times_of_new_rows():
-    seed, rate = 2, 0.7
-    X, y, _ = simulated(900, seed, rate)
-    X_new, _, time = simulated(2000, seed + 10, rate)
-    forest = RandomForestRegressor(100, min_samples_leaf=10, random_state=0)
+    X, y, _ = simulated(600, 2, 0.7)
+    X_new, _, time = simulated(1000, 12, 0.7)
+    forest = RandomForestRegressor(60, min_samples_leaf=10, random_state=0)
     model = HDISurvivalForest(forest, random_state=0).fit(X, y).calibrate(coverage=[0.8, 0.9])
     lower, upper = model.predict_interval(X_new, 0.8).T
     assert 0.72 <= np.mean((lower <= time) & (time <= upper)) <= 0.9
     bound = model.predict_interval(X_new, 0.9, kind="lower")[:, 0]
     assert 0.85 <= np.mean(bound <= time) <= 0.95
-    held_out = simulated(600, seed + 20, rate)
-    model.calibrate(*held_out[:2], coverage=0.9)
+    model.calibrate(*simulated(400, 22, 0.7)[:2], coverage=0.9)
     bound = model.predict_interval(X_new, 0.9, kind="lower")[:, 0]
     assert 0.85 <= np.mean(bound <= time) <= 0.95
     assert model.calibration_.method == "split"
