@@ -5,8 +5,6 @@ import shutil
 import signal
 
 import pytest
-import sklearn.ensemble  # noqa: F401  # loads the library of threads that is limited below
-import threadpoolctl
 
 from hdicore import _core
 
@@ -23,6 +21,9 @@ from .oracle import ROOT
 
 # Threads of scikit-learn: workers of xdist are as many as there are processors. Ours stay free.
 if "PYTEST_XDIST_WORKER" in os.environ:
+    import sklearn.ensemble  # noqa: F401  # loads the library of threads that is limited
+    import threadpoolctl
+
     threadpoolctl.threadpool_limits(1, "openmp")
 
 # What a test's path begins with, and its marker; the first that fits.

@@ -82,13 +82,13 @@ void every_strategy_gives_the_same_bits() {
             for (double& w : rows.weights) w = 0.5 + uniform(random);
         }
         const LeafIndex index(rows.rows(), false, 1);
-        std::vector<leaf_t> leaves(40 * n_trees);
+        std::vector<leaf_t> leaves(20 * n_trees);
         for (std::size_t i = 0; i < leaves.size(); ++i) {
             leaves[i] = static_cast<leaf_t>(below(random, index.n_leaves(i % n_trees) + 1)) - 1;
         }
         n_counted += index.tables().bucket_counts.has_value();
-        const GivenLeaves source(index, Matrix(leaves.data(), 40, index.n_trees()));
-        const std::size_t n = 40 * index.n_outputs();
+        const GivenLeaves source(index, Matrix(leaves.data(), 20, index.n_trees()));
+        const std::size_t n = 20 * index.n_outputs();
         // Tails alone are enough for more than a half, buckets for any.
         const double low = round % 2 == 0 ? 0.55 : 0.01;
         const std::vector<double> coverages{low + (0.95 - low) * uniform(random), 0.95, 1};
@@ -128,23 +128,23 @@ void every_strategy_gives_the_same_priced_intervals() {
         for (double& y : rows.y)
             y = round % 3 == 0 ? std::floor(300 * uniform(random)) : uniform(random);
         const LeafIndex index(rows.rows(), false, 1);
-        std::vector<leaf_t> leaves(40 * n_trees);
+        std::vector<leaf_t> leaves(20 * n_trees);
         for (std::size_t i = 0; i < leaves.size(); ++i) {
             leaves[i] = static_cast<leaf_t>(below(random, index.n_leaves(i % n_trees) + 1)) - 1;
         }
-        const GivenLeaves source(index, Matrix(leaves.data(), 40, n_trees));
+        const GivenLeaves source(index, Matrix(leaves.data(), 20, n_trees));
         std::vector<double> prices(35);
         for (double& price : prices) price = std::exp(8 * uniform(random) - 3);
         for (const double floor : {0.0, 0.3, 0.55 + 0.4 * uniform(random), 1.0}) {
-            std::vector<mass_t> units(40 * 35), expected_units;
+            std::vector<mass_t> units(20 * 35), expected_units;
             const auto found = [&](Strategy strategy, const Kernels& kernels) {
-                std::vector<double> results(40 * 105);
+                std::vector<double> results(20 * 105);
                 Request request;
                 request.priced = {prices,
                                   floor,
-                                  {results.data(), 40, 70},
-                                  {units.data(), 40, 35},
-                                  {results.data() + 40 * 70, 40, 35}};
+                                  {results.data(), 20, 70},
+                                  {units.data(), 20, 35},
+                                  {results.data() + 20 * 70, 20, 35}};
                 score(index, source, {}, request, {1, 0, strategy, kernels});
                 return results;
             };

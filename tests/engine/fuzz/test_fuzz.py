@@ -9,7 +9,7 @@ from . import corpus
 from .engine import COMPILER, ROOT, SANITIZE, STRICT, compile_all, link_all
 
 FUZZ = ROOT / "tests" / "engine" / "fuzz"
-N_SEEDS = 1000  # random inputs beside those of the corpus
+N_SEEDS = 500  # random inputs beside those of the corpus
 REPLAY = FUZZ / "targets" / "replay.cpp"
 TARGETS = sorted(path for path in (FUZZ / "targets").glob("*.cpp") if path != REPLAY)
 
