@@ -640,7 +640,7 @@ def test_memory_does_not_grow_with_a_csv(small_model, tmp_path):
 def test_memory_does_not_grow_with_a_parquet_file(small_model, tmp_path):
     kept, peaks = [f"kept{i}" for i in range(10)], []
     source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
-    for n_rows, group in ((50_000, 20_000), (250_000, 20_000), (250_000, 250_000)):
+    for n_rows, group in ((50_000, 20_000), (350_000, 20_000), (350_000, 350_000)):
         random = np.random.default_rng(0)  # nothing that compresses
         columns = {name: random.random(n_rows) for name in [*FEATURES, *kept]}
         # A dictionary is a page that every column holds.
@@ -649,9 +649,9 @@ def test_memory_does_not_grow_with_a_parquet_file(small_model, tmp_path):
         call = ["score", small_model, source, "-o", out, "--batch-rows", 5000, "--keep", *kept]
         peaks.append(peak_memory(*call))
         assert pq.read_metadata(out).num_rows == n_rows
-    # 200,000 rows of 15 columns are 24 MB, which was read, and 21 MB, which was written; a row
-    # group that is still being compressed when the next is full takes 14 MB.
-    assert max(peaks) < peaks[0] + 20e6, peaks
+    # 300,000 rows of 15 columns are 36 MB, which was read, and 31 MB, which was written; a row
+    # group that is still being compressed when the next is full takes 14 MB and more.
+    assert max(peaks) < peaks[0] + 28e6, peaks
 
 
 def test_the_console_script_is_the_module(tmp_path):
