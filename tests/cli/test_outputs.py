@@ -406,7 +406,7 @@ SIGNALS = {
 
 @pytest.mark.parametrize(
     ("name", "sent"),
-    [("out.csv.gz", "SIGINT"), ("out.csv.gz", "SIGHUP"), ("out.parquet", "two at once")],
+    [*(("out.csv.gz", each) for each in SIGNALS), ("out.parquet", "two at once")],
 )
 def test_signals_leave_nothing(holding, folder, name, sent):
     out, names = folder / name, ["SIGINT", "SIGTERM"] if sent not in SIGNALS else [sent]

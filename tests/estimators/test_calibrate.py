@@ -233,7 +233,7 @@ def test_the_parameter_calibration():
             HDIForestRegressor(calibration=wrong).fit(*FEW)
 
 
-@pytest.mark.parametrize("coverage", [0.93, np.array([0.6, 0.93])])
+@pytest.mark.parametrize("coverage", [0.93, [0.93, 0.6], np.array([0.6, 0.93])])
 def test_the_parameter_calibration_names_coverages(coverage):
     model = clone(HDIForestRegressor(SMALL, calibration=coverage)).fit(*FEW)
     assert model.calibration_ == fresh(SMALL, 200).calibrate(coverage=coverage).calibration_
@@ -435,7 +435,7 @@ def test_ends_of_counts_are_counts(tmp_path, first, step):
 
 @pytest.mark.filterwarnings("ignore:.* not calibrated")
 @pytest.mark.filterwarnings("ignore:.*out-of-bag", "ignore:.*out of bag")
-@pytest.mark.parametrize("n", [1, 9])
+@pytest.mark.parametrize("n", [1, 8, 9, 20])
 def test_defaults_work_with_any_number_of_rows(n, tmp_path):
     """The fit calibrates if there are rows enough for the coverage of `predict_interval`."""
     pytest.importorskip("safetensors")

@@ -456,7 +456,7 @@ def test_targets_of_any_unit_share_alike():
         stacked_source("boosting", model).stacking.share
         for model in (
             HDIForestRegressor(forest, n_jobs=1, calibration=False).fit(X[:120], Y[:120] * unit)
-            for unit in (1e-6, 1e120)
+            for unit in (1, 1e-6, 1e120)
         )
     ]
     assert np.ptp(shares) < 0.05
