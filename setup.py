@@ -89,7 +89,7 @@ core = Pybind11Extension(
     "hdicore._core",
     sources,
     include_dirs=["src_cpp", "src_cpp/include", "hdicore/bindings"],
-    depends=[*sources, *headers, "python/hdicore/_core.pyi", "hdicore/bindings/stub_header.py"],
+    depends=[*sources, *headers, "python/hdicore/_core.pyi", *glob("hdicore/bindings/*.py")],
     cxx_std=20,
     extra_compile_args=compile_args,
     extra_link_args=link_args,

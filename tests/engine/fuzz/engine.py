@@ -23,8 +23,6 @@ STRICT = (
     f"-I{ROOT}/src_cpp",
     f"-I{ROOT}/src_cpp/include",
 )
-# What most sources include, read once for all.
-STANDARD = "algorithm atomic bit cmath functional limits memory optional span string thread vector"
 SANITIZE = ("-O0", "-g1", "-fPIC", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
@@ -42,7 +40,7 @@ def compiler_messages(compiler: str, *arguments: str | Path) -> str:
 
 
 def read_once(compiler: str, flags: Sequence[str], folder: Path) -> Path:
-    """A header in `folder` of all headers, compiled for sources with the same flags.
+    """A header in `folder` of all headers of the engine, compiled for sources with the same flags.
 
     Raises
     ------
@@ -51,8 +49,7 @@ def read_once(compiler: str, flags: Sequence[str], folder: Path) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     header = folder / "headers.hpp"
-    standard = (f"#include <{name}>\n" for name in STANDARD.split())
-    header.write_text("".join([*standard, *(f'#include "{path}"\n' for path in HEADERS)]))
+    header.write_text("".join(f'#include "{path}"\n' for path in HEADERS))
     made = f"{header}.gch"
     if messages := compiler_messages(compiler, *flags, "-x", "c++-header", header, "-o", made):
         raise RuntimeError(messages)
