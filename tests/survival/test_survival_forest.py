@@ -167,6 +167,14 @@ def test_the_calibration_says_what_it_is(model):
     assert "fit with" not in str(refusal.value)
 
 
+def test_too_few_trees_are_refused_before_the_forest_of_the_censoring_is_grown(rows, monkeypatch):
+    X, y, _ = rows
+    model = HDISurvivalForest(RandomForestRegressor(10, random_state=0)).fit(X, y)
+    monkeypatch.setattr(RandomForestRegressor, "fit", None)
+    with pytest.raises(ValueError, match=r"calibration out of bag needs .*, or call calibrate\(X"):
+        model.calibrate()
+
+
 def test_risk_ranks_rows_and_pipelines_and_cross_validation_work(rows, model):
     X, y, _ = rows
     X_new, y_new, _ = simulated(300, seed=5)

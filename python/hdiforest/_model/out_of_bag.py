@@ -18,6 +18,7 @@ from hdiforest._model.prune import Leaves, leaf_sizes, prune_to
 from hdiforest._model.residuals import CentredForest, Stacking
 from hdiforest._model.training_rows import IN_BAG, TrainingRows, TreeBlock
 from hdiforest._utils import Array, BaseKind
+from hdiforest._utils.checks import CallError
 
 # A training row with fewer such trees has a distribution unlike that of a new row.
 MIN_OOB_TREES = 20
@@ -133,6 +134,12 @@ class OutOfBagIntervals:
                 f"many did not draw are {counted}, but have {share:.0%} of their weight"
             )
         return None
+
+    def require_rows(self, what: str, instead: str, data: str = "", **words: str) -> None:
+        """Raise ValueError unless the usable rows can stand for all."""
+        if self.shortage is not None:
+            needs = f"{what} needs {self.shortage}; fit more trees that draw their rows"
+            raise CallError(f"{needs}, or {instead}", data, **words)
 
     @cached_property
     def means(self) -> OutOfBagScorer:

@@ -15,7 +15,6 @@ from hdiforest._model.fitted import Calibrated, FittedForest, Rows
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.training_rows import TreeBlock
 from hdiforest._utils import Array
-from hdiforest._utils.checks import CallError
 from hdiforest.calibration._groups import GroupSource
 from hdiforest.exceptions import InfiniteIntervalsWarning
 
@@ -81,14 +80,8 @@ class Method(ABC):
 
 def require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
     """Raise ValueError unless enough training rows are left out by enough trees."""
-    if source.shortage is not None:
-        raise CallError(
-            f"{{method}} needs {source.shortage}; fit more trees that draw their rows, or {{rest}}",
-            method,
-            method=f"method={method!r}",
-            rest="call calibrate(X, y) with rows that took no part in the fit, or "
-            "calibrate(method='cv+')",
-        )
+    rest = "call calibrate(X, y) with rows that took no part in the fit, or calibrate(method='cv+')"
+    source.require_rows("{method}", "{rest}", method, method=f"method={method!r}", rest=rest)
 
 
 @contextmanager

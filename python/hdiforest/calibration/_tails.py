@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple, cast
@@ -12,7 +12,6 @@ import numpy as np
 from hdiforest._model.fitted import Calibrated, FittedForest, IntervalQuery, Rows
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._utils import Array, Events
-from hdiforest._utils.checks import CallError
 from hdiforest.calibration._result import CalibrationResult
 
 LEAST_AT_RISK = 0.05  # chance not to be censored yet up to which an upper end is claimed
@@ -202,7 +201,7 @@ class _FollowUp:
 
 def calibrate_tails(
     forest: FittedForest,
-    censoring: Sequence[FittedForest],
+    grow_censoring: Callable[[], list[FittedForest]],
     coverages: Sequence[float],
     rows: tuple[Rows, Events, Array] | None,
     n_threads: int,
@@ -211,18 +210,15 @@ def calibrate_tails(
 
     A miss is an event beyond an end; it counts by the inverse of the chance that it is seen, at
     the end that is tested. `rows` are new rows with events and times; None: the rows of the fit,
-    each by the trees that did not draw it.
+    each by the trees that did not draw it. The forest of the censoring is grown last.
     """
-    forests = [forest, *censoring]
     if rows is None:
-        sources = [OutOfBagIntervals(each, n_threads) for each in forests]
-        for source in sources:
-            if source.shortage is not None:
-                raise CallError(
-                    f"calibration out of bag needs {source.shortage}; fit more trees that draw "
-                    "their rows, or {split}",
-                    split="call calibrate(X, y) with rows that took no part in the fit",
-                )
+        sources = [OutOfBagIntervals(forest, n_threads)]
+        split = "call calibrate(X, y) with rows that took no part in the fit"
+        sources[0].require_rows("calibration out of bag", "{split}", split=split)
+    censoring = grow_censoring()
+    if rows is None:
+        sources += [OutOfBagIntervals(each, n_threads) for each in censoring]
         usable = reduce(np.intersect1d, [source.usable for source in sources])
         training = forest.require_training_rows()
         event, time = cast("Events", training.event)[usable], training.y[usable]
@@ -232,6 +228,7 @@ def calibrate_tails(
         ]
     else:
         X, event, time = rows
+        forests = forest, *censoring
         curves, *of_censoring = [_Curves(each.scorer, X, n_threads) for each in forests]
     follow_up = _FollowUp(of_censoring, len(time))
     below, above, infinite = _misses(curves, follow_up, event, time)

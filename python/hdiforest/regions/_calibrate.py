@@ -213,11 +213,9 @@ def calibrate_region(
     if fitted.n_outputs > 1:
         raise ValueError(f"calibrate_region needs a model of one target, got {fitted.n_outputs}")
     source, index = OutOfBagIntervals(fitted, estimator._n_threads()), fitted.scorer.index
-    if X is None and source.shortage is not None:
-        raise ValueError(
-            f"calibrate_region needs {source.shortage}; fit more trees that draw their rows, or "
-            "call calibrate_region(model, X, y) with rows that took no part in the fit"
-        )
+    if X is None:
+        new_rows = "call calibrate_region(model, X, y) with rows that took no part in the fit"
+        source.require_rows("calibrate_region", new_rows)
     if X is not None:
         given = model_and_rows(kept, X, "oob_")[1]
         rows, targets = estimator._checked_calibration_rows(given, y, fitted)

@@ -243,8 +243,9 @@ class HDISurvivalForest(FittedModel[FittedForest]):
             training = forest.require_training_rows()
             refuse_training_rows(new, time, training.X, training.y)
             rows = new, event, time
-        censoring = self._censoring_forest(forest)
-        calibrated = calibrate_tails(forest, censoring, coverages, rows, self._n_threads())
+        calibrated = calibrate_tails(
+            forest, lambda: self._censoring_forest(forest), coverages, rows, self._n_threads()
+        )
         self._fitted = forest.with_calibration(calibrated)
         result = calibrated.result
         if result.n_events < FEW_EVENTS:
