@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest, LeafIndex, find_mismatch
 from hdicore.monotonic import Bounds, bounds_of_leaves, reached_bounds
-from hdiforest._model.training_rows import Bags, TrainingRows, TreeBlock, Weighting
+from hdiforest._model.training_rows import Bags, Draws, TrainingRows, TreeBlock, Weighting
 from hdiforest._utils.checks import alternatives
 
 SampleWeight = NDArray[np.float64] | None  # (n,)
@@ -44,13 +44,12 @@ class GrownForest(NamedTuple):
 
     members: list[Any]  # fitted trees
     n_rows: int | None = None  # of the fit; None: a tree, which records only rows with a weight
-    # Returns the rows that a tree drew; None: every tree used each row once.
-    draw: Callable[[int], NDArray[np.integer]] | None = None
+    draws: Draws | None = None  # None: every tree used each row once
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
 
     def bags(self, n: int) -> Bags | None:
         """Return what each tree drew of n rows; None if always each row once."""
-        return None if self.draw is None else Bags.redrawn(n, len(self.members), self.draw)
+        return None if self.draws is None else Bags.redrawn(n, len(self.members), self.draws)
 
 
 def _read_tree(estimator: Any) -> GrownForest:
@@ -60,19 +59,23 @@ def _read_tree(estimator: Any) -> GrownForest:
 def _read_trees(estimator: Any) -> GrownForest:
     # Copies, as a later refit of the estimator must not change what is drawn.
     drawn, members = copy.copy(estimator), list(estimator.estimators_)
-    seeds: Any
-    if is_bagging := isinstance(estimator, BaggingRegressor):
-        name, seeds = "_seeds", np.array(estimator._seeds)
-    else:
-        name, seeds = "estimators_", [SimpleNamespace(random_state=m.random_state) for m in members]
-        drawn.estimators_ = seeds  # so that it does not keep the trees
+    is_bagging = isinstance(estimator, BaggingRegressor)
+    seeds = list(estimator._seeds) if is_bagging else [m.random_state for m in members]
+    drawn.estimators_ = []  # so that it does not keep the trees
+    # Forests pickled before scikit-learn 1.9, when rows were drawn uniformly, do not have it.
+    vars(drawn).setdefault("_sample_weight", None)
 
-    def draw(tree: int) -> NDArray[np.integer]:
-        return _draw(drawn, **{name: seeds[tree : tree + 1]})
+    def draws(first: int, last: int) -> Iterator[NDArray[np.integer]]:
+        # To make a generator takes longer than to seed one and to draw some thousand rows.
+        one_tree, random = copy.copy(drawn), np.random.RandomState()
+        one_tree._seeds, one_tree.estimators_ = [random], [SimpleNamespace(random_state=random)]
+        for seed in seeds[first:last]:
+            random.seed(seed)
+            yield from one_tree.estimators_samples_
 
     features = estimator.estimators_features_ if is_bagging else None
     has_drawn = is_bagging or estimator.bootstrap
-    return GrownForest(members, estimator._n_samples, draw if has_drawn else None, features)
+    return GrownForest(members, estimator._n_samples, draws if has_drawn else None, features)
 
 
 # By type; a subclass is read like its nearest base. A new kind is one more function and line.
@@ -297,16 +300,6 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
     return Forest.from_trees(trees, n_features, n_threads=n_threads)
 
 
-def _draw(estimator: Any, **part: Any) -> NDArray[np.integer]:
-    """Draw the rows of a tree again; `part` replaces an attribute by that of this tree alone."""
-    revived = copy.copy(estimator)
-    vars(revived).update(part)
-    # Forests pickled before scikit-learn 1.9, when rows were drawn uniformly, do not have it.
-    vars(revived).setdefault("_sample_weight", None)
-    [rows] = revived.estimators_samples_
-    return rows  # type: ignore[no-any-return]
-
-
 # What of the leaves may differ, less exact reasons first.
 _DIFFERENCES = {
     "weights": "X and y (given {with_} sample_weight) are not the rows this forest was fitted on: "
@@ -370,7 +363,7 @@ def _weighting_rules(
     Since scikit-learn 1.9 the weights of a bootstrapped forest decide which rows are drawn and
     leave no trace in the leaves; the forest keeps them, and other weights are refused here.
     """
-    if grown.draw is None:
+    if grown.draws is None:
         return [WeightingRule(True)]
     if not hasattr(estimator, "_sample_weight"):
         rules, given = [WeightingRule(True), WeightingRule(False)], sample_weight

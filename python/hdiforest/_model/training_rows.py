@@ -14,6 +14,8 @@ from hdicore.monotonic import Bounds, Counts, clipped_index
 from hdiforest._utils import Array
 from hdiforest._utils.hints import steps
 
+# Returns the rows that each of the trees [first, last) drew.
+Draws = Callable[[int, int], Iterator[NDArray[np.integer]]]
 Weighting = Literal["all", "inbag", "oob", "monotonic"]
 
 # What each mode of weighting counts in a leaf.
@@ -44,24 +46,22 @@ class Bags(NamedTuple):
     of_trees: Callable[[int, int], Counts]  # of trees [first, last)
 
     @classmethod
-    def redrawn(
-        cls, n_rows: int, n_trees: int, draw: Callable[[int], NDArray[np.integer]]
-    ) -> Self | None:
+    def redrawn(cls, n_rows: int, n_trees: int, draws: Draws) -> Self | None:
         """Return bags that are drawn again, tree by tree; None: each tree drew each row once."""
 
-        def times_drawn(tree: int) -> NDArray[np.intp]:
-            return np.bincount(draw(tree), minlength=n_rows)
+        def times_drawn(first: int, last: int) -> Iterator[NDArray[np.intp]]:
+            return (np.bincount(rows, minlength=n_rows) for rows in draws(first, last))
 
         def of_trees(first: int, last: int) -> Counts:
             counts = np.zeros((last - first, n_rows), dtype=np.uint8)
-            for k, times in enumerate(map(times_drawn, range(first, last))):
+            for k, times in enumerate(times_drawn(first, last)):
                 needed = np.min_scalar_type(times.max())
                 if needed.itemsize > counts.itemsize:
                     counts = counts.astype(needed)
                 counts[k] = times
             return counts.T
 
-        if all((times_drawn(tree) == 1).all() for tree in range(n_trees)):
+        if all((times == 1).all() for times in times_drawn(0, n_trees)):
             return None
         return cls(n_trees, of_trees)
 
