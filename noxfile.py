@@ -212,8 +212,6 @@ def coverage(session: nox.Session) -> None:
     session.chdir(archive.with_name(archive.name.removesuffix(".tar.gz")))
     build = {"HDICORE_COVERAGE": "1"}
     session.install("--no-build-isolation", "-e", ".[cli]", env=build)
-    # Again, as gcov reads notes beside the objects, which pip throws away.
-    session.run("python", "setup.py", "-q", "build_ext", "--inplace", "--force", env=build)
     # A full disk would spoil the counters. Tests that read what a process says fail where gcov
     # speaks up, too, so a failure ends nothing.
     options = ("-n", "auto", "--dist", "loadfile", "-k", "not full_disk", "--cov", "--cov-append")

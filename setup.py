@@ -56,9 +56,23 @@ def needs_recompile(obj: str, source: str) -> bool:
 class BuildCore(build_ext):
     """Writes the header of names, arguments and docstrings, and ships that of the C table."""
 
+    def finalize_options(self) -> None:
+        """Keep the objects of an editable install, which setuptools puts in a scratch folder."""
+        super().finalize_options()
+        if self.editable_mode:
+            usual = type(self.get_finalized_command("build"))(self.distribution)
+            usual.ensure_finalized()
+            self.build_temp = usual.build_temp
+
     def build_extensions(self) -> None:
         """Compile the rooms with the header in the folder of the objects."""
         folder = Path(self.build_temp)
+        folder.mkdir(parents=True, exist_ok=True)
+        compilers = [getattr(self.compiler, name, "") for name in self.compiler.executables]
+        command, told = f"{compilers} {compile_args}", folder / "command.txt"
+        if not told.exists() or told.read_text(encoding="utf-8") != command:
+            told.write_text(command, encoding="utf-8")
+        headers.append(str(told))  # an object that other flags made is older
         write_header = run_path("hdicore/bindings/stub_header.py")["write"]
         write_header(Path("python/hdicore/_core.pyi"), folder / "stub.hpp")
         parts.update(run_path("hdicore/bindings/rooms.py")["join"](sources, folder))

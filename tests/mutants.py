@@ -117,7 +117,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", metavar="NAME", action="append", help="run this one; repeatable")
     parser.add_argument("--python", action="store_true", help="leave out mutants of C++")
-    parser.add_argument("--list", action="store_true", help="list the mutants, and run none")
     keep = "where the copy is made, and kept with its objects"
     parser.add_argument("--folder", type=Path, metavar="FOLDER", help=keep)
     options = parser.parse_args()
@@ -126,9 +125,6 @@ def main():
         mutants = [each for each in mutants if each.name in options.only]
     if not mutants:
         parser.error("there is no such mutant")
-    if options.list:
-        print(*(f"{each.name} ({each.file}): {each.why}" for each in mutants), sep="\n")
-        return 0
     begin, n_killed = time.perf_counter(), 0
     with tempfile.TemporaryDirectory() as temporary:
         copy = Copy((options.folder or Path(temporary)).resolve())
