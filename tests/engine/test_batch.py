@@ -137,6 +137,11 @@ def test_one_row_gets_its_shortest_interval():
     assert found.bound <= found.total_width
 
 
+def test_the_last_row_holds_no_more_than_the_others_leave_it():
+    found = predict_batch(*index_of([([0, 3, 4], [5, 1, 4])] * 2), 0.79, 0.0)
+    np.testing.assert_array_equal(found.interval, [(0, 4), (0, 3)])  # 1.0 and 0.6 for 0.79 each
+
+
 def test_rows_without_a_distribution_do_not_count():
     index, leaves = index_of(ROWS)
     with_empty = np.concatenate([[[-1]], leaves])

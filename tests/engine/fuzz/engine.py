@@ -42,10 +42,7 @@ def compiler_messages(compiler: str, *arguments: str | Path) -> str:
 def read_once(compiler: str, flags: Sequence[str], folder: Path) -> Path:
     """A header in `folder` of all headers of the engine, compiled for sources with the same flags.
 
-    Raises
-    ------
-    RuntimeError
-        With the compiler's messages, if it fails.
+    Raises RuntimeError, with the compiler's messages, if it fails.
     """
     folder.mkdir(parents=True, exist_ok=True)
     header = folder / "headers.hpp"
@@ -67,10 +64,7 @@ def compile_all(
 
     `header` is that of `read_once`, which each source then includes first.
 
-    Raises
-    ------
-    RuntimeError
-        With the compilers' messages, if any of them fails.
+    Raises RuntimeError, with the compilers' messages, if any of them fails.
     """
     sources = list(sources)
     folder.mkdir(parents=True, exist_ok=True)
