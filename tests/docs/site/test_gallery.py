@@ -35,12 +35,13 @@ def test_an_example_ends_in_a_picture(path, monkeypatch):
     import matplotlib.pyplot as plt
 
     shown = []
-    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.get_fignums()))
+    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gcf()))
     plt.close("all")
     try:
         runpy.run_path(str(path))
-        assert [len(figures) for figures in shown] == [1]
-        plt.gcf().canvas.draw()
-        assert all(axes.has_data() for axes in plt.gcf().axes)
+        assert [figure.number for figure in shown] == plt.get_fignums() != []
+        for figure in shown:
+            figure.canvas.draw()
+            assert all(axes.has_data() for axes in figure.axes)
     finally:
         plt.close("all")
