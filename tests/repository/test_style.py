@@ -17,6 +17,12 @@ SOURCES = [
     for path in (ROOT / folder).rglob("*")
     if path.suffix in (".cpp", ".hpp", ".c", ".h")
 ]
+# The metaclass that pybind11 gives its classes has no name that a stub could import, and stubtest
+# takes a Literal of several, the kinds, for a Union.
+UNLIKE_THE_STUB = """
+    Kind BaseKind CalibratedScorer CalibrationGroups CrossCalibration Forest LeafIndex
+    OutOfBagScorer PostProcess PredictiveDistribution Scorer
+"""
 # What check-jsonschema knows of, and where it lies.
 SCHEMAS = {
     "citation-file-format": "CITATION.cff",
@@ -60,24 +66,7 @@ def test_the_stub_matches_the_compiled_module(tmp_path):
     shutil.copytree(installed, package, ignore=shutil.ignore_patterns("bindings", "include"))
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n")
     options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(tmp_path)}}
-    # The metaclass that pybind11 gives its classes has no name that a stub could import.
     allowed = tmp_path / "allowed"
-    allowed.write_text(
-        "".join(
-            f"hdicore._core.{c}\n"
-            for c in (
-                *("Kind", "BaseKind"),  # stubtest takes a Literal of several for a Union
-                "CalibratedScorer",
-                "CalibrationGroups",
-                "CrossCalibration",
-                "Forest",
-                "LeafIndex",
-                "OutOfBagScorer",
-                "PostProcess",
-                "PredictiveDistribution",
-                "Scorer",
-            )
-        )
-    )
+    allowed.write_text("".join(f"hdicore._core.{name}\n" for name in UNLIKE_THE_STUB.split()))
     stubtest = (sys.executable, "-m", "mypy.stubtest", "hdicore._core", "--allowlist", allowed)
     run(*stubtest, **options)
